@@ -85,6 +85,7 @@ class Addon:
         versions.without_jitter(settings, _ADDON)  # otherwise a slot would at times add to a host's delay
         _make_faster(settings)
         _introduce(settings)
+        scrapy_delays.let_through(settings, _ADDON)
         _say_what_is_done_otherwise(settings)
 
 

@@ -23,10 +23,10 @@ from typing import Any, Literal, cast
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table import PREFIX, SETTINGS, Kind, Setting, home
+from scrapy_ubi.settings_table.host_loads import LoadsByHost
 from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number, read_path
 from scrapy_ubi.untrusted.checks import NAME
-from scrapy_ubi.urls import HostRules, host_rules, normaliser
-from scrapy_ubi.urls.filters.chain import check_live
+from scrapy_ubi.urls import HostRules, host_rules, normaliser, partition_key
 
 __all__ = ["SETTINGS", "Setting", "UbiSettings", "default_crawl", "listing", "read_value", "refuse_unknown"]
 
@@ -69,6 +69,7 @@ class UbiSettings:
     start_wait: float | None = DEFAULT.start_wait
     failure_timeout: float = DEFAULT.failure_timeout
     stall_timeout: float = DEFAULT.stall_timeout
+    host_concurrency: LoadsByHost = DEFAULT.host_concurrency
     host_delay: float = 0.0
     delay_factor: float = DEFAULT.delay_factor
     max_delay: float = DEFAULT.max_delay
@@ -223,17 +224,6 @@ def read_value(row: Setting, value: object) -> object:
     return _READERS[row.kind](row, value)
 
 
-def read_live(row: Setting, value: object) -> object:
-    """The checked value of a setting of a running crawl. It may come from outside: nothing is loaded, and no file is
-    read, because it says so. Raises `UbiSettingError`."""
-    if not isinstance(value, bool | int | float | str | list):
-        raise UbiSettingError(row.setting, f"is a {type(value).__name__}", f"give {row.bounds}")
-    read = read_value(row, value)
-    if row.kind == "filters":
-        check_live(cast("tuple[object, ...]", read))
-    return read
-
-
 def flag(settings: Mapping[Any, Any], name: str) -> bool:
     """The flag of this name, for what has its place in Scrapy's settings before anything is read. A malformed value
     is the default here: the start is refused because of it elsewhere."""
@@ -303,11 +293,27 @@ def _check_relations(settings: UbiSettings) -> None:
         )
     if settings.redis_url is not None:
         _check_turns(settings)
+    _check_hosts(settings)
     if settings.ring_replicas > MOST_REPLICAS:
         raise UbiSettingError(
             "UBI_REPLICAS",
             f"times UBI_AGENT_CAPACITY is {settings.ring_replicas}",
             f"make one of them smaller, an agent has at most {MOST_REPLICAS} replicas",
+        )
+
+
+def _check_hosts(settings: UbiSettings) -> None:
+    """A host that is named and that no URL has would be passed over in silence."""
+    for name in settings.host_concurrency.named:
+        key = partition_key(f"http://{name}/", settings.partition, settings.host_rules)
+        if key != name:
+            remedy = f"name {key!r}, under which all its pages are" if key else "name a host as it stands in URLs"
+            raise UbiSettingError("UBI_HOST_CONCURRENCY", f"names {name!r}, which is no host of this crawl", remedy)
+    if settings.polite_by_ip and settings.host_concurrency.others.most > 1:
+        raise UbiSettingError(
+            "UBI_HOST_CONCURRENCY",
+            f"is {settings.host_concurrency.others} for all hosts, and UBI_POLITE_BY_IP is on",
+            "name the hosts that may have more than one load at once, or turn UBI_POLITE_BY_IP off",
         )
 
 

@@ -228,6 +228,44 @@ def test_the_host_delay_is_the_download_delay_unless_set() -> None:
     assert refusal(DOWNLOAD_DELAY="fast").startswith("DOWNLOAD_DELAY is 'fast'")
 
 
+@pytest.mark.parametrize(
+    ("value", "of_host", "of_others"),
+    [
+        (None, "1", "1"),
+        (8, "8", "8"),
+        ("8", "8", "8"),
+        ("auto(8)", "auto(8)", "auto(8)"),
+        ({"Shop.example": 8}, "8", "1"),
+        ('{"shop.example": "auto(4)", "*": 2}', "auto(4)", "2"),
+        ({"shop.example": "auto(1)"}, "1", "1"),
+    ],
+)
+def test_loads_of_a_host_at_once(value: object, of_host: str, of_others: str) -> None:
+    loads = read(UBI_HOST_CONCURRENCY=value).host_concurrency
+    assert [str(loads.of(host)) for host in ("shop.example", "other.example")] == [of_host, of_others]
+    assert loads.most == max(loads.of("shop.example").most, loads.others.most)
+
+
+@pytest.mark.parametrize(
+    "value", [0, -1, True, 1.5, 1001, "x", "auto", "auto(0)", "{", "[]", {"a.example": 0}, {3: 4}, {"a.example": {}}]
+)
+def test_loads_at_once_that_do_not_hold(value: object) -> None:
+    assert refusal(UBI_HOST_CONCURRENCY=value).startswith("UBI_HOST_CONCURRENCY is ")
+
+
+def test_a_host_that_no_url_of_the_crawl_has_is_refused() -> None:
+    rule = "synonym(a.example) = b.example"
+    assert "name 'shop.example'" in refusal(UBI_HOST_CONCURRENCY={"shop.example/": 2})
+    assert "names 'a b'" in refusal(UBI_HOST_CONCURRENCY={"a b": 2})
+    assert "name 'example.com'" in refusal(UBI_HOST_CONCURRENCY={"www.example.com": 2}, UBI_PARTITION="domain")
+    assert "name 'b.example'" in refusal(UBI_HOST_CONCURRENCY={"a.example": 2}, UBI_HOST_RULES=[rule])
+
+
+def test_hosts_of_one_address_and_several_loads_of_all_hosts_exclude_each_other() -> None:
+    assert "UBI_POLITE_BY_IP" in refusal(UBI_HOST_CONCURRENCY=2, UBI_POLITE_BY_IP=True)
+    assert read(UBI_HOST_CONCURRENCY={"shop.example": 2}, UBI_POLITE_BY_IP=True).polite_by_ip
+
+
 def test_settings_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         read().crawl = "other"  # type: ignore[misc]

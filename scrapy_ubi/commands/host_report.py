@@ -24,7 +24,8 @@ _COLUMNS = (
     Column("next", True),
     Column("last error"),
 )
-_LEARNED = Column("learned")  # shown where anything is
+_LATER = (Column("learned"), Column("at once", True))  # shown where anything is
+_FIELDS = ("learned", "loads")
 
 _ORDERS: Mapping[str, Callable[[Answer], Any]] = {
     "queued": lambda row: -row["queued"],
@@ -51,9 +52,9 @@ def _lines(found: Gathered, opts: argparse.Namespace, rows: list[Answer], total:
     head = folded(f"{found.whose}: {count(total)} {'host' if total == 1 else 'hosts'}{shown}")
     if not rows:
         return head
-    if any(row["learned"] for row in rows):
-        return [*head, "", *table((*_COLUMNS, _LEARNED), [[*_cells(row), row["learned"]] for row in rows])]
-    return [*head, "", *table(_COLUMNS, [_cells(row) for row in rows])]
+    more = [(column, name) for column, name in zip(_LATER, _FIELDS, strict=True) if any(row[name] for row in rows)]
+    columns = (*_COLUMNS, *(column for column, _ in more))
+    return [*head, "", *table(columns, [[*_cells(row), *(row[name] for _, name in more)] for row in rows])]
 
 
 def _cells(row: Answer) -> list[str]:

@@ -44,8 +44,8 @@ from scrapy_ubi.node.steering.live_entries import (
     merged,
     read_entries,
 )
+from scrapy_ubi.node.steering.live_values import read_live
 from scrapy_ubi.node.steering.runtime import refusal
-from scrapy_ubi.settings import read_live
 from scrapy_ubi.settings_table.live import LIVE, why_not_live
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain

@@ -20,7 +20,6 @@ What a crash leaves is the last flush that was written: what was out waits again
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Protocol
 
 from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import DiskState, KeyStates
@@ -28,20 +27,13 @@ from scrapy_ubi.frontier.entries import Entries
 from scrapy_ubi.frontier.failures import Failures
 from scrapy_ubi.frontier.flush import Extra, Flush
 from scrapy_ubi.frontier.flushes import LEAST_GARBAGE, Flushes
+from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.frontier.scan import Result, Scan, read_all
 from scrapy_ubi.frontier.seen import Seen
 from scrapy_ubi.frontier.store import Store
 from scrapy_ubi.frontier.window import Window
 from scrapy_ubi.frontier.workbench import Workbench
 from scrapy_ubi.protocol.host import NONE, Entry, Failure, HostState, Notes
-
-
-class Find(Protocol):
-    """How a host's state is found."""
-
-    def __call__(self, host: str, /) -> HostState | None:
-        """The state of a host, None when nothing of it is held."""
-        ...
 
 
 class DiskFrontier:
@@ -55,6 +47,7 @@ class DiskFrontier:
         self, store: Store, seen: Seen, saved: Mapping[str, int], *, delay: float, offset: float, most: int
     ) -> None:
         self.delay = delay
+        self.loads: HostLoads | None = None
         self.store = store
         self.seen = seen
         self.keys = KeyStates(seen)
@@ -71,7 +64,7 @@ class DiskFrontier:
         """How many of the last flushes the store has lost, when it was opened (`restore`)."""
         self._offset = offset
         self._states: dict[str, DiskState] = {}
-        self.find: Find = self._states.get  # it is asked for every link: the dict itself answers
+        self.find: Callable[[str], HostState | None] = self._states.get  # for every link: the dict answers
 
     # -- hosts
 
@@ -206,8 +199,11 @@ class DiskFrontier:
 
     def pop(self, now: float, allowed: Callable[[HostState], bool]) -> tuple[HostState, Entry] | None:
         """Hand out the next entry of the first host that is ready, allowed and in memory; the host is then busy."""
-        window, read = self.window, queue_rows.read_queue
+        window, read, loads = self.window, queue_rows.read_queue, self.loads
         while (state := window.next(now, allowed)) is not None:
+            if loads is not None and (at := loads.next_at(state.host)) > now:
+                window.release(state, now, at)
+                continue
             while state.head:
                 queued = window.first(state)
                 entry = read(state.host, queued)
@@ -221,6 +217,8 @@ class DiskFrontier:
                 else:
                     state.out = {key: entry}
                 self._entries.taken[key ^ state.salt] = queued[: queue_rows.ROW]
+                if loads is not None and loads.handed_out(state.host, at := now + max(self.delay, state.pause)):
+                    window.release(state, now, at)
                 return state, entry
             window.release(state, now)
         return None
@@ -228,7 +226,10 @@ class DiskFrontier:
     def free(self, state: HostState, now: float) -> None:
         """The load of a busy host has ended at this time."""
         assert isinstance(state, DiskState)
-        if self.workbench.is_busy(state):
+        if self.loads is not None and (more := self.loads.freed(state.host)) is not None:
+            if more and self.workbench.is_busy(state):
+                self.window.release(state, now, now)
+        elif self.workbench.is_busy(state):
             state.next_at = max(state.next_at, now + max(self.delay, state.pause))
             if state.fresh is None:
                 self._flushes.of(state)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.frontier.queue import HostQueue
 from scrapy_ubi.frontier.workbench import Workbench
 from scrapy_ubi.protocol.frontier_contract import MOST_FAILED
@@ -16,10 +17,12 @@ from scrapy_ubi.protocol.memory_state import SetState
 
 
 class MemoryFrontier:
-    """Host states by host; `delay` is the politeness delay in seconds, measured from the end of a load."""
+    """Host states by host; `delay` is the politeness delay in seconds, measured from the end of a load. `loads`: of
+    hosts of which several requests may be handed out at once, if there are any."""
 
     def __init__(self, delay: float = 0.0) -> None:
         self.delay = delay
+        self.loads: HostLoads | None = None
         self.workbench: Workbench[str] = Workbench()
         self._states: dict[str, SetState] = {}
         self._queues: dict[str, HostQueue] = {}
@@ -72,15 +75,24 @@ class MemoryFrontier:
             if state.next_at > now:  # put off since it was put on the workbench
                 self.workbench.release(host, state.next_at)
                 continue
+            if self.loads is not None and (at := self.loads.next_at(host)) > now:
+                self.workbench.release(host, at)
+                continue
             key = self._queues[host].pop(state.queued)
             if key is not None:
-                return state, state.hand_out(key)
+                entry = state.hand_out(key)
+                if self.loads is not None and self.loads.handed_out(host, at := now + max(self.delay, state.pause)):
+                    self.workbench.release(host, at if state.waiting else None)
+                return state, entry
             self.workbench.release(host, None)
         return None
 
     def free(self, state: HostState, now: float) -> None:
         """The load of a busy host has ended at this time."""
-        if self.workbench.is_busy(state.host):
+        if self.loads is not None and (more := self.loads.freed(state.host)) is not None:
+            if more:
+                self.workbench.release(state.host, max(state.next_at, now) if state.waiting else None)
+        elif self.workbench.is_busy(state.host):
             state.next_at = max(state.next_at, now + max(self.delay, state.pause))
             self.workbench.release(state.host, state.next_at if state.waiting else None)
 

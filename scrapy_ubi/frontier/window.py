@@ -178,12 +178,13 @@ class Window:
             self.release(state, now)  # put off since it was put there
         return state
 
-    def release(self, state: DiskState, now: float) -> None:
-        """A busy host is no longer busy: it waits for its next time, rests, or is idle."""
-        if state.next_at > now + self._ahead and not self._roomy:
+    def release(self, state: DiskState, now: float, again_at: float = 0.0) -> None:
+        """A busy host is no longer busy: it waits for its next time, and for `again_at`, rests, or is idle."""
+        at = state.next_at if state.next_at > again_at else again_at
+        if at > now + self._ahead and not self._roomy:
             self._evict(state)
         if state.waiting and state.head:
-            self.workbench.release(state, state.next_at)
+            self.workbench.release(state, at)
         else:
             self.workbench.release(state, None)
             if state.head:  # all of it was done elsewhere meanwhile, and no pop would take it out

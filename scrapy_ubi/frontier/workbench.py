@@ -4,7 +4,7 @@ A host is in exactly one of four states:
 
 * *idle*: nothing of it is queued; the workbench does not know it;
 * *waiting*: in the heap or in a line, with the time from which it may be fetched;
-* *busy*: handed out; one load at a time of a host;
+* *busy*: handed out, as often as it may be at once: once, or as `host_loads` says;
 * *parked*: its time had come but it may not be fetched here (another agent's host, or one held in a handoff), until
   `look_again`.
 

@@ -50,7 +50,9 @@ _HOST: Mapping[str, Check] = {
     "next": _or_none(_is_time),
     "error": _is_text,
 }
-_LATER: Mapping[str, Mapping[str, Check]] = {"hosts": {"learned": _is_text}}  # an older agent's rows lack it: ""
+_LATER: Mapping[str, Mapping[str, Check]] = {
+    "hosts": {"learned": _is_text, "loads": _is_text}
+}  # older agents lack them: ""
 _FAILED: Mapping[str, Check] = {
     "url": _is_text,
     "host": _is_text,

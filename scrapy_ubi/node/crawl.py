@@ -64,7 +64,7 @@ class Crawl:
         policy: HostPolicy = FREE,
     ) -> None:
         self.live = LiveTable(refusal)
-        self._settings, self._me, self.fixed = settings, me, fixed
+        self.settings, self._me, self.fixed = settings, me, fixed
         self._predecessor, self._policy = predecessor, policy
         self._on_incarnation, self._clock = on_incarnation, clock
         self.disk = disk
@@ -76,7 +76,7 @@ class Crawl:
 
     def _begin(self) -> None:
         """As the disk has it."""
-        now, disk, config = self._clock(), self.disk, protocol_config(self._settings)
+        now, disk, config = self._clock(), self.disk, protocol_config(self.settings)
         self.live.load(disk.facts.get("live"))
         self.frontier = disk.frontier
         store = secrets.token_hex(4)
@@ -151,19 +151,19 @@ class Crawl:
                 logger.info(join_steps.FINISHED)
             return False
         if disk.facts.get("finished") or (past and not self.keeps(control.get("run", ""))):
-            logger.info("The crawl in %s is finished: the directory is emptied.", self._settings.dir)
+            logger.info("The crawl in %s is finished: the directory is emptied.", self.settings.dir)
             await disk.forget()
             self._begin()
             return True
         if disk.saved is not None:
-            check_settings(self._settings.dir, disk.facts, self.fixed)
-            if not self._settings.mixed_agents:
-                check_origin(self._settings.dir, disk.facts, self.fixed)
-            check_spider(self._settings.dir, disk.facts, self.fixed["spider"])
+            check_settings(self.settings.dir, disk.facts, self.fixed)
+            if not self.settings.mixed_agents:
+                check_origin(self.settings.dir, disk.facts, self.fixed)
+            check_spider(self.settings.dir, disk.facts, self.fixed["spider"])
             states = self.frontier.states()
             logger.info(
                 "Going on with the crawl in %s: %d hosts, %d URLs done, %d waiting.",
-                self._settings.dir,
+                self.settings.dir,
                 len(states),
                 sum(state.done_count for state in states),
                 sum(state.waiting for state in states),

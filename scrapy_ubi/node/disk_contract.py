@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
+from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.frontier.store import Store, StoreDamaged, StoreError
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import HostState
@@ -17,7 +18,11 @@ Allowed = Callable[[HostState], bool]
 
 
 class NodeFrontier(Frontier, Protocol):
-    """A frontier as the node drives it. Times are seconds of the agent's clock."""
+    """A frontier as the node drives it. Times are seconds of the agent's clock. `loads`: of hosts of which several
+    requests may be handed out at once, None where there are none.
+    """
+
+    loads: HostLoads | None
 
     def next_ready(self) -> float | None:
         """When the first host with something in memory is ready; None when none is."""

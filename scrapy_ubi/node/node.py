@@ -19,6 +19,7 @@ from typing import Any
 
 from scrapy_ubi import clock
 from scrapy_ubi.clock import unix
+from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.frontier.store import StoreError
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.disk import NoDisk
@@ -32,11 +33,11 @@ from scrapy_ubi.node.group.lost_agents import LostAgents
 from scrapy_ubi.node.group.ticker import Ticker
 from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits, LimitWatch
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
+from scrapy_ubi.node.hosts.host_concurrency import HostConcurrency
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
 from scrapy_ubi.node.hosts.learned_forms import LearnedForms
-from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.hosts.policy import host_policy
 from scrapy_ubi.node.keys import Keys
 from scrapy_ubi.node.mail.disk_flush import DiskFlush
@@ -107,9 +108,11 @@ class Node:
         self.foreign = ForeignHosts(self._clock)
         self.hosts = HostNotes(self._clock, unix)
         self.limits = HostLimits(settings, self.hosts, unix, self.note)
+        self.concurrency = HostConcurrency.of(settings, self.hosts)
+        self._limit = self.concurrency.limit if self.concurrency is not None else None
         self.live = RuntimeSettings(settings, self.note)
         self._pace = HostPace(self.live, self.hosts, self._clock)
-        policy = host_policy(self.hosts, self.limits, self.addresses, self._pace.on_turn)
+        policy = host_policy(self.hosts, self.limits, self.addresses, self._limit, self._pace.on_turn)
         fixed, told = figures.fixed(settings, start.agent_id, start.spider, start.origin), self._events.incarnation
         self._crawl = Crawl(settings, start.agent_id, disk, fixed, told, self._clock, start.predecessor, policy)
 
@@ -136,8 +139,8 @@ class Node:
         self.met, self.discover, self.discover_all = discoverer.met, discoverer.discover, discoverer.discover_all
         self._take_again = discoverer.take_again
         self.learner = LearnedForms.of(settings, self._keys, discoverer.take_again)
-        self._visits = Visits(crawl, self.learner, self.addresses, self._clock)
-        self.access = HostAccess(crawl, self._visits, waker, self._fatal, self.foreign, self._clock)
+        self._visits = Visits(crawl, self.learner, self.addresses, self._clock, self._limit)
+        self.access = HostAccess(crawl, self._visits, waker, self._fatal, self.foreign, self._clock, self._limit)
         self._choice = NextRequest(
             crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm
         )
@@ -147,6 +150,8 @@ class Node:
     def _follow(self) -> None:
         """Work for the agent that the crawl has now."""
         self.agent, self.frontier, self.tally = self._crawl.agent, self._crawl.frontier, self._crawl.tally
+        self.frontier.loads = HostLoads(self._limit) if self._limit is not None else None
+        self.joins = self.tally.joins  # what lossy steps of the normal form have joined
         self.hosts.begin(self.agent, self.frontier)
         self.access.begin()
         if self.learner is not None:
@@ -236,9 +241,9 @@ class Node:
         return self._check(entry.request) if entry.request else None
 
     def _answer(self, question: Question) -> Answer:
-        """Answer what a person asks of this agent's frontier (`QueryInbox`)."""
+        now = self._clock()
         try:
-            source = query_source.source(self.agent, self.hosts, self._keys, self._take_again, self._clock())
+            source = query_source.source(self.agent, self.hosts, self._keys, self._take_again, now, self.concurrency)
             return answer(question, source)
         except StoreError as error:
             self._fatal.broken(error)
@@ -307,11 +312,6 @@ class Node:
         """The visit was not made (fence, lost host, shutdown): its request waits again."""
         if self._visits.put_back(visit):
             self._waker.arm()
-
-    @property
-    def joins(self) -> MergedUrls:
-        """What lossy steps of the normal form have joined."""
-        return self.tally.joins
 
     @property
     def over(self) -> bool:

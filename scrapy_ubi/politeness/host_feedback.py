@@ -17,6 +17,7 @@ The gate reports every load that had the host's permit: pages, robots.txt, media
 * A robots.txt that asks to come back later, or that cannot be loaded, is the matter of `scrapy_ubi.politeness.robots`.
 * Of a host that is given up everything that waits fails with that reason (`HostNotes.end`), so that the crawl ends;
   `scrapy ubi requeue` brings it back. What bypasses the scheduler fails as well: the gate asks `given_up`.
+* Of several loads at once of a host those that began before it was put off say nothing more (`several_loads`).
 * All of it is noted with the host, so that it travels and survives; what is noted may come from another agent.
 * A load beside the scheduler from another agent's host says the same of that host, but to this agent alone
   (`foreign`): the same delays and bounds hold here for the next such load, and nothing is noted. Where it does not
@@ -48,6 +49,7 @@ from scrapy_ubi.node.hosts.foreign_hosts import GIVEN_UP_FOR
 from scrapy_ubi.politeness import failing, retry_after
 from scrapy_ubi.politeness.robots import record
 from scrapy_ubi.politeness.robots.fetch import load_of
+from scrapy_ubi.politeness.several_loads import SeveralLoads
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.requests.page_outcome import TooLong, status_reason
@@ -97,12 +99,10 @@ class HostFeedback:
         settings: UbiSettings,
         on_given_up: Callable[[str], None] = lambda host: None,
     ) -> None:
-        self._crawler = crawler
-        self._node = node
+        self._crawler, self._node, self._several = crawler, node, SeveralLoads(node.concurrency)
         self._on_given_up = on_given_up  # told of each host that is given up
         self.follow(settings)
-        self._throttled = crawler.settings.getbool("AUTOTHROTTLE_ENABLED")
-        self._obeys = crawler.settings.getbool("ROBOTSTXT_OBEY")
+        self._throttled, self._obeys = map(crawler.settings.getbool, ("AUTOTHROTTLE_ENABLED", "ROBOTSTXT_OBEY"))
 
     def follow(self, settings: UbiSettings) -> None:
         """These are the settings from now on."""
@@ -124,13 +124,15 @@ class HostFeedback:
             self._forget(state, HEALTH)
         if load_of(flight.request) is not None:
             return False
+        if self._node.concurrency is not None:
+            self._several.responded(state.host, flight.began, response.status, seconds)
         asked = self._asked(response)
         if asked is not None:
-            self._leave_alone(state, asked)
+            self._leave_alone(state, asked, self._several.is_late(flight))
             return flight.visit is not None and self._is_retried(flight.request, response)
         if flight.visit is not None and self._is_error(flight.request, response):
-            gateway = failing.says_unreachable(response.status, flight.request)
-            return self._count_error(flight.visit, str(response.status), gateway)
+            gone = failing.says_unreachable(response.status, flight.request)
+            return self._several.is_late(flight) or self._count_error(flight.visit, str(response.status), gone)
         if state.notes.text:
             self._forget(state, BUSY)
             self._forget(state, FAILING)
@@ -138,10 +140,13 @@ class HostFeedback:
 
     def failed(self, flight: Flight, error: Exception) -> bool:
         """A load has ended without a response. True: the page is to be fetched again, later."""
+        if flight.host is not None and isinstance(error, NO_ANSWER):
+            self._several.failed(flight.host, flight.began)
         if not self._policy.failures or load_of(flight.request) is not None:
             return False
         if flight.visit is not None and is_no_tunnel(error):
-            return self._count_error(flight.visit, "no tunnel", True) and self._is_tried_again(flight.request, error)
+            spared = self._several.is_late(flight) or self._count_error(flight.visit, "no tunnel", True)
+            return spared and self._is_tried_again(flight.request, error)
         if not isinstance(error, NO_ANSWER):
             return False
         if flight.visit is None and (host := self._foreign_host(flight)) is not None:
@@ -149,6 +154,8 @@ class HostFeedback:
             return False
         if (state := self._state(flight)) is None:
             return False
+        if self._several.is_late(flight):
+            return flight.visit is not None and self._is_tried_again(flight.request, error)
         hosts = self._node.hosts
         verdict = health.failed(health.read(hosts.get(state, HEALTH)), self._policy)
         hosts.put(state, HEALTH, verdict.health.value())
@@ -158,6 +165,10 @@ class HostFeedback:
             self._exclude(state, "does not answer", verdict.pause)
         rests = verdict.dead or verdict.pause > 0
         return rests and flight.visit is not None and self._is_tried_again(flight.request, error)
+
+    def _put_off(self, state: HostState, seconds: float, why: str) -> None:
+        self._node.hosts.postpone(state, seconds, why)
+        self._several.put_off(state.host)
 
     def _state(self, flight: Flight) -> HostState | None:
         if flight.visit is not None:
@@ -210,17 +221,17 @@ class HostFeedback:
             self._crawler.stats.inc_value("ubi/politeness/retry_after_unread")
         return asked
 
-    def _leave_alone(self, state: HostState, seconds: float) -> None:
+    def _leave_alone(self, state: HostState, seconds: float, late: bool) -> None:
         hosts = self._node.hosts
         noted = hosts.get(state, BUSY)
-        times = 1 + (noted if type(noted) is int and 0 <= noted < health.MOST_COUNT else 0)
+        times = (noted if type(noted) is int and 0 <= noted < health.MOST_COUNT else 0) + (not late)
         hosts.put(state, BUSY, times)
         if times > self._settings.retry_after_times:
             self._give_up(state, BUSY_HOST, f"has asked {times} times in a row to come back later")
         else:
             if times > 1:
                 seconds = max(seconds, self._settings.host_pause / GROWTH * 2.0 ** min(times - 1, 60))
-            hosts.postpone(state, min(seconds, self._settings.max_retry_after), "retry-after")
+            self._put_off(state, min(seconds, self._settings.max_retry_after), "retry-after")
 
     def _is_retried(self, request: Request, response: Response) -> bool:
         """Whether Scrapy would fetch this page again by itself, and neither request, spider nor settings want to see
@@ -236,7 +247,7 @@ class HostFeedback:
     def _exclude(self, state: HostState, why: str, seconds: float) -> None:
         logger.info("%s %s: it is left alone for %g s.", state.host, why, seconds)
         self._node.note("host/excluded", state.host)
-        self._node.hosts.postpone(state, seconds, HEALTH)
+        self._put_off(state, seconds, HEALTH)
 
     def _is_tried_again(self, request: Request, error: Exception) -> bool:
         """Whether Scrapy would fetch this page again by itself after this error."""
@@ -268,7 +279,7 @@ class HostFeedback:
         elif verdict.pause:
             logger.info("%s answers with errors (%s): it is left alone for %g s.", state.host, what, verdict.pause)
             self._node.note("host/failing", state.host)
-            hosts.postpone(state, verdict.pause, FAILING)
+            self._put_off(state, verdict.pause, FAILING)
         return verdict.spared
 
     def _has_answered(self, state: HostState) -> bool:

@@ -6,7 +6,8 @@ What becomes of them (docs/how-to/be-polite.md):
   DOWNLOAD_SLOTS and what AutoThrottle makes of it count, from the end of a load as all delays here do, and a page waits
   for them in its queue, not in a place of the downloader. A slot itself counts from the start of a load, so it never
   adds to that; but for its random part, which is 0 here unless somebody asks for it.
-* More than one load of a host at once is not done, whatever the settings say: a sentence says so.
+* How many loads of a host may be open at once is the matter of UBI_HOST_CONCURRENCY alone. Scrapy's slots let as many
+  through (`let_through`); where its settings ask for more than that, or for less, a sentence says so.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.settings_table.host_loads import LoadsByHost
 
+PER_HOST = ("CONCURRENT_REQUESTS_PER_DOMAIN", "CONCURRENT_REQUESTS_PER_IP")  # loads at once
 _REMEDY = "give each slot a dict, with a 'delay' of 0 or more seconds"
 
 
@@ -35,20 +38,52 @@ def check(settings: BaseSettings) -> None:
 def remarks(settings: BaseSettings) -> Iterator[str]:
     """A sentence for each thing that is not done as these settings, which hold, say."""
     wanted = UbiSettings.from_scrapy(settings)
-    for name in ("CONCURRENT_REQUESTS_PER_DOMAIN", "CONCURRENT_REQUESTS_PER_IP"):
-        if _is_given(settings, name) and settings.getint(name) > 1:
-            yield f"{name} is {settings.getint(name)}, but a host is loaded from one page at a time, by all agents."
+    yield from _remarks_on_loads(settings, wanted.host_concurrency)
     if settings.getint("CONCURRENT_REQUESTS_PER_IP") > 0 and not wanted.polite_by_ip:
         yield "CONCURRENT_REQUESTS_PER_IP is set, but hosts on one address share a delay only by UBI_POLITE_BY_IP."
-    for name, slot in settings.getdict("DOWNLOAD_SLOTS").items():
-        if isinstance(number := slot.get("concurrency"), int) and number > 1:
-            yield f"DOWNLOAD_SLOTS wants {number} loads at once from {name}: a host is loaded from one page at a time."
     delay = settings.getfloat("DOWNLOAD_DELAY")
     if wanted.host_delay < delay:
         yield (
             f"UBI_HOST_DELAY is {wanted.host_delay:g} s and DOWNLOAD_DELAY {delay:g} s: the longer one counts. "
             "Set DOWNLOAD_DELAY to 0 to be faster."
         )
+
+
+def _remarks_on_loads(settings: BaseSettings, loads: LoadsByHost) -> Iterator[str]:
+    """How many loads at once are wanted, by Scrapy's settings and by ours."""
+    for name in PER_HOST:
+        if _is_given(settings, name) and settings.getint(name) > 1 and loads.most == 1:
+            yield (
+                f"{name} is {settings.getint(name)}, but a host is loaded from one page at a time, by all agents. "
+                f"UBI_HOST_CONCURRENCY = {settings.getint(name)} allows more, in the whole cluster."
+            )
+    for name, slot in settings.getdict("DOWNLOAD_SLOTS").items():
+        number = slot.get("concurrency")
+        if isinstance(number, int) and number > 1 and loads.of(name).most == 1:
+            yield (
+                f"DOWNLOAD_SLOTS wants {number} loads at once from {name}: a host is loaded from one page at a time. "
+                f"UBI_HOST_CONCURRENCY = {{{name!r}: {number}}} allows more, in the whole cluster."
+            )
+        elif isinstance(number, int) and 0 < number < loads.of(name).most:
+            yield f"DOWNLOAD_SLOTS lets {number} loads at once from {name} through, fewer than UBI_HOST_CONCURRENCY."
+    if 0 < settings.getint("CONCURRENT_REQUESTS") < loads.most:
+        yield (
+            f"UBI_HOST_CONCURRENCY is up to {loads.most}, but CONCURRENT_REQUESTS lets an agent load "
+            f"{settings.getint('CONCURRENT_REQUESTS')} pages at once: raise it as well."
+        )
+
+
+def let_through(settings: BaseSettings, priority: int) -> None:
+    """Let Scrapy's slots hold back no load that UBI_HOST_CONCURRENCY allows. Nothing where that does not hold."""
+    if not settings.get("UBI_HOST_CONCURRENCY"):
+        return
+    try:
+        most = UbiSettings.from_scrapy(settings).host_concurrency.most
+    except UbiSettingError:
+        return
+    for name in PER_HOST if most > 1 else ():
+        if (name == PER_HOST[0] or _is_given(settings, name)) and 0 < settings.getint(name) < most:
+            settings.set(name, most, max(priority, settings.getpriority(name) or 0))
 
 
 def _is_given(settings: BaseSettings, name: str) -> bool:

@@ -1,5 +1,5 @@
-"""Who may fetch a host, and from when: the rules of a view change that keep one fetcher a host
-(docs/explanation/protocol.md#view-change, P2).
+"""Who may fetch a host, and from when: the rules of a view change that keep one fetcher a host, whatever number of
+loads it may have at once (docs/explanation/protocol.md#view-change, P2).
 
 A view is *complete*, for an agent, when one read shows that everybody alive (the leaving included) has published
 *settled* for it and no beat lists a pending host. An owner fetches a host

@@ -200,7 +200,8 @@ class Work:
         self._quiescence.activity += 1
         return state
 
-    def give_back(self, state: HostState, now: float) -> None:
-        """Such a load has ended."""
-        self._frontier.defer(state, now)
+    def give_back(self, state: HostState, now: float | None) -> None:
+        """Such a load has ended at this time; None: its delay has counted from its start."""
+        if now is not None:
+            self._frontier.defer(state, now)
         self._handover.closed_work(state)

@@ -1,10 +1,18 @@
-"""How hosts are spared: delays, and when they are left alone or given up."""
+"""How hosts are spared: loads at once, delays, and when they are left alone or given up."""
 
 from __future__ import annotations
 
+from scrapy_ubi.settings_table.host_loads import ONE_AT_A_TIME
 from scrapy_ubi.settings_table.row import Setting
 
 ROWS: tuple[Setting, ...] = (
+    Setting(
+        "host_concurrency",
+        "host_loads",
+        ONE_AT_A_TIME,
+        "Politeness: loads of a host at once, in the whole cluster; auto(n): from 1 up to n, as the host bears them.",
+        default_text="1",
+    ),
     Setting(
         "host_delay",
         "seconds",

@@ -17,6 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.settings_table.host_loads import LoadsByHost, read_loads
 from scrapy_ubi.settings_table.row import Kind, Setting
 from scrapy_ubi.untrusted.checks import NAME
 
@@ -169,6 +170,14 @@ def _read_duplicates(row: Setting, value: object) -> str:
     return "exact" if text == "exact" else f"near({int(found[1] or 3)})"
 
 
+def _read_host_loads(row: Setting, value: object) -> LoadsByHost:
+    """Loads at once, by host."""
+    try:
+        return read_loads(value)
+    except ValueError:
+        raise _wrong(row, value) from None
+
+
 def _read_target(row: Setting, value: object) -> str:
     """Where files are sent."""
     target = _text(row, value)
@@ -195,6 +204,7 @@ READERS: Mapping[Kind, Reader] = {
     "handlers": _read_handlers,
     "duplicates": _read_duplicates,
     "files": _read_files,
+    "host_loads": _read_host_loads,
     "path": read_path,
     "file": read_path,
     "choice": _read_choice,

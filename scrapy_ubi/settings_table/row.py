@@ -21,6 +21,7 @@ Kind = Literal[
     "files",
     "steps",
     "rules",
+    "host_loads",
     "words",
     "flag",
     "contact",
@@ -51,6 +52,7 @@ _BOUNDS: Mapping[str, str] = {
     "files": "a list of paths and globs",
     "steps": "'scrapy', 'safe', 'larm' or 'learned', with +step or -step after it, or a list of steps",
     "rules": "a list of rules, or the path of a file of them",
+    "host_loads": "a whole number of 1 to 1000, 'auto(8)', or a mapping of host -> one of these ('*': all others)",
 }
 _UNITS: Mapping[str, str] = {"int": "a whole number", "float": "a number", "seconds": "a number of seconds"}
 

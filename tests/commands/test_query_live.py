@@ -21,7 +21,7 @@ from tests.monitor.by_hand import CrawlByHand
 __all__ = ["crawl", "outside", "shell"]  # fixtures: a crawl of a1 and a2, and a shell in which to type
 
 ROW = {"host": "h", "state": "busy", "role": "owner", "queued": 1, "done": 0, "failed": 0, "next": 0.5, "error": ""}
-ROW["learned"] = ""
+ROW["learned"] = ROW["loads"] = ""
 
 
 def hosts(agent: str, **changes: Any) -> dict[str, Any]:
@@ -201,6 +201,17 @@ def test_what_was_learned_of_hosts_is_shown_where_there_is_any(
     with answering(crawl, lambda agent, question: hosts(agent, rows=[{**ROW, "learned": "+index -www slashes 2/5"}])):
         assert shell("hosts") == 0
     assert shell.out.count("+index -www slashes 2/5") == 2 and "learned" in shell.out
+
+
+def test_how_many_loads_of_hosts_may_be_open_is_shown_where_it_is_not_one(
+    shell: Shell, crawl: CrawlByHand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    with answering(crawl, lambda agent, question: hosts(agent)):
+        assert shell("hosts") == 0 and "at once" not in shell.out
+    with answering(crawl, lambda agent, question: hosts(agent, rows=[{**ROW, "loads": "3 of auto(8)"}])):
+        assert shell("hosts") == 0
+    assert shell.out.count("3 of auto(8)") == 2 and "at once" in shell.out
 
 
 def test_redis_that_goes_away_is_one_sentence(shell: Shell, crawl: CrawlByHand) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.protocol.host import Notes, retried
 from scrapy_ubi.protocol.notes import NOTHING
 from tests.frontier.frontiers import FRONTIERS, Checked, Make, Tight
@@ -22,6 +23,12 @@ def make(request: pytest.FixtureRequest) -> Make:
 @pytest.fixture
 def frontier(make: Make) -> Checked:
     return make(DELAY)
+
+
+def popped(frontier: Checked) -> list[tuple[str, int]]:
+    """All that may be handed out now."""
+    found = iter(lambda: pop(frontier), None)
+    return [one for one in found if one is not None]
 
 
 # -- states
@@ -154,6 +161,46 @@ def test_the_delay_holds_also_for_what_is_found_later(frontier: Checked) -> None
     assert frontier.next_ready() == NOW + DELAY
     assert pop(frontier, NOW + DELAY - 0.001) is None
     assert pop(frontier, NOW + DELAY) == ("h", 2)
+
+
+def test_a_host_may_be_handed_out_several_times_at_once(make: Make) -> None:
+    frontier = make(0.0)
+    frontier.loads = HostLoads(lambda host: 3 if host == "h" else 0)
+    state, other = add(frontier, "h", 1, 2, 3, 4, 5), add(frontier, "g", 6, 7)
+    assert {*popped(frontier)} == {("h", 1), ("g", 6), ("h", 2), ("h", 3)}
+    frontier.free(other, NOW)
+    frontier.free(state, NOW)
+    assert {*popped(frontier)} == {("g", 7), ("h", 4)}
+    for _ in range(3):
+        frontier.free(state, NOW)
+    add(frontier, "h", 8, 9)
+    assert popped(frontier) == [("h", 5), ("h", 8), ("h", 9)]
+    assert len(state.out) == 7
+    frontier.check_invariants()
+
+
+def test_its_delay_counts_from_when_it_was_handed_out(make: Make) -> None:
+    frontier = make(DELAY)
+    frontier.loads = HostLoads(lambda host: 3)
+    state = add(frontier, "h", 1, 2, 3)
+    assert pop(frontier) == ("h", 1)
+    assert pop(frontier, NOW + DELAY - 0.001) is None
+    assert pop(frontier, NOW + DELAY) == ("h", 2)
+    frontier.free(state, NOW + DELAY + 5)
+    assert pop(frontier, NOW + 2 * DELAY) == ("h", 3)
+
+
+def test_where_the_number_of_its_loads_falls_some_have_to_end_first(make: Make) -> None:
+    frontier, limit = make(0.0), [4]
+    frontier.loads = HostLoads(lambda host: limit[0])
+    state = add(frontier, "h", 1, 2, 3, 4, 5)
+    assert popped(frontier) == [("h", 1), ("h", 2), ("h", 3), ("h", 4)]
+    limit[0] = 2
+    for _ in range(2):
+        frontier.free(state, NOW)
+        assert pop(frontier) is None
+    frontier.free(state, NOW)
+    assert pop(frontier) == ("h", 5)
 
 
 def test_a_load_that_ends_twice_ends_once(frontier: Checked) -> None:

@@ -18,11 +18,11 @@ def answer(row: dict[str, Any]) -> Any:
 
 
 def test_a_row_without_what_was_added_later_is_read() -> None:
-    assert answer(ROW)["rows"] == [{**ROW, "learned": ""}]
+    assert answer(ROW)["rows"] == [{**ROW, "learned": "", "loads": ""}]
 
 
 def test_a_row_with_more_than_is_known_is_read() -> None:
-    assert answer({**ROW, "learned": "x", "new": 1})["rows"] == [{**ROW, "learned": "x"}]
+    assert answer({**ROW, "learned": "x", "loads": "8", "new": 1})["rows"] == [{**ROW, "learned": "x", "loads": "8"}]
 
 
 def test_what_was_added_later_must_hold_where_it_is_said() -> None:

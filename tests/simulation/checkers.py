@@ -109,6 +109,7 @@ class Referee:
         self.losses = Losses(world)
         self.loads: dict[int, tuple[float, str, str]] = {}
         self.open: dict[str, set[int]] = {}
+        self.most_open = 0  # loads of one host at once, as far as they came
         self.fetched: Counter[str] = Counter()
         self.by: dict[str, list[str]] = {}
         self.ends: dict[str, str] = {}
@@ -126,13 +127,15 @@ class Referee:
     # -- the web's side
 
     def begin(self, now: float, agent: str, url: str) -> int:
-        """A request arrives. P2: never two at once at one host."""
+        """A request arrives. P2: never more at once at one host than are allowed, one unless the world says more."""
         host = url.split("/")[2]
         open_loads = self.open.setdefault(host, set())
-        if open_loads:
-            other = self.loads[next(iter(open_loads))]
+        self.most_open = max(self.most_open, len(open_loads) + 1)
+        if len(open_loads) >= self.world.loads_of(host):
+            others = (self.loads[load] for load in sorted(open_loads))
             raise Violation(
-                f"P2: at {now:.3f} {agent} asks for {url} while {other[1]} loads {other[2]} since {other[0]:.3f}"
+                f"P2: at {now:.3f} {agent} asks for {url} while "
+                + ", and ".join(f"{other} loads {page} since {since:.3f}" for since, other, page in others)
             )
         self._count += 1
         self.loads[self._count] = (now, agent, url)

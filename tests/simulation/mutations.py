@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol import custody, handover, ownership, snapshot
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import Beat
@@ -144,6 +145,18 @@ def _no_lease_at_dispatch() -> Any:
     return patch.object(Membership, "may_act", lambda self, now: self.sure)
 
 
+def _two_loads_of_a_host_for_one() -> Any:
+    pop = MemoryFrontier.pop
+
+    def not_busy(self: MemoryFrontier, now: float, allowed: Any) -> Any:
+        found = pop(self, now, allowed)
+        if found is not None and found[0].waiting:
+            self.workbench.release(found[0].host, now)
+        return found
+
+    return patch.object(MemoryFrontier, "pop", not_busy)
+
+
 def _no_wait_for_settled() -> Any:
     return patch.object(Tenure, "free", lambda self, host, alive: True)
 
@@ -227,6 +240,18 @@ def _nobody_answers_for_the_dead() -> Any:
 
 def _pending_hosts_not_listed() -> Any:
     return patch.object(Handover, "pending", property(lambda self: {}, lambda self, value: None), create=True)
+
+
+def _one_load_more_after_a_handoff() -> Any:
+    """A host is let go when the first of its several loads has ended: it has room for one more."""
+    closed_work = Handover.closed_work
+
+    def one_ended(self: Handover, state: HostState) -> None:
+        closed_work(self, state)
+        if state.out:
+            self.pending.pop(state.host, None)
+
+    return patch.object(Handover, "closed_work", one_ended)
 
 
 def _leaver_gone_before_the_others_are_settled() -> Any:
@@ -363,12 +388,16 @@ AIM: dict[str, tuple[str, ...]] = {
     "no_lease_at_dispatch": ("pause", "pause", "pause"),
     "notes_not_handed_over": ("join", "join", "restart"),
     "notes_of_the_sender_win": ("shuffle", "shuffle", "shuffle", "leave"),
+    "one_load_more_after_a_handoff": ("join", "join", "leave", "leave"),
     "outputs_not_cut": ("comeback", "blackout"),
     "orphans_closed_at_once": ("restart", "slow"),
     "restored_done_marks_early": ("comeback", "blackout"),
     "restored_outbox_thrown_away": ("comeback", "blackout"),
     "sure_at_once": ("amnesia", "join", "outage"),
 }
+
+# Where it shows with several loads of a host at once only.
+LOADS: dict[str, int] = {"one_load_more_after_a_handoff": 2}
 
 # Seeds that have caught a mistake, where the first ones do not: to be tried first.
 CAUGHT: dict[str, int] = {
@@ -383,6 +412,7 @@ CAUGHT: dict[str, int] = {
     "mail_of_the_dead_forgotten": 3,
     "no_lease_at_dispatch": 10,
     "notes_of_the_sender_win": 32,
+    "one_load_more_after_a_handoff": 152,
     "one_window_for_both_lanes": 5,
     "pending_hosts_not_listed": 18,
     "resent_never": 4,
@@ -408,7 +438,7 @@ def mutated(name: str) -> Iterator[None]:
 def said(name: str, seed: int) -> str:
     """What the simulator says of the protocol as it is, in the crawl of that seed for this mutation; '' if nothing."""
     try:
-        Plan(seed, kinds=AIM.get(name)).run()
+        Plan(seed, kinds=AIM.get(name), loads=LOADS.get(name, 1)).run()
     except (Violation, AssertionError) as violation:
         return str(violation) or "an invariant does not hold"
     return ""

@@ -45,12 +45,17 @@ class Plan:
     """The world of one seed, with its faults scheduled. `str()` says what was drawn."""
 
     def __init__(
-        self, seed: int, tight: bool | None = None, kinds: Sequence[str] | None = None, on_disk: bool = False
+        self,
+        seed: int,
+        tight: bool | None = None,
+        kinds: Sequence[str] | None = None,
+        on_disk: bool = False,
+        loads: int | None = 1,
     ) -> None:
         """`kinds`: only these faults (None: drawn). `tight` (None: drawn): letters and windows so small that they are
         often full, beats that list few pending hosts or none, absences that end about when others notice them, agents
         that leave as soon as they have joined, and sometimes no copies at all. `on_disk`: with the frontier on disk,
-        not the one in memory."""
+        not the one in memory. `loads`: how many of a host may be open at once (None: drawn)."""
         self.seed = seed
         random = self.random = Random(f"plan {seed}")
         self.tight = random.random() < 0.4 if tight is None else tight
@@ -58,7 +63,9 @@ class Plan:
         self.replication = random.choice((0, 1, 1, 2) if self.tight else (1, 1, 1, 2))
         self.agents = random.randint(1, 5)
         hosts, pages = random.choice(((12, 12), (4, 30), (30, 5), (2, 60)))
-        self.world = World(seed, hosts, pages, self.replication, concurrency=random.choice((1, 4, 8)), on_disk=on_disk)
+        self.loads = Random(f"loads {seed}").choice((1, 2, 2, 4)) if loads is None else loads  # draws from no other
+        concurrency = random.choice((1, 4, 8))
+        self.world = World(seed, hosts, pages, self.replication, concurrency, on_disk, self.loads)
         if self.tight:
             self.world.config = self.world.config._replace(
                 bounds=Bounds(window=1, records=3, size=100_000, resend=2.0),
@@ -91,6 +98,7 @@ class Plan:
     def __str__(self) -> str:
         faults = ", ".join(f"{kind} at {time:.1f}" for time, kind in sorted(self.faults))
         tight = (", tight" if self.tight else "") + (", careless" if self.careless else "")
+        tight += f", {self.loads} loads of a host" if self.loads > 1 else ""
         return f"seed {self.seed}: {self.agents} agents, t={self.replication}{tight}, {faults or 'no faults'}"
 
     @property

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.beat import LOSSY
@@ -84,6 +85,8 @@ class Process:
     def _begin_agent(self) -> tuple[Agent, LoggedFrontier | LoggedDiskFrontier]:
         world, disk, saved = self.world, self.disk, self.disk.saved
         frontier = disk.opened(-self.offset) if isinstance(disk, StoreDisk) else disk.frontier()
+        if world.loads > 1:
+            frontier.loads = HostLoads(lambda host: world.loads_of(host) if world.loads_of(host) > 1 else 0)
         if saved is None:
             store = f"{world.random.getrandbits(32):08x}"
             return Agent(self.name, store, world.config, frontier, self._incarnation, self.now()), frontier

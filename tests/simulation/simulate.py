@@ -1,6 +1,6 @@
 """As many simulated crawls as minutes allow: `python -m tests.simulation.simulate --minutes 5 [--seed N] [--count N]
-[--jobs N] [--frontier memory|disk|mixed] [--kinds KIND,KIND,...]`. At the end it says what was tried; every violation
-comes with the line that repeats it.
+[--jobs N] [--frontier memory|disk|mixed] [--loads N] [--kinds KIND,KIND,...]`. At the end it says what was tried; every
+violation comes with the line that repeats it.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ class Figures:
     pages: int = 0
     excused: int = 0  # crawls in which more disks were lost at once than there are copies
     again: int = 0  # pages fetched again, with the excuse of a fault
+    several: int = 0  # crawls in which several loads of a host were open at once
     most: int = 0  # the most pages fetched again in one crawl
     faults: Counter[str] = field(default_factory=Counter)
     happened: Counter[str] = field(default_factory=Counter)
@@ -39,22 +40,23 @@ class Figures:
 
     def add(self, other: Figures) -> None:
         """Take in the figures of other crawls."""
-        for name in ("crawls", "steps", "pages", "excused", "again"):
+        for name in ("crawls", "steps", "pages", "excused", "again", "several"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.most = max(self.most, other.most)
         self.faults += other.faults
         self.happened += other.happened
         self.violations += other.violations
 
-    def one(self, seed: int, on_disk: bool, kinds: Kinds) -> None:
+    def one(self, seed: int, on_disk: bool, kinds: Kinds, loads: int | None) -> None:
         """Run one crawl."""
-        plan = Plan(seed, kinds=kinds, on_disk=on_disk)
+        plan = Plan(seed, kinds=kinds, on_disk=on_disk, loads=loads)
         try:
             plan.run(STRIDE)
         except (Violation, AssertionError) as violation:
             what = str(violation)[:600] or "an invariant does not hold"
             frontier = "disk" if on_disk else "memory"
             repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier}"
+            repeat += f" --loads {plan.loads}"
             repeat += f" --kinds {','.join(kinds)}" if kinds is not None else ""
             self.violations.append(f"{plan}\n  {what}\n  repeat: {repeat}")
         world = plan.world
@@ -66,6 +68,7 @@ class Figures:
         self.most = max(self.most, world.referee.again)
         self.faults.update(kind for time, kind in plan.faults if time < world.now)
         self.happened.update(world.happened)
+        self.several += world.referee.most_open > 1
 
     def __str__(self) -> str:
         faults = ", ".join(f"{kind} {n:,}" for kind, n in self.faults.most_common())
@@ -75,6 +78,7 @@ class Figures:
             f"  judged fully: {self.crawls - self.excused:,}; more disks lost at once than copies (P3 excused): "
             f"{self.excused:,}\n"
             f"  pages fetched again with the excuse of a fault: {self.again:,}, at most {self.most} in a crawl\n"
+            f"  several loads of a host at once: in {self.several:,}\n"
             f"  faults: {self.faults.total():,}: {faults or 'none'}\n"
             f"  and by the way: {happened or 'nothing'}"
         )
@@ -87,35 +91,35 @@ def prepare() -> None:
     gc.freeze()
 
 
-def batch(seeds: range, end: float, frontier: str, kinds: Kinds) -> Figures:
+def batch(seeds: range, end: float, frontier: str, kinds: Kinds, loads: int | None) -> Figures:
     """Crawls one after the other, until `end` (s, monotonic)."""
     figures = Figures()
     for seed in seeds:
         if time.monotonic() > end:
             break
-        figures.one(seed, frontier == "disk" or (frontier == "mixed" and seed % 4 == 3), kinds)
+        figures.one(seed, frontier == "disk" or (frontier == "mixed" and seed % 4 == 3), kinds, loads)
         gc.collect()  # in one go: cheaper than to look for circles all the time
     return figures
 
 
-def batches(seeds: range, end: float, frontier: str, jobs: int, kinds: Kinds) -> Iterator[Figures]:
+def batches(seeds: range, end: float, frontier: str, jobs: int, kinds: Kinds, loads: int | None) -> Iterator[Figures]:
     """The figures of all batches, as they come."""
     parts = (seeds[i : i + BATCH] for i in range(0, len(seeds), BATCH))
     if jobs == 1:
         for part in parts:
             if time.monotonic() > end:
                 return
-            yield batch(part, end, frontier, kinds)
+            yield batch(part, end, frontier, kinds, loads)
         return
     with ProcessPoolExecutor(jobs, initializer=prepare) as pool:
         first = zip(parts, range(2 * jobs), strict=False)
-        waiting = {pool.submit(batch, part, end, frontier, kinds) for part, _ in first}
+        waiting = {pool.submit(batch, part, end, frontier, kinds, loads) for part, _ in first}
         while waiting:
             done = next(as_completed(waiting))
             waiting.remove(done)
             yield done.result()
             if time.monotonic() < end and (part := next(parts, None)):
-                waiting.add(pool.submit(batch, part, end, frontier, kinds))
+                waiting.add(pool.submit(batch, part, end, frontier, kinds, loads))
 
 
 def _kinds(text: str) -> tuple[str, ...]:
@@ -144,13 +148,14 @@ def main() -> int:
     parser.add_argument(
         "--kinds", type=_kinds, help=f"only these faults, commas between: {', '.join((*KINDS, *RARE_KINDS))}"
     )
+    parser.add_argument("--loads", type=int, help="loads of a host that may be open at once (default: drawn)")
     options = parser.parse_args()
     first = options.seed if options.seed is not None else int(time.time()) * 1000
     begun = told = time.monotonic()
     total = Figures()
     prepare()
     seeds, end = range(first, first + options.count), begun + 60 * options.minutes
-    for figures in batches(seeds, end, options.frontier, options.jobs, options.kinds):
+    for figures in batches(seeds, end, options.frontier, options.jobs, options.kinds, options.loads):
         for violation in figures.violations:
             print(violation, flush=True)
         total.add(figures)

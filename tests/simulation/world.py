@@ -82,6 +82,7 @@ class World:
         replication: int = 1,
         concurrency: int = 4,
         on_disk: bool = False,
+        loads: int = 1,
     ) -> None:
         self.seed = seed
         self.random = Random(seed)
@@ -94,6 +95,7 @@ class World:
         self.redis = Redis()
         self.concurrency = concurrency
         self.on_disk = on_disk
+        self.loads = loads  # of most hosts that may be open at once
         self.loss = self.duplication = self.shuffling = 0.0
         self.slow = 0.005
         self.drift = 0.0
@@ -115,6 +117,10 @@ class World:
         self.watch = Watchers(self)
         self._declared: set[str] = set()
         self._lines: dict[str, Beat | None] = {}
+
+    def loads_of(self, host: str) -> int:
+        """How many loads of this host may be open at once: of one host in three one, whatever the others may."""
+        return 1 if int(host[1 : host.index(".")]) % 3 == 2 else self.loads
 
     def at(self, time: float, what: Callable[[], None]) -> None:
         """Let something happen at that time (s)."""

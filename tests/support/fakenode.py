@@ -78,6 +78,7 @@ class FakeNode:
         self.joins = MergedUrls()
         self.learner = None
         self.seeds = None
+        self.concurrency = None
         self.published: dict[str, str] = {}
         self.lost_agents: tuple[str, ...] = ()
         self.calls: list[tuple[Any, ...]] = []

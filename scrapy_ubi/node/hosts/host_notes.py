@@ -69,6 +69,10 @@ class HostNotes:
                 if state.pause:  # what was under way when the last process ended is not known
                     frontier.defer(state, self._clock())
 
+    def find(self, host: str) -> HostState | None:
+        """The state of a host that is held, None of any other."""
+        return self._frontier.find(host)
+
     # -- sections
 
     def get(self, state: HostState, section: str) -> object | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
@@ -15,14 +16,15 @@ def host_policy(
     hosts: HostNotes,
     limits: HostLimits,
     addresses: IpPoliteness | None,
+    limit: Limit | None = None,
     on_turn: Callable[[HostState, float], None] = FREE.on_turn,
 ) -> HostPolicy:
-    """The policy that these make; without `addresses` hosts of one address do not wait for each other. `on_turn` is
-    told of each host whose turn it is."""
+    """The policy that these make; without `addresses` hosts of one address do not wait for each other, nor do those
+    with several loads at once, as `limit` says. `on_turn` is told of each host whose turn it is."""
 
     def wait_for_address(state: HostState, now: float) -> None:
         on_turn(state, now)
-        if addresses is not None and not hosts.ended(state):
+        if addresses is not None and not (limit is not None and limit(state.host)) and not hosts.ended(state):
             turn = addresses.turn(state.host, now)
             if turn > now:
                 hosts.wait_until(state, turn)

@@ -14,6 +14,7 @@ from typing import Any
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.report import figures as profile
+from scrapy_ubi.node.report.big_host import BigHost
 from scrapy_ubi.transport import Transport, TransportError
 
 COUNTING = 50  # where counting takes long (it is linear in the hosts): how many times that long until the next time
@@ -35,6 +36,7 @@ class Publisher:
 
     def __init__(self, crawl: Crawl, state: Callable[[], str], clock: Callable[[], float]) -> None:
         self._crawl, self._state, self._clock = crawl, state, clock
+        self._big_host = BigHost(crawl)
         self._next_at = self._count_at = 0.0
         self._counters: dict[str, Any] = {}
         self.kept = ""
@@ -49,6 +51,7 @@ class Publisher:
             return self.kept
         if now >= self._count_at:
             self._counters = self._crawl.counters()
+            self._big_host.look(self._counters["queued"], self._counters["in_flight"])
             self._count_at = now + (self._clock() - now) * COUNTING
         crawl = self._crawl
         return profile.text(

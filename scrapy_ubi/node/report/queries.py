@@ -137,6 +137,11 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
+def one_at_a_time(host: str) -> str:
+    """What is said of a host that is loaded one page at a time."""
+    return ""
+
+
 class Source(NamedTuple):
     """What an answer is made of, of the agent named `agent`.
 
@@ -144,7 +149,7 @@ class Source(NamedTuple):
     `role` says OWNER or COPY of a host state, "" where that is not known; `held` whether an own host may not be
     fetched yet, as it is still being handed over; `sent` names the agent to which an entry with this key is on its way,
     "" if none; `requeue` takes a failed entry in again, under a new key, and says whether it could; `now` is the
-    frontier's clock, in seconds.
+    frontier's clock, in seconds; `loads` says how many loads of a host may be open at once, "" for one.
     """
 
     agent: str
@@ -155,6 +160,7 @@ class Source(NamedTuple):
     plight: Callable[[HostState], str]
     sent: Callable[[str, int], str]
     requeue: Callable[[Failure], bool]
+    loads: Callable[[str], str] = one_at_a_time
 
 
 def answer(question: Question, source: Source) -> Answer:
@@ -199,6 +205,7 @@ def _host(state: HostState, source: Source) -> Answer:
         "next": round(max(0.0, state.next_at - source.now), 3) if state.waiting else None,
         "error": last.reason[:MOST_REASON] if last is not None else "",
         "learned": learned.shown(json.loads(state.notes.text).get(LEARNED)) if state.notes.text else "",
+        "loads": source.loads(state.host) if role != COPY else "",
     }
 
 

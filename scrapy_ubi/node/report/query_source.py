@@ -5,9 +5,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 
+from scrapy_ubi.node.hosts.host_concurrency import HostConcurrency
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.keys import Keys, requeued_nonce
-from scrapy_ubi.node.report.queries import COPY, OWNER, Source
+from scrapy_ubi.node.report.queries import COPY, OWNER, Source, one_at_a_time
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.frontier_contract import OUTPUTS_LOST
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
@@ -17,7 +18,14 @@ from scrapy_ubi.protocol.records import Record
 NONCE_BYTES = 8
 
 
-def source(agent: Agent, hosts: HostNotes, keys: Keys, take: Callable[[str, Entry], bool], now: float) -> Source:
+def source(
+    agent: Agent,
+    hosts: HostNotes,
+    keys: Keys,
+    take: Callable[[str, Entry], bool],
+    now: float,
+    concurrency: HostConcurrency | None = None,
+) -> Source:
     """The source of `agent`; `take` takes in an entry of a host again, and says whether it was news."""
 
     def role(state: HostState) -> str:
@@ -40,7 +48,8 @@ def source(agent: Agent, hosts: HostNotes, keys: Keys, take: Callable[[str, Entr
         state = agent.frontier.find(failure.host)
         return failure.reason == OUTPUTS_LOST and state is not None and state.is_known(entry.key)
 
-    return Source(agent.me, agent.frontier, now, role, held, hosts.plight, sent, requeue)
+    loads = concurrency.shown if concurrency is not None else one_at_a_time
+    return Source(agent.me, agent.frontier, now, role, held, hosts.plight, sent, requeue, loads)
 
 
 def _key(record: Record) -> int | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.fatal import Fatal
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
@@ -22,7 +23,7 @@ from scrapy_ubi.protocol.memory_state import SetState
 
 class HostAccess:
     """The access of one agent to hosts. `clock` gives the agent's time (s); `foreign` is what it knows of other agents'
-    hosts."""
+    hosts; `limit` is that of `Permits`."""
 
     def __init__(
         self,
@@ -32,15 +33,16 @@ class HostAccess:
         fatal: Fatal,
         foreign: ForeignHosts,
         clock: Callable[[], float],
+        limit: Limit | None = None,
     ) -> None:
         self._crawl, self._visits, self._waker, self._fatal = crawl, visits, waker, fatal
-        self._foreign, self._clock = foreign, clock
+        self._foreign, self._clock, self._limit = foreign, clock, limit
         self.begin()
 
     def begin(self) -> None:
         """Give permits of the agent that the crawl has now."""
         self._agent = self._crawl.agent
-        self.permits = Permits(self._agent, self._clock, self._foreign)
+        self.permits = Permits(self._agent, self._clock, self._foreign, self._limit)
 
     def permit_now(self, host: str, visit: Visit | None, foreign: bool = False) -> bool | None:
         """As `permit`, without waiting: None where one would have to wait."""
@@ -64,7 +66,7 @@ class HostAccess:
             self._visits.defer(visit)
         elif visit is not None:
             self._visits.free(visit)
-        if self.permits.release(host):
+        if self.permits.release(host, visit is not None):
             self._waker.arm()
 
     def may_fetch(self, host: str) -> bool:

@@ -1,4 +1,5 @@
-"""Permits: one load at a time of a host, and none without the right to it, checked directly before a load starts.
+"""Permits: at most n loads at once of a host, one unless UBI_HOST_CONCURRENCY says otherwise, and none without the
+right to it, checked directly before a load starts.
 
 Rules of this module:
 
@@ -9,7 +10,9 @@ Rules of this module:
   politeness delay has passed. What can still become true is waited for; what cannot (another agent's host) is denied.
 * A *foreign* permit is that of a load beside the scheduler from a host that another agent owns. It asks for the lease
   and for the delay since this agent's own last load of that host (`politeness.foreign`), not for the host. There is one
-  permit a host here, of either kind: where the host becomes this agent's own meanwhile, its pages wait for that load.
+  such permit a host here, and no other beside it: where the host becomes this agent's own meanwhile, its pages wait for
+  that load.
+* Of a host with several permits the delay counts from the start of a load, when its permit is given; else from its end.
 * The waiters of a host stand in a line. Only the first one takes the permit; each that leaves the line wakes the next.
   So a release costs one check, however many wait, for this host or for others. A request of the queue checks at every
   change whether it is denied.
@@ -31,6 +34,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable
 
+from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.group.retry_until import wait_briefly
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.protocol.agent import Agent
@@ -45,6 +49,10 @@ class _Foreign:
     """In place of a state: the permit is one of another agent's host."""
 
 
+_Holder = HostState | _Foreign | None
+_OF_QUEUE: tuple[_Holder, ...] = (None,)
+
+
 class _Place:
     """A place in the line of a host. `turn` is set when its waiter has to check again."""
 
@@ -57,14 +65,22 @@ class _Place:
 
 class Permits:
     """The permits of one agent, by host. `clock` gives the agent's time; `foreign` is what it knows of other
-    agents' hosts."""
+    agents' hosts; `limit` says how many loads of a host may be open at once, 0 for one after the other, as without it.
+    """
 
-    def __init__(self, agent: Agent, clock: Callable[[], float], foreign: ForeignHosts | None = None) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        clock: Callable[[], float],
+        foreign: ForeignHosts | None = None,
+        limit: Limit | None = None,
+    ) -> None:
         self._agent = agent
         self._clock = clock
         self.foreign = foreign if foreign is not None else ForeignHosts(clock)
-        # host -> the borrowed state, None for a request of the queue
-        self._held: dict[str, HostState | _Foreign | None] = {}
+        self._limit = limit
+        # host -> what holds its permits: of each the borrowed state, None for a request of the queue
+        self._held: dict[str, tuple[_Holder, ...]] = {}
         self._lines: dict[str, OrderedDict[_Place, None]] = {}
         self.closed = False
         self._paused = False
@@ -122,7 +138,7 @@ class Permits:
             return self._wait_for_foreign(host) if foreign and state is None else _DENIED
         if state is not None and (self._paused or host in self._paused_hosts or state.is_done(key)):
             return _DENIED
-        if host in self._held:
+        if host in self._held and not self._has_room(host):
             return math.inf
         found = state or agent.frontier.find(host)
         known = found or SetState(host)
@@ -136,6 +152,11 @@ class Permits:
         if wait <= 0:
             return 0.0
         return _DENIED if state is not None and wait > PATIENCE else wait
+
+    def _has_room(self, host: str) -> bool:
+        """Whether a host with open loads may have one more."""
+        held = self._held[host]
+        return self._limit is not None and len(held) < self._limit(host) and not isinstance(held[0], _Foreign)
 
     def _wait_for_foreign(self, host: str) -> float:
         now = self._clock()
@@ -164,26 +185,42 @@ class Permits:
 
     def _hold(self, host: str, state: HostState | None) -> bool:
         if state is not None:
-            self._held[host] = None
+            self._held[host] = (*self._held[host], None) if host in self._held else _OF_QUEUE
         elif self._agent.keeping.owns(host):
-            self._held[host] = self._agent.work.borrow(host)
+            state = self._agent.work.borrow(host)
+            self._held[host] = (*self._held.get(host, ()), state)
         else:
-            self._held[host] = _Foreign()
+            self._held[host] = (_Foreign(),)
+            return True
+        if self._limit is not None and self._limit(host):
+            self._agent.frontier.defer(state, self._clock())
         return True
 
     def is_foreign(self, host: str) -> bool:
         """Whether the permit of this host that is held now is a foreign one."""
-        return isinstance(self._held.get(host), _Foreign)
+        return host in self._held and isinstance(self._held[host][0], _Foreign)
 
-    def release(self, host: str) -> bool:
-        """The transfer has ended; False when no permit was held."""
+    def count(self, host: str) -> int:
+        """How many permits of this host are held."""
+        return len(self._held.get(host, ()))
+
+    def release(self, host: str, of_page: bool = False) -> bool:
+        """A transfer has ended, that of a request of the queue (`of_page`) or another one; False when no permit was
+        held."""
         if host not in self._held:
             return False
-        borrowed = self._held.pop(host)
-        if isinstance(borrowed, _Foreign):
+        held = self._held.pop(host)
+        holder = held[0]
+        if len(held) > 1:
+            holder = next((one for one in held if (one is None) is of_page), holder)
+            left = list(held)
+            left.remove(holder)
+            self._held[host] = (*left,)
+        if isinstance(holder, _Foreign):
             self.foreign.load_ended(host)
-        elif borrowed is not None:
-            self._agent.work.give_back(borrowed, self._clock())
+        elif holder is not None:
+            several = self._limit is not None and self._limit(host) > 0
+            self._agent.work.give_back(holder, None if several else self._clock())
         if (line := self._lines.get(host)) is not None:
             next(iter(line)).turn.set()
         return True

@@ -5,7 +5,8 @@ Rules of this module:
 * A request is handed out as a `Visit`, an identity object, and ends exactly once: `end` or `put_back`; whatever is said
   of it later counts for nothing.
 * Its host is free once, when its transfer has ended; that comes before the end of the visit, or with it. A transfer
-  that is made once more has its end, too: from then on the delay counts again.
+  that is made once more has its end, too: from then on the delay counts again, unless it counts from starts (`limit`).
+* Hosts with several loads at once neither wait for others on their address nor keep them waiting.
 * What a page has taught is told with its done mark only when no request came from nowhere meanwhile: else any page that
   was out may have caused that one.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
 from scrapy_ubi.node.hosts.learned_forms import LearnedForms
@@ -49,9 +51,15 @@ class Visits:
         learner: LearnedForms | None,
         addresses: IpPoliteness | None,
         clock: Callable[[], float],
+        limit: Limit | None = None,
     ) -> None:
         self._crawl, self._learner, self._addresses, self._clock = crawl, learner, addresses, clock
+        self._limit = limit
         self._under_way: set[Visit] = set()
+
+    def _has_several(self, host: str) -> bool:
+        """Whether several loads of this host may be open at once."""
+        return self._limit is not None and self._limit(host) > 0
 
     def under_way(self) -> list[Visit]:
         """Those that have not ended."""
@@ -61,7 +69,7 @@ class Visits:
         """This request is handed out."""
         visit = Visit(state, entry, self._crawl.tally.strays)
         self._under_way.add(visit)
-        if self._addresses is not None:
+        if self._addresses is not None and not self._has_several(visit.host):
             self._addresses.taken(visit.host, now)
         return visit
 
@@ -105,7 +113,7 @@ class Visits:
 
     def defer(self, visit: Visit) -> None:
         """A transfer has ended and is made again: the host stays with the visit, and the delay counts from now on."""
-        if self._crawl.frontier.find(visit.host) is visit.state:
+        if self._crawl.frontier.find(visit.host) is visit.state and not self._has_several(visit.host):
             self._crawl.frontier.defer(visit.state, self._clock())
 
     def free(self, visit: Visit, loaded: bool = True) -> None:
@@ -117,7 +125,7 @@ class Visits:
             return
         visit.freed = True
         agent.freed(state, now)
-        if self._addresses is not None:
+        if self._addresses is not None and not self._has_several(visit.host):
             delay = max(frontier.delay, state.pause) if loaded else 0.0
             self._addresses.freed(visit.host, now, delay)
         if not loaded and frontier.find(visit.host) is state:

@@ -127,6 +127,7 @@ def test_a_host_tells_its_state_and_its_last_failure(agent: Agent) -> None:
         "next": 0.0,
         "error": "robots",
         "learned": "",
+        "loads": "",
     }
 
 

@@ -1,0 +1,21 @@
+"""Values of live settings, read: as those of settings.py, with more care, for they may come from outside."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.settings import read_value
+from scrapy_ubi.settings_table.row import Setting
+from scrapy_ubi.urls.filters.chain import check_live
+
+
+def read_live(row: Setting, value: object) -> object:
+    """The checked value of a setting of a running crawl. It may come from outside: nothing is loaded, and no file is
+    read, because it says so. Raises `UbiSettingError`."""
+    if not isinstance(value, bool | int | float | str | list):
+        raise UbiSettingError(row.setting, f"is a {type(value).__name__}", f"give {row.bounds}")
+    read = read_value(row, value)
+    if row.kind == "filters":
+        check_live(cast("tuple[object, ...]", read))
+    return read
