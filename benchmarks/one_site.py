@@ -5,7 +5,8 @@
 The web is one host on loopback, each answer of which takes `--latency` ms. Each way crawls it in processes of its own,
 and is measured for `--seconds`, from the moment at which all its agents crawl, or until the pages are used up. What can
 be trusted on a shared machine are the ratios to the first row of the same spider, which waits for the web most of the
-time.
+time, as long as the CPU that a page takes leaves room: a row is bound by it beyond 1000 / that pages a second, or less
+where the processor has other work.
 
 Ways: `walk` is an unmodified spider, `short` the short path (UbiSpider). `N loads` is UBI_HOST_CONCURRENCY.
 """
@@ -17,7 +18,7 @@ import time
 from typing import Any
 
 from crawling import reach, start, wait_for_all
-from processes import Stage
+from processes import Stage, cpu_seconds
 from rounds import save, table
 from systems import AGENT, METHOD, SHORT, System
 
@@ -48,7 +49,7 @@ def measure(way: System, options: argparse.Namespace) -> dict[str, float]:
         start(stage, way)
         reach(stage, FIRST)
         wait_for_all(stage, 1 if way.processes == 1 else way.processes)
-        begun, before = time.monotonic(), stage.served()["pages"]
+        begun, before, spent = time.monotonic(), stage.served()["pages"], cpu(stage)
         while time.monotonic() - begun < options.seconds:
             served = stage.served()
             if served["unique"] >= options.pages * 0.95:
@@ -56,11 +57,18 @@ def measure(way: System, options: argparse.Namespace) -> dict[str, float]:
             stage.check()
             time.sleep(0.1)
         seconds, served = time.monotonic() - begun, stage.served()
+        pages = max(1, served["pages"] - before)
         return {
-            "pages_per_second": (served["pages"] - before) / seconds,
+            "pages_per_second": pages / seconds,
             "seconds": seconds,
+            "cpu_ms": 1000 * (cpu(stage) - spent) / pages,
             "fetched_twice": served["pages"] - served["unique"],
         }
+
+
+def cpu(stage: Stage) -> float:
+    """CPU seconds of all agents so far."""
+    return sum(cpu_seconds(agent.pid) for agent in stage.agents)
 
 
 def main() -> None:
@@ -83,10 +91,15 @@ def main() -> None:
     for name, row in found.items():
         row["ratio"] = row["pages_per_second"] / first.setdefault(name.split(",")[0], row["pages_per_second"])
     cells = {
-        name: [f"{row['pages_per_second']:.1f}", f"{row['ratio']:.1f}", f"{row['fetched_twice']:.0f}"]
+        name: [
+            f"{row['pages_per_second']:.1f}",
+            f"{row['ratio']:.1f}",
+            f"{row['cpu_ms']:.1f}",
+            f"{row['fetched_twice']:.0f}",
+        ]
         for name, row in found.items()
     }
-    table("way", ["pages/s", "ratio", "fetched twice"], cells)
+    table("way", ["pages/s", "ratio", "CPU ms a page", "fetched twice"], cells)
     save(options.json, {"pages": options.pages, "latency_ms": options.latency, "ways": found})
 
 

@@ -23,7 +23,7 @@ from typing import Any, Literal, cast
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table import PREFIX, SETTINGS, Kind, Setting, home
-from scrapy_ubi.settings_table.host_loads import LoadsByHost
+from scrapy_ubi.settings_table.loads_at_once import LoadsByHost
 from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number, read_path
 from scrapy_ubi.untrusted.checks import NAME
 from scrapy_ubi.urls import HostRules, host_rules, normaliser, partition_key

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scrapy_ubi.settings_table.host_loads import ONE_AT_A_TIME
+from scrapy_ubi.settings_table.loads_at_once import ONE_AT_A_TIME
 from scrapy_ubi.settings_table.row import Setting
 
 ROWS: tuple[Setting, ...] = (

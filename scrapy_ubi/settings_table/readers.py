@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.settings_table.host_loads import LoadsByHost, read_loads
+from scrapy_ubi.settings_table.loads_at_once import LoadsByHost, read_loads
 from scrapy_ubi.settings_table.row import Kind, Setting
 from scrapy_ubi.untrusted.checks import NAME
 

@@ -53,16 +53,20 @@ ONCE_FAILED_ON_DISK = {
 LATE = (881001485, 881020392)
 
 
-def hold(seed: int, stride: int = 50, on_disk: bool = False, kinds: tuple[str, ...] | None = None) -> None:
-    """Run one crawl; the assertion names the line that repeats it."""
-    plan = Plan(seed, kinds=kinds, on_disk=on_disk)
+def hold(
+    seed: int, stride: int = 50, on_disk: bool = False, kinds: tuple[str, ...] | None = None, loads: int = 1
+) -> int:
+    """Run one crawl; how many loads of a host were open at once at most. The assertion names the line that repeats
+    it."""
+    plan = Plan(seed, kinds=kinds, on_disk=on_disk, loads=loads)
     try:
         plan.run(stride)
     except AssertionError as violation:
         frontier = "disk" if on_disk else "memory"
-        repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier}"
+        repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier} --loads {loads}"
         repeat += f" --kinds {','.join(kinds)}" if kinds is not None else ""
         raise AssertionError(f"{violation}\n{plan}\nrepeat: {repeat}") from None
+    return plan.world.referee.most_open
 
 
 @pytest.mark.parametrize("seed", FIXED)
@@ -131,6 +135,14 @@ def test_promises_hold_with_the_frontier_on_disk() -> None:
     first = int(os.environ.get("UBI_TEST_SEED") or time.time_ns() // 1_000_000)
     for seed in (*range(10), *range(first, first + 10)):
         hold(seed, on_disk=True)
+
+
+@pytest.mark.parametrize("loads", [2, 4])
+def test_promises_hold_with_several_loads_of_a_host_at_once(loads: int) -> None:
+    first = int(os.environ.get("UBI_TEST_SEED") or time.time_ns() // 1_000_000)
+    seeds = (*range(12), *range(first, first + 8))
+    reached = [hold(seed, on_disk=seed % 4 == 3, loads=loads) for seed in seeds]
+    assert max(reached) == loads
 
 
 def test_every_invariant_holds_after_every_step() -> None:

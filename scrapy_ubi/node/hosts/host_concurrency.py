@@ -18,7 +18,7 @@ from scrapy_ubi.node.hosts import load_pace
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.load_pace import LoadPace, read_pace
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.settings_table.host_loads import LoadsByHost
+from scrapy_ubi.settings_table.loads_at_once import LoadsByHost
 
 PACE = "pace"  # section of a host's notes
 MOST_ROUNDS = 10_000  # some 300 bytes each
