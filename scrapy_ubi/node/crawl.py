@@ -137,7 +137,7 @@ class Crawl:
         """Whether the disk holds the crawl that is meant, which is finished, and no new one is to begin (UBI_AGAIN)."""
         facts = self.disk.facts
         another = control.get("run", "") not in ("", facts.get("run"))
-        return bool(facts.get("finished")) and not another and self._settings.again == "never"
+        return bool(facts.get("finished")) and not another and self.settings.again == "never"
 
     async def resume(self, control: Mapping[str, str]) -> bool:
         """Go on with the crawl on the disk; or begin again where that one is over, as disk or control hash say: then
