@@ -57,10 +57,12 @@ _OWNERSHIP = "it decides which agent owns a host, so all agents must have the sa
 _KEYS = "it decides which URLs are one, and the URLs known so far have their keys by it"
 _ALIVE = "it decides when an agent counts as dead, and agents that judge each other must not change it one by one"
 _MAIL = "agents that send each other letters must agree on it"
+_COUNTED = "loads of a host are counted from the start on, or not at all: set it in settings.py, then start again"
 _WHY: Mapping[str, str] = {
     **dict.fromkeys(("partition", "replicas", "capacity", "agent_id", "replication"), _OWNERSHIP),
     **dict.fromkeys(("normalise", "host_rules", "seen"), _KEYS),
     **dict.fromkeys(("heartbeat_interval", "lease_timeout", "failure_timeout", "stall_timeout"), _ALIVE),
+    "host_concurrency": _COUNTED,
     **dict.fromkeys(("max_letter_bytes", "max_url_length"), _MAIL),
 }
 _ONCE = "it is read once, when an agent starts: set it in settings.py, and start the agents again one after the other"

@@ -121,6 +121,7 @@ REFUSED = {
     "UBI_FAILURE_TIMEOUT=3": "counts as dead",
     "UBI_MAX_LETTER_BYTES=99999": "agree",
     "UBI_STORES=items": "read once",
+    "UBI_HOST_CONCURRENCY=8": "counted from the start",
     "UBI_HOST_DELY=3": "did you mean 'UBI_HOST_DELAY'",
     "UBI_HOST_DELAY": "NAME=VALUE",
     "UBI_HOST_DELAY=soon": "a number of seconds",
