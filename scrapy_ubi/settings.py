@@ -55,6 +55,9 @@ class UbiSettings:
     redis_wait: float = DEFAULT.redis_wait
     crawl: str = "scrapybot:spider"  # this and `dir`, `host_delay`: the table has no constant
     mixed_agents: bool = DEFAULT.mixed_agents
+    again: Literal["always", "never"] = DEFAULT.again
+    serve: bool = DEFAULT.serve
+    seed_list: str = DEFAULT.seed_list
     agent_id: str | None = DEFAULT.agent_id
     capacity: float = DEFAULT.capacity
     replicas: int = DEFAULT.replicas

@@ -13,6 +13,7 @@ from scrapy_ubi.commands.crawl_options import add_crawl_subcommand
 from scrapy_ubi.commands.frontier_options import add_frontier_subcommands
 from scrapy_ubi.commands.help_text import filled
 from scrapy_ubi.commands.run_options import add_run_subcommand
+from scrapy_ubi.commands.seed_options import add_seed_subcommand
 from scrapy_ubi.commands.steer_options import add_steering_subcommands
 
 MOST_LETTERS = 10_000  # asked for at once; a letter may have a megabyte
@@ -90,6 +91,7 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     _drain(_sub(what, "drain", "ask an agent to hand over and leave", DRAIN))
     add_run_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_crawl_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
+    add_seed_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_steering_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_frontier_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
 

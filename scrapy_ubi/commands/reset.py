@@ -173,7 +173,7 @@ def _keys(to: RedisConnection, crawl: str) -> Iterator[bytes]:
     """Every key of the crawl in Redis."""
     keys = RedisKeys(crawl)
     with to.explained():
-        for key in keys.shared:
+        for key in (*keys.shared, *keys.outside):
             if to.client.exists(key):
                 yield key.encode()
         for found in to.client.scan_iter(match=keys.pattern, count=1000):

@@ -1,11 +1,11 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | url URL | failed |
-requeue | reset | set | unset | settings | pause | resume | finish | collect | quality | rank | search | wacz`: a crawl,
-seen from outside. `scrapy ubi run SPIDER`: its agents, on this machine. `scrapy ubi crawl URL`: the same without a
-project.
+requeue | seed URL | reset | set | unset | settings | pause | resume | finish | collect | quality | rank | search |
+wacz`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents, on this machine. `scrapy ubi crawl URL`: the
+same without a project.
 
-The commands only read, but for `run`, `crawl`, `drain`, `requeue`, `reset`, and those that change a running crawl;
-`collect`, `quality`, `rank` and `wacz` write the files that they are told, and `search` its index. Errors are one
-sentence on standard error and exit status 1 (2 for a wrong command line); a traceback is a fault of this program.
+The commands only read, but for `run`, `crawl`, `drain`, `requeue`, `seed`, `reset`, and those that change a running
+crawl; `collect`, `quality`, `rank` and `wacz` write the files that they are told, and `search` its index. Errors are
+one sentence on standard error and exit status 1 (2 for a wrong command line); a traceback is a fault of this program.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from scrapy_ubi.commands import (
     reset,
     run,
     search,
+    seed,
     steer,
     url,
     wacz,
@@ -75,6 +76,7 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "url": url.run,
     "failed": failed.run,
     "requeue": failed.requeue,
+    "seed": seed.run,
     "reset": reset.run,
     "collect": collect.run,
     "quality": collect_graph.run_quality,

@@ -53,6 +53,7 @@ from scrapy_ubi.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.scheduling.enqueue import Enqueue
 from scrapy_ubi.scheduling.hostless import SHARE, Hostless
 from scrapy_ubi.scheduling.inspect_mode import Trial
+from scrapy_ubi.scheduling.outside_seeds import OutsideSeeds
 from scrapy_ubi.scheduling.page_links import PageLinks
 from scrapy_ubi.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.scheduling.seeds import Seeds
@@ -85,6 +86,7 @@ class UbiScheduler(BaseScheduler):
     reach: Reach
     hooks: EngineHooks
     duplicates: DuplicateLinks
+    outside: OutsideSeeds
     outputs: PageOutputs | None = None  # none where UBI_STORES names no store
 
     def __init__(self, crawler: Crawler) -> None:
@@ -202,6 +204,7 @@ class UbiScheduler(BaseScheduler):
             Seeds(self._keys, self._codec), self._scores,
         )  # fmt: skip
         self._enqueue = Enqueue(self._tools, self._local, self._stat_buffer)
+        self.outside = OutsideSeeds(self._tools, self._enqueue.take)
         self._link_filter.ask_frontier(self._enqueue.is_visited)
 
     def _make_dequeue(self) -> Dequeue:
@@ -232,8 +235,9 @@ class UbiScheduler(BaseScheduler):
         """The spider is being closed; Scrapy waits for what is under way."""
         self.gate.close()
         if not self.node.over:
-            loads = sum(flight.held for flight in self.flights)
-            logger.info("No new request is sent; %d requests under way end first.", loads)
+            logger.info(
+                "No new request is sent; %d requests under way end first.", sum(one.held for one in self.flights)
+            )
 
     def _cut_short(self) -> None:
         if not self.node.over:
@@ -266,17 +270,14 @@ class UbiScheduler(BaseScheduler):
         return spider
 
     def enqueue_request(self, request: Request) -> bool:
-        """Take a request: queue it, send it to its owner, or drop it: known, or refused by a filter. False when it was
-        dropped.
-        """
+        """Queue a request, send it to its owner, or drop it (known, or refused by a filter): False then."""
         if self.outputs is not None:
             self.outputs.unmark(request)
         return self._enqueue.take(request, bool(request.meta.pop(SEED, False))).is_taken
 
     def is_known(self, request: Request) -> bool:
         """Whether a request that a page yields (`mark_child`) is a duplicate; counted then, and it need not be
-        enqueued. The same decision as that of `enqueue_request`, for the most frequent case.
-        """
+        enqueued. The same decision as that of `enqueue_request`, for the most frequent case."""
         return not self._keys.asks and self._enqueue.is_known(request)
 
     def take_links(self, plain: PlainLinks, response: Response, ordinary: Ordinary, unheard: bool) -> Iterator[None]:
@@ -308,8 +309,7 @@ class UbiScheduler(BaseScheduler):
         return bool(self._local) or self.node.pending()
 
     def __len__(self) -> int:
-        """How many requests wait that this agent is to fetch: spiders ask Scrapy's scheduler for it, to feed themselves
-        bit by bit. Linear in the hosts."""
+        """How many requests wait that this agent is to fetch: spiders that feed themselves ask. Linear in the hosts."""
         return len(self._local) + self.node.waiting if self._opened else 0
 
     def next_request(self) -> Request | None:
@@ -339,10 +339,11 @@ class UbiScheduler(BaseScheduler):
         self._tell_start()
 
     def _tell_start(self) -> None:
-        """Tell the node whether more may come from outside of its queues: from start(), from a local request, or from
-        who holds the spider open."""
+        """Tell the node whether more may come from outside of its queues: from start(), from a local request, from
+        who holds the spider open, or as seeds."""
         if self._opened:
-            self.node.agent.start_exhausted = self._start_ended and self._local.over and not self._held
+            serves = self.node.seeds is not None and self.node.seeds.serves
+            self.node.agent.start_exhausted = self._start_ended and self._local.over and not (self._held or serves)
 
     def _idle(self, held: bool) -> bool:
         """The engine is idle; whether a handler of the user's holds the spider open. True when it has to stay open."""

@@ -10,7 +10,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,10 @@ from scrapy_ubi import clock
 from scrapy_ubi.components.live_changes import LiveChanges
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.downloads.resolver import Resolver
+from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.node.group.origin import Origin
+from scrapy_ubi.node.mail.seed_inbox import SeedOutcome
 from scrapy_ubi.node.start import NodeEvents, Start
 from scrapy_ubi.process import arguments, ignored_settings, process_start
 from scrapy_ubi.process.agent_directory import AgentDirectory
@@ -42,6 +44,7 @@ from scrapy_ubi.settings_table import home
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis import RedisTransport
+from scrapy_ubi.transport.seed_reader import SeedSource
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
@@ -162,10 +165,16 @@ def _note_at(scheduler: UbiScheduler) -> Callable[[str], None]:
 
 
 def make_transport(settings: UbiSettings, agent_id: str) -> Transport:
-    """Redis where there is one, else this process's memory: a crawl of one agent."""
+    """Redis where there is one, else this process's memory: a crawl of one agent. Raises UbiSettingError."""
+    if settings.serve and settings.redis_url is None:
+        raise UbiSettingError("UBI_SERVE", "is set and UBI_REDIS_URL is not", "name the Redis by which URLs come")
+    if settings.seed_list and not settings.serve:
+        raise UbiSettingError("UBI_SEED_LIST", "is set and UBI_SERVE is not", "set UBI_SERVE = True, too")
     if settings.redis_url is None:
         return MemoryTransport(MemoryHub(), agent_id, settings.crawl, settings.max_letter_bytes)
-    return RedisTransport(settings.redis_url, settings.crawl, agent_id, settings.max_letter_bytes)
+    # Before an agent is held dead it may come back, and answer what it has taken.
+    seeds = SeedSource(settings.seed_list, 2 * settings.failure_timeout) if settings.serve else None
+    return RedisTransport(settings.redis_url, settings.crawl, agent_id, settings.max_letter_bytes, seeds=seeds)
 
 
 def make_keys(crawler: Crawler, settings: UbiSettings, stats: StatBuffer) -> RequestKeys:
@@ -216,6 +225,9 @@ class SchedulerEvents(NodeEvents):
 
     def incarnation(self, incarnation: str) -> None:
         self._scheduler.directory.record_incarnation(incarnation)
+
+    def seed(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
+        return self._scheduler.outside.take(number, fields)
 
     def flush(self) -> str:
         return self._scheduler.feeds.flush()

@@ -4,7 +4,7 @@
 the order of their needs, and lets them work together:
 
 * `crawl`, on `disk`: the agent, its frontier and its counts. `fatal`: why it cannot go on. `keys`: those of requests.
-* `mail`: one exchange with Redis (`exchange`), when there is one (`exchange_loop`, `timing`), in which thread.
+* `mail`: one exchange with Redis (`exchange`), when there is one (`exchange_loop`, `timing`), in which thread; seeds.
 * `group`: joining and leaving, heartbeats, the passing of time, agents that are dead or lost.
 * `hosts`: what is noted of them, their limits and those of the crawl, politeness by address, learned forms.
 * `work`: which request is next, its visit and its permit, what a page has given, waking the engine.

@@ -4,8 +4,8 @@ Rules of this module:
 
 * `agent`, `frontier` and `tally` belong together. They are others once a crawl has begun again (`resume`), which
   happens before the agent has joined its group or not at all.
-* A disk whose crawl is over, by its own word or by that of Redis, is emptied. Else it is gone on with, when the
-  settings are those that its URLs were keyed by.
+* A disk whose crawl is over, by its own word or by that of Redis, is emptied, unless UBI_AGAIN is 'never'. Else it is
+  gone on with, when the settings are those that its URLs were keyed by.
 * Every incarnation is noted before it is used. Those that have run on this disk (`former`) are told the others: who was
   lost as one of them is back.
 """
@@ -24,6 +24,7 @@ from scrapy_ubi.node.disk_contract import Disk
 from scrapy_ubi.node.group import join_steps
 from scrapy_ubi.node.group.pinned_settings import check_origin, check_settings, check_spider, kept_origin
 from scrapy_ubi.node.group.pinned_settings import fixed as fixed_settings
+from scrapy_ubi.node.mail.run_state import is_finished
 from scrapy_ubi.node.report import figures
 from scrapy_ubi.node.steering.live_entries import LiveTable
 from scrapy_ubi.node.steering.runtime import refusal
@@ -132,6 +133,12 @@ class Crawl:
         ended = facts.get("finished") or facts.get("left")
         return self.disk.holds_outputs and facts.get("run") == run and not ended
 
+    def stays_over(self, control: Mapping[str, str]) -> bool:
+        """Whether the disk holds the crawl that is meant, which is finished, and no new one is to begin (UBI_AGAIN)."""
+        facts = self.disk.facts
+        another = control.get("run", "") not in ("", facts.get("run"))
+        return bool(facts.get("finished")) and not another and self.settings.again == "never"
+
     async def resume(self, control: Mapping[str, str]) -> bool:
         """Go on with the crawl on the disk; or begin again where that one is over, as disk or control hash say: then
         True. Raises UbiRefused when settings or arguments are others, UbiDirectoryError when the disk cannot be
@@ -139,6 +146,10 @@ class Crawl:
         """
         disk = self.disk
         past = join_steps.is_past(control, str(disk.facts.get("run", "")))
+        if self.stays_over(control):
+            if not is_finished(control):  # else it was said
+                logger.info(join_steps.FINISHED)
+            return False
         if disk.facts.get("finished") or (past and not self.keeps(control.get("run", ""))):
             logger.info("The crawl in %s is finished: the directory is emptied.", self.settings.dir)
             await disk.forget()

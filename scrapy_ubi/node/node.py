@@ -46,6 +46,7 @@ from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
 from scrapy_ubi.node.mail.inbox_check import InboxCheck, judge_of
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.run_state import RunState
+from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.report import figures, query_source
 from scrapy_ubi.node.report.publish import Publisher, published
 from scrapy_ubi.node.report.queries import Answer, Question, answer
@@ -120,6 +121,7 @@ class Node:
         """The parts that exchange mail and beats with the others, and those that the time calls."""
         settings, crawl, fatal, clock, transport = self.settings, self._crawl, self._fatal, self._clock, self.transport
         self._io = io = IoThread(own_thread=settings.redis_url is not None)
+        self.seeds = SeedInbox(self._events.seed, self._events.wake) if settings.serve else None
         self._publisher = Publisher(crawl, lambda: self.state, clock)
         self._exchanges = ExchangeLoop(crawl, self._publisher, settings.flush_records, self._exchanged, clock)
         self._ticker = Ticker(crawl, settings, fatal, self._exchanges.turn, self._events.cancel, self._ticked, clock)
@@ -147,7 +149,7 @@ class Node:
             crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm, turns
         )
         self.live.follow(self._publisher.soon)
-        Steered(self.live, self._pace, crawl, (self.limits, self.crawl_limits), self.access, waker)
+        Steered(self.live, self._pace, crawl, (self.limits, self.crawl_limits), self.access, waker, self.seeds)
 
     def _follow(self) -> None:
         """Work for the agent that the crawl has now."""
@@ -184,7 +186,7 @@ class Node:
         run = RunState(agent, control, str(crawl.disk.facts.get("run", "")), self.live)
         queries = QueryInbox(self.agent_id, self._answer, time.time)
         judge = judge_of(self._keys, self._host_of, self._check)
-        check = InboxCheck(agent, judge, settings.max_url_length, queries, settings.host_shards)
+        check = InboxCheck(agent, judge, settings.max_url_length, queries, settings.host_shards, self.seeds)
         flush = DiskFlush(agent, crawl.disk, crawl.facts, self._events.flush)
         return Exchange(agent, self.transport, self._io, settings, run, check, flush, self._exchanges.arrived)
 
@@ -257,9 +259,9 @@ class Node:
         self._exchanges.turn(now)
         self.crawl_limits.begun = True
         self._limit_watch.look(now)
-        found, waits = None, self.live.paused or self._exchanges.choked
-        if not waits and not self.crawl_limits.full(self.tally.pages + self.agent.work.out):
-            found = self._choice.next(now)
+        waits = self.live.paused or self._exchanges.choked
+        waits = waits or self.crawl_limits.full(self.tally.pages + self.agent.work.out)
+        found = None if waits else self._choice.next(now)
         self._choice.read_ahead(now)
         if found is None:
             self._waker.arm(wake=False)
@@ -285,12 +287,7 @@ class Node:
         visit.again = entry
 
     def ended(
-        self,
-        visit: Visit,
-        failed: str | None = None,
-        fetched: bool = True,
-        status: int = 0,
-        content: int | None = None,
+        self, visit: Visit, failed: str | None = None, fetched: bool = True, status: int = 0, content: int | None = None
     ) -> None:
         """The visit is over: its callback's whole output was taken, or it failed after all retries, for a reason.
         `status` is that of the response, 0 where there was none; `content` what the learned forms compare pages by.

@@ -8,9 +8,11 @@ Rules of this module:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
+from scrapy_ubi.node.mail.seed_inbox import REFUSED, SeedOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,10 @@ class NodeEvents:
 
     def incarnation(self, incarnation: str) -> None:
         """Record durably that this incarnation runs now."""
+
+    def seed(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
+        """Take this seed, which has come from outside and has this id, or say why not."""
+        return SeedOutcome(REFUSED, "this crawl takes none")
 
     def flush(self) -> str:
         """Make outlast this process what the pages have given that are done by now. Why that cannot be, as a sentence;

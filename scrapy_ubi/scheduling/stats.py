@@ -47,6 +47,8 @@ class StatBuffer:
             tell(f"ubi/hosts/{name}", number)
         for name, number in node.limits.counted.items():
             tell(f"ubi/limits/{name}", number)
+        for said, number in node.seeds.counts.items() if node.seeds is not None else ():
+            tell(f"ubi/seeds/{said.lower()}", number)
         for step, number in changed.items():
             tell(f"ubi/normalise/{step}", number)
         for step, number in node.joins.counts.items():

@@ -41,6 +41,27 @@ ROWS: tuple[Setting, ...] = (
         "Agents whose spiders were started with other arguments, or are of other classes, may share a crawl.",
     ),
     Setting(
+        "again",
+        "choice",
+        "always",
+        "What a start after the end of the crawl does: 'always' begins a new one, 'never' says that it is finished, "
+        "and ends.",
+        choices=("always", "never"),
+    ),
+    Setting(
+        "serve",
+        "flag",
+        False,
+        "The crawl waits for URLs from outside (`scrapy ubi seed`) when nothing is left to fetch, and does not end.",
+    ),
+    Setting(
+        "seed_list",
+        "redis_key",
+        "",
+        "The key of a Redis list, set or sorted set of start URLs, as scrapy-redis has it, that the agents take; with "
+        "`UBI_SERVE`.",
+    ),
+    Setting(
         "agent_id",
         "name",
         None,

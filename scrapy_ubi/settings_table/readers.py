@@ -29,6 +29,7 @@ _CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=
 _DUPLICATES = re.compile(r"exact|near(?:\(([0-9]{1,3})\))?")
 MOST_CHANGED = 20  # words of a hundred: beyond that pages with one frame are taken for each other
 _TARGET = re.compile(r"(?:s3|gs|az)://[^\s/@]+(?:/\S*)?|file:///\S+")
+_REDIS_KEY = re.compile(r"[!-~]{1,512}")
 _WORD = re.compile(r"[^\s,]{1,200}")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
@@ -190,6 +191,14 @@ def _read_target(row: Setting, value: object) -> str:
     return target
 
 
+def _read_redis_key(row: Setting, value: object) -> str:
+    """The name of somebody else's key."""
+    key = _text(row, value)
+    if not _REDIS_KEY.fullmatch(key) or key.startswith("ubi:"):
+        raise _wrong(row, key)
+    return key
+
+
 READERS: Mapping[Kind, Reader] = {
     **dict.fromkeys(NUMBERS, read_number),
     "flag": _read_flag,
@@ -207,6 +216,7 @@ READERS: Mapping[Kind, Reader] = {
     "choice": _read_choice,
     "contact": _read_contact,
     "target": _read_target,
+    "redis_key": _read_redis_key,
     "name": _read_name,
     "url": _read_url,
 }

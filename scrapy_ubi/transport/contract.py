@@ -22,12 +22,21 @@ process). Both pass tests/transport/test_conformance.py. The protocol relies on 
   commands of one exchange may interleave with those of other agents.
 * `claim` compares and sets in one step: of two claimers exactly one wins.
 
+* A seed, which comes from outside, is handed out to one agent of all, once, until it was answered (`seeds_answered`),
+  which deletes it, or handed to another agent (`seeds_for`). One that an agent has not looked at for `seed_idle`
+  seconds, since it died or the answer to its read was lost, is handed out to the next one that reads, so that a seed
+  may come twice, and is lost only with Redis. `clear` leaves seeds as they are.
+* What is in the list that a transport is told of (`seed_list`) becomes seeds in one step, first come, first served, as
+  long as fewer than `LIST_AHEAD` seeds wait.
+
 **Bounds**
 
 * At most `max_letters` letters and about `max_read_bytes` of them (but one at least) in one exchange, fewer after one
   that failed; at most `IN_HAND` letters handed out and not consumed, then none come.
 * An entry larger than `max_letter_bytes` (names and values of its fields together) is never read whole: it arrives as
   `oversized` (its size in bytes), `head` (the first `HEAD` bytes of its fields) and, when it has one, `from`.
+* At most `Outgoing.read_seeds` seeds in one exchange, within the same bounds; about `SEEDED` answers to them, kept for
+  `SEEDED_FOR` seconds after the last one.
 * About `DEAD_LETTERS` dead letters an agent, about `INBOX` entries an inbox; the oldest go first.
 * No call lasts much longer than the transport's `timeout`, whatever the server does.
 
@@ -43,13 +52,18 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 HEAD = 256  # bytes shown of what is too large to be read: enough for a person to see what it is
 IN_HAND = 256  # letters with the caller at once; a caller that consumes needs max_letters, this only bounds a bug
 DEAD_LETTERS = 1000  # kept per agent: for people, who read the newest
 TEXT = 10  # times max_letter_bytes: fields of hashes; an ack may name the hosts of a whole window of letters
 ANSWER = 120  # seconds an answer to a person's question is kept: the one that asked reads it within two
+SEEDED = 10_000  # answers to seeds: a writer of so many at once reads them meanwhile
+SEEDED_FOR = 3600  # seconds they are kept after the last one
+SEED_IDLE = 30.0  # seconds after which a seed that an agent has taken, and not looked at since, is another's
+LIST_AHEAD = 1000  # seeds that wait, from which on none are made of a list: that is where the rest waits
+LISTED = "listed"  # the only field of a seed that was in a list
 INBOX = 10_000  # entries; windows of unacknowledged letters keep it far below, this bounds a flood of garbage
 
 MEMORY = "*"
@@ -61,6 +75,15 @@ moments."""
 Fields = Mapping[str, str]
 NO_FIELDS: Fields = MappingProxyType({})
 RawFields = Mapping[bytes, bytes]
+
+
+class SeedAnswer(NamedTuple):
+    """What became of the seed of this id, in one word, and why; `name` is what its writer calls it."""
+
+    number: str
+    said: str
+    why: str = ""
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +116,13 @@ class Outgoing:
     read_control: bool = True
     """Whether the control hash is to be read."""
 
+    seeds_answered: Sequence[SeedAnswer] = ()
+    """Seeds that are on the disk of this agent, or refused: acknowledged and deleted; the answers are for people."""
+    seeds_for: Sequence[tuple[str, str]] = ()
+    """(id, agent): seeds that this agent was handed, for another one to take."""
+    read_seeds: int = 0
+    """How many seeds may be read."""
+
     @property
     def is_nothing(self) -> bool:
         """Whether nothing is to be written and nothing to be read, so that Redis need not be asked."""
@@ -109,6 +139,8 @@ class Incoming:
     """Lane name -> text: the whole of the own acks; nothing when they were not to be read."""
     control: Fields | None = field(default_factory=dict)
     """The whole control hash; None when it was not to be read."""
+    seeds: Sequence[tuple[str, RawFields]] = ()
+    """(id, raw fields) of seeds for this agent to take, oldest first, none that is still in hand."""
 
 
 class TransportError(Exception):

@@ -11,11 +11,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from scrapy_ubi.transport import scripts
+from scrapy_ubi.transport import scripts, seed_scripts
 from scrapy_ubi.transport.beat_text import FROM, encode
-from scrapy_ubi.transport.contract import ANSWER, DEAD_LETTERS, HEAD, INBOX, Fields, Outgoing
+from scrapy_ubi.transport.contract import (
+    ANSWER,
+    DEAD_LETTERS,
+    HEAD,
+    INBOX,
+    LIST_AHEAD,
+    LISTED,
+    SEEDED,
+    SEEDED_FOR,
+    Fields,
+    Outgoing,
+)
 from scrapy_ubi.transport.redis_keys import AGENT_KEYS, RedisKeys
 from scrapy_ubi.transport.round_trips import RedisCommand
+
+GROUP = "agents"  # of the seeds' readers
+CONSUMER_FOR = 3_600_000  # ms after which the name of an agent that reads no seeds, and has none, is forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +79,7 @@ class ExchangeCommands:
         for sender, pairs in by_sender.items():
             key = self.keys.acks(sender)
             yield RedisCommand(("HSET", key, *pairs), key, "hash")
+        yield from self.answer_seeds(out)
         for receiver, fields in out.letters:
             yield _append(self.keys.inbox(receiver), INBOX, fields)
         for fields in out.dead_letters:
@@ -78,6 +93,29 @@ class ExchangeCommands:
         for question, text in out.replies.items():
             key = self.keys.answers(question)
             yield RedisCommand(("EVAL", scripts.REPLY, 1, key, self.agent, encode(text), ANSWER), key, "hash")
+
+    def answer_seeds(self, out: Outgoing) -> Iterator[RedisCommand]:
+        """Seeds are answered, or handed on."""
+        if not out.seeds_answered and not out.seeds_for:
+            return
+        args: list[str | bytes | int] = [GROUP, SEEDED, SEEDED_FOR, len(out.seeds_answered)]
+        args += [encode(text) for answer in out.seeds_answered for text in answer]
+        args += [text for one in out.seeds_for for text in one]
+        seeds, seeded = self.keys.seeds, self.keys.seeded
+        yield RedisCommand(("EVAL", seed_scripts.ANSWER, 2, seeds, seeded, *args), seeds, "stream")
+
+    def move_list(self, seed_list: str, most: int) -> RedisCommand:
+        """Up to so many of what that list, set or sorted set holds become seeds."""
+        args = (2, seed_list, self.keys.seeds, LISTED, most, LIST_AHEAD)
+        return RedisCommand(("EVAL", seed_scripts.MOVE, *args))
+
+    def read_seeds(self, most: int, budget: int, idle: float | None, held: Iterable[str]) -> RedisCommand:
+        """Up to so many seeds, of so many bytes together, but for those that are held already; `idle`: claim those that
+        another agent has not looked at for so long (s), None: none."""
+        key = self.keys.seeds
+        claim: tuple[str | int, str | int] = ("", "") if idle is None else (int(idle * 1000), CONSUMER_FOR)
+        limits = (most, self.largest, budget, HEAD, *claim)
+        return RedisCommand(("EVAL", seed_scripts.READ, 1, key, GROUP, self.agent, *limits, *held), key, "stream")
 
     def read_inbox(self, most: int, budget: int, held: Iterable[str]) -> RedisCommand:
         """Up to so many letters, of so many bytes together, but for those that are held already."""

@@ -89,6 +89,12 @@ _CASES = (  # asked in this order
     ),
     _Case(
         lib.ResponseError,
+        r"unknown .*command.*script",
+        "{at} is too old to hand out seeds ({text}); name a Redis of version 6.2 or later, or a Valkey, or take "
+        "UBI_SERVE out",
+    ),
+    _Case(
+        lib.ResponseError,
         r"unknown .*command",
         "{at} is too old or lacks streams ({text}); name a Redis of version 5 or later, or a Valkey",
     ),

@@ -22,6 +22,7 @@ from scrapy_ubi.transport.contract import (
     INBOX,
     MEMORY,
     NO_FIELDS,
+    SEED_IDLE,
     TEXT,
     Fields,
     Incoming,
@@ -33,6 +34,7 @@ from scrapy_ubi.transport.contract import (
 )
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.loop_heartbeat import LoopBeats
+from scrapy_ubi.transport.shelf_seeds import ShelfSeeds
 
 Raw = dict[bytes, bytes]
 
@@ -52,6 +54,7 @@ class Shelf:
     acks: defaultdict[str, Raw] = field(default_factory=lambda: defaultdict(dict))
     dead: defaultdict[str, deque[Raw]] = field(default_factory=lambda: defaultdict(_dead))
     answers: defaultdict[str, Raw] = field(default_factory=lambda: defaultdict(dict))
+    seeds: ShelfSeeds = field(default_factory=ShelfSeeds)
 
 
 class MemoryHub:
@@ -81,8 +84,8 @@ class MemoryHub:
             self._number = 0
 
     def forget(self, crawl: str) -> None:
-        """Forget one crawl."""
-        self._shelves.pop(crawl, None)
+        """Forget one crawl, but for what has come from outside."""
+        self._shelves[crawl] = Shelf(seeds=self.shelf(crawl).seeds)
 
     def append(self, crawl: str, agent: str, fields: RawFields) -> str:
         """Put an entry into an inbox, as anybody with access to a Redis can; its id."""
@@ -106,10 +109,12 @@ class MemoryTransport:
         max_letters: int = 64,
         *,
         max_read_bytes: int = 4_000_000,
+        seed_idle: float = SEED_IDLE,
     ) -> None:
         self._hub, self._agent, self._crawl = hub, agent, crawl
         self._largest, self._most, self._budget = max_letter_bytes, max_letters, max_read_bytes
         self._in_hand = InHand()
+        self._seeds_in_hand, self._seed_idle = InHand(), seed_idle
         self._turn = asyncio.Lock()
         self._beats: LoopBeats | None = None
         self._beating = ""  # whose beats they are
@@ -254,7 +259,10 @@ class MemoryTransport:
             letters = self._letters(self._in_hand.room(self._most)) if out.read_inbox else []
             self._in_hand.hand_out(one for one, _ in letters)
             acks = self._texts(self._shelf.acks[self._agent]) if out.read_acks else {}
-            incoming = Incoming(letters, acks, self._texts(self._shelf.control) if out.read_control else None)
+            control = self._texts(self._shelf.control) if out.read_control else None
+            hand, idle = self._seeds_in_hand, self._seed_idle
+            seeds = self._shelf.seeds.handed_out(out, self._agent, hand, self._largest, idle)
+            incoming = Incoming(letters, acks, control, seeds)
             await asyncio.sleep(0)  # the way back
             if refused:
                 raise TransportFull("the hub is full", incoming)
@@ -283,6 +291,8 @@ class MemoryTransport:
 
     def _writes(self, out: Outgoing) -> Iterator[tuple[bool, Callable[[], object]]]:
         shelf, me = self._shelf, self._agent
+        if out.seeds_answered or out.seeds_for:
+            yield False, partial(shelf.seeds.answer, out)
         for (sender, lane), text in out.acks.items():
             yield True, partial(shelf.acks[sender].update, {encode(lane): encode(text)})
         for receiver, fields in out.letters:

@@ -41,6 +41,7 @@ from scrapy_ubi.transport.exchange_commands import ExchangeCommands
 from scrapy_ubi.transport.heartbeat import BeatCallbacks, Heartbeat
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.transport.round_trips import RedisCommand, RoundTrips, paired
+from scrapy_ubi.transport.seed_reader import SeedReader, SeedSource
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,8 @@ EASY = 6  # an exchange that took less than this part of the time-out, and read 
 class RedisTransport:
     """The contract's Transport by way of a Redis 5 or later, or a Valkey.
 
-    `timeout` (s) bounds each call; the lease should be longer. Nothing connects before `open`.
+    `timeout` (s) bounds each call; the lease should be longer. Nothing connects before `open`. `seeds`: what is to be
+    known to read seeds, None where none are to be read.
     """
 
     def __init__(
@@ -65,20 +67,22 @@ class RedisTransport:
         *,
         max_read_bytes: int = 4_000_000,
         timeout: float = 3.0,
+        seeds: SeedSource | None = None,
     ) -> None:
         self._url, self._agent, self._keys = url, agent, RedisKeys(crawl)
         self._commands = ExchangeCommands(self._keys, agent, max_letter_bytes)
         self._largest, self._most = max_letter_bytes, max_letters
         self._most_bytes = self._budget = max_read_bytes  # the second: what the next exchange may read
         self._timeout = timeout
+        self._counts: Counter[str] = Counter()
         self._trips: RoundTrips | None = None
         self._ahead: float | None = None  # the server's clock is, of this process's (s)
         self._in_hand = InHand()
+        self._seeds = SeedReader(seeds, self._commands, self._counts) if seeds is not None else None
         self._garbage: dict[str, set[bytes]] = {}  # key -> fields to delete from that hash: no text, or too long
         self._turn = asyncio.Lock()  # exchanges one after another: each id is handed out once
         self._heartbeat: Heartbeat | None = None
         self._beat = 0  # counter of beats
-        self._counts: Counter[str] = Counter()
         self._beat_counts: Counter[str] = Counter()  # the thread's own: += is not atomic
 
     @property
@@ -92,7 +96,8 @@ class RedisTransport:
         """Connect and try a read, a write and a script. Raises TransportError or TransportDown, one sentence."""
         name = f"ubi:{self._keys.crawl}:{self._agent}"
         self._trips = RoundTrips(address(self._url), name, self._timeout, self._counts)
-        when, *_ = await self._trips.open(self._commands.probes(self._budget))
+        probes = self._commands.probes(self._budget)
+        when, *_ = await self._trips.open([*probes, *(self._seeds.probes() if self._seeds is not None else ())])
         try:
             seconds, microseconds = map(int, when)
         except (TypeError, ValueError) as error:
@@ -193,6 +198,9 @@ class RedisTransport:
             leaving, garbage = self._in_hand.leaving, dict(self._garbage)
             commands = [*self._commands.deletions(out, leaving, garbage), *self._commands.writes(out)]
             reads = self._commands.reads(out, self._in_hand.room(self._most), self._budget, self._in_hand.held)
+            if self._seeds is not None:
+                commands += self._seeds.moves(out)
+                reads |= self._seeds.reads(out, self._budget)
             began = clock.now()
             results = await self._carry([*commands, *reads.values()])
             took = clock.now() - began
@@ -202,7 +210,10 @@ class RedisTransport:
             self._in_hand.deleted(leaving)
             for key in garbage:
                 self._garbage.pop(key, None)
-            return self._incoming(written, letters, read)
+            seeds = self._letters(read[self._keys.seeds]) if self._keys.seeds in read else ()
+            if self._seeds is not None:
+                self._seeds.exchanged(out, seeds)
+            return self._incoming(written, letters, read, seeds)
 
     async def _carry(self, commands: Sequence[RedisCommand]) -> list[Any]:
         """The results of an exchange; the next one reads less where it fails."""
@@ -218,7 +229,13 @@ class RedisTransport:
             easy = took < self._timeout / EASY
             self._budget = min(self._most_bytes, self._budget * 2 if easy else self._budget + LEAST // 4)
 
-    def _incoming(self, written: list[Any], letters: list[tuple[str, RawFields]], read: Mapping[str, Any]) -> Incoming:
+    def _incoming(
+        self,
+        written: list[Any],
+        letters: list[tuple[str, RawFields]],
+        read: Mapping[str, Any],
+        seeds: Sequence[tuple[str, RawFields]],
+    ) -> Incoming:
         """What was read, by key. Raises TransportFull, which holds it, when writes were refused."""
         acks, control = self._keys.acks(self._agent), self._keys.control
         self._in_hand.hand_out(one for one, _ in letters)
@@ -226,6 +243,7 @@ class RedisTransport:
             letters,
             self._texts(acks, read.get(acks, {})),
             self._texts(control, read[control]) if control in read else None,
+            seeds,
         )
         refused = next((one for one in written if isinstance(one, lib.OutOfMemoryError)), None)
         if refused is not None:

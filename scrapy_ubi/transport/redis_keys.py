@@ -9,6 +9,8 @@
 | `ubi:<crawl>:{<agent>}:acks`   | hash   | lane -> what became of the letters this agent sent on that lane   |
 | `ubi:<crawl>:{<agent>}:dead`   | stream | letters this agent refused, with the reason; about 1,000          |
 | `ubi:<crawl>:{<id>}:answers`   | hash   | agent -> its answer to the question `ask:<id>`; expires           |
+| `ubi:<crawl>:seeds`            | stream | URLs from outside, until an agent has them on its disk            |
+| `ubi:<crawl>:seeded`           | stream | what became of those, about the newest 10,000; expires            |
 | `<any of these>:aside`         | any    | what somebody had written there with a wrong type                 |
 
 The braces are Redis Cluster hash tags. Names of crawls and agents hold no braces, so keys of crawl `a` and crawl `a:b`
@@ -40,6 +42,8 @@ class RedisKeys:
         self.beats = f"ubi:{crawl}:beats"
         self.agents = f"ubi:{crawl}:agents"
         self.control = f"ubi:{crawl}:control"
+        self.seeds = f"ubi:{crawl}:seeds"
+        self.seeded = f"ubi:{crawl}:seeded"
 
     def inbox(self, agent: str) -> str:
         """Stream of letters to `agent`."""
@@ -62,6 +66,11 @@ class RedisKeys:
         """The keys of the crawl as a whole, control first, with their `:aside` forms."""
         names = (self.control, self.beats, self.agents)
         return (*names, *(name + ASIDE for name in names))
+
+    @property
+    def outside(self) -> tuple[str, ...]:
+        """The keys of what comes from outside, with their `:aside` forms. A new run finds them as they are."""
+        return (self.seeds, self.seeded, self.seeds + ASIDE, self.seeded + ASIDE)
 
     @property
     def pattern(self) -> str:

@@ -16,6 +16,7 @@ from scrapy_ubi.node.mail.inbox_check import InboxCheck
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.outage import LONGEST_PAUSE
 from scrapy_ubi.node.mail.run_state import RunState
+from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.config import Config
@@ -76,6 +77,7 @@ class Office:
         judge: Callable[[str, Entry], str | None] | None = None,
         disk: Disk | None = None,
         on_flush: Callable[[], str] = lambda: "",
+        seeds: SeedInbox | None = None,
     ):
         self.now = 100.0
         self.hub = MemoryHub()
@@ -92,7 +94,7 @@ class Office:
             IoThread(own_thread=False),
             SETTINGS,
             RunState(self.agent, control or {}, str(self.disk.facts.get("run", ""))),
-            InboxCheck(self.agent, judge or (lambda host, entry: None), SETTINGS.max_url_length),
+            InboxCheck(self.agent, judge or (lambda host, entry: None), SETTINGS.max_url_length, seeds=seeds),
             DiskFlush(self.agent, self.disk, lambda run: None, on_flush),
             self._arrived,
         )

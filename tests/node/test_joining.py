@@ -139,3 +139,20 @@ def test_one_that_never_joined_leaves_without_a_word() -> None:
         assert not hub.shelf(SETTINGS.crawl).beats
 
     crawl(run)
+
+
+def test_agent_that_does_not_serve_as_the_others_do_is_refused() -> None:
+    """It would own hosts whose seeds it does not take."""
+
+    async def run() -> None:
+        hub, log = MemoryHub(), Log()
+        first = Crawler(hub, "a", log, dataclasses.replace(SETTINGS, serve=True))
+        second = Crawler(hub, "b", log)
+        await first.node.open()
+        while not await second.node.transport.profiles():
+            await asyncio.sleep(0)
+        with pytest.raises(UbiRefused, match="UBI_SERVE"):
+            await second.node.open()
+        await first.node.leave("test")
+
+    crawl(run)

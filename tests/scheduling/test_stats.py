@@ -20,6 +20,7 @@ class Node:
     limits = SimpleNamespace(counted=Counter(pages=2))
     joins = SimpleNamespace(counts=Counter(slash=4))
     learner: Any = None
+    seeds: Any = None
 
     def counters(self) -> dict[str, Any]:
         return {"pages": 5, "seconds": 0.5, "failed": {"http/404": 1}}
@@ -57,5 +58,7 @@ def test_at_the_close_all_that_is_left_is_told() -> None:
     }
     assert stats.get_stats() == told
     node.learner = SimpleNamespace(counted=Counter(hosts=6))
+    node.seeds = SimpleNamespace(counts=Counter(OK=8))
     stat_buffer.close(node, {}, taken=7)
+    told["ubi/seeds/ok"] = 8
     assert stats.get_stats() == told | {"ubi/learned/hosts": 6, "ubi/plain_links/taken": 7}

@@ -77,6 +77,7 @@ class FakeNode:
         self.again: list[str] = []  # hosts whose permit was asked for once more, before all others
         self.joins = MergedUrls()
         self.learner = None
+        self.seeds = None
         self.concurrency = None
         self.published: dict[str, str] = {}
         self.lost_agents: tuple[str, ...] = ()

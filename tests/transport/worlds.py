@@ -11,9 +11,12 @@ from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis import RedisTransport
 from scrapy_ubi.transport.redis_keys import RedisKeys
+from scrapy_ubi.transport.seed_reader import SeedSource
 from tests.support.server import Server
 
 CRAWL = "bot:spider"
+LIST = "spider:start_urls"
+SEED_IDLE = 0.3  # s
 TIMEOUT = 2.0  # s; of transports under test
 
 
@@ -44,6 +47,18 @@ class World(Protocol):
 
     def answers(self, question: str) -> dict[bytes, bytes]: ...
 
+    def seed(self, fields: Mapping[bytes, bytes]) -> str:
+        """A seed from outside; its id."""
+
+    def push(self, text: bytes) -> None:
+        """Into the list that becomes seeds."""
+
+    def seeds(self) -> int:
+        """Seeds that wait for an answer."""
+
+    def seeded(self) -> list[dict[bytes, bytes]]:
+        """Answers to seeds."""
+
     def flush(self, renumber: bool = False) -> None:
         """All is lost; with `renumber` new ids are smaller than the old ones."""
 
@@ -61,7 +76,19 @@ class MemoryWorld:
         self.hub = MemoryHub()
 
     def transport(self, agent: str, **limits: int) -> Transport:
-        return MemoryTransport(self.hub, agent, CRAWL, **limits)
+        return MemoryTransport(self.hub, agent, CRAWL, seed_idle=SEED_IDLE, **limits)
+
+    def seed(self, fields: Mapping[bytes, bytes]) -> str:
+        return self.hub.shelf(CRAWL).seeds.append(fields)
+
+    def push(self, text: bytes) -> None:
+        self.hub.shelf(CRAWL).seeds.listed.append(text)
+
+    def seeds(self) -> int:
+        return len(self.hub.shelf(CRAWL).seeds.waiting)
+
+    def seeded(self) -> list[dict[bytes, bytes]]:
+        return list(self.hub.shelf(CRAWL).seeds.answers)
 
     def put(self, agent: str, fields: Mapping[bytes, bytes]) -> str:
         return self.hub.append(CRAWL, agent, fields)
@@ -96,10 +123,27 @@ class RedisWorld:
     def __init__(self, server: Server) -> None:
         self.server, self.keys = server, RedisKeys(CRAWL)
         self.timeout = TIMEOUT
+        self.source: SeedSource | None = None  # where the transports read seeds
         self._number: int | None = None  # ids of strangers' entries once the clock of the server is "behind"
 
     def transport(self, agent: str, **limits: int) -> Transport:
-        return RedisTransport(self.server.url, CRAWL, agent, timeout=self.timeout, **limits)
+        return RedisTransport(self.server.url, CRAWL, agent, timeout=self.timeout, seeds=self.source, **limits)
+
+    def seed(self, fields: Mapping[bytes, bytes]) -> str:
+        with self.server.client() as client:
+            return client.xadd(self.keys.seeds, dict(fields)).decode()
+
+    def push(self, text: bytes) -> None:
+        with self.server.client() as client:
+            client.rpush(LIST, text)
+
+    def seeds(self) -> int:
+        with self.server.client() as client:
+            return client.xlen(self.keys.seeds)
+
+    def seeded(self) -> list[dict[bytes, bytes]]:
+        with self.server.client() as client:
+            return [fields for _, fields in client.xrange(self.keys.seeded)]
 
     def put(self, agent: str, fields: Mapping[bytes, bytes]) -> str:
         number = "*"

@@ -53,11 +53,13 @@ class Join:
         await ask(transport.open)
         mail: list[str] = []
         control, cleared = await ask(
-            lambda: join_steps.begin_run(transport, crawl.has_work, mail, self._age, crawl.keeps)
+            lambda: join_steps.begin_run(
+                transport, crawl.has_work, mail, self._age, crawl.keeps, settings.again == "always"
+            )
         )
         if await crawl.resume(control):
             self._on_new()
-        if is_finished(control):
+        if is_finished(control) or crawl.stays_over(control):
             crawl.agent.accept_end(is_lossy(control))
         me = crawl.agent.me
         line = self._line(0)

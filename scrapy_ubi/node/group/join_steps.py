@@ -5,12 +5,14 @@ Rules of this module:
 * A start under the name of a finished crawl begins a new one: everything the old one left in Redis is cleared, in one
   step, by one of those who start. The last runs that finished are remembered by name, so that a disk which has missed
   the end of one is not taken for part of another.
+* Unless UBI_AGAIN is 'never': then it says that the crawl is finished, and ends.
 * But whose process was started before that end belongs to the crawl that has ended, and finds nothing left to do: it
   would else fetch all of it again. (It takes seconds to start Python and Scrapy; small crawls end in less.) Not where
   those who ended it knew no URL at all: they had nothing to do, as the seeds are the one's that comes late.
 * Nor does an agent that was killed before that end, and has kept outputs: what it has written is a part of the result
   of that run, so it ends it as the others did. The next start begins a new one. Who has left begins it at once.
-* Agents must agree on what decides where a URL belongs (partition, normal form, fingerprinter, replicas, replication).
+* Agents must agree on what decides where a URL belongs (partition, normal form, fingerprinter, replicas, replication),
+  and on whether they serve.
   One that differs is refused, and told in what. So is one that was started from something else (`origin`). An agent
   that has published lately is there; by a clock that is wrong none may have: then it is there if it beats on. One with
   another spider is warned only: that may have the same callbacks.
@@ -41,6 +43,10 @@ from scrapy_ubi.transport import Outgoing, Transport
 
 logger = logging.getLogger("scrapy_ubi")
 
+FINISHED = (
+    "The crawl of this name is finished: nothing is fetched (UBI_AGAIN = 'never'). scrapy ubi reset forgets it, and "
+    "the next start begins a new one."
+)
 MOST_PAST = 16  # finished runs that are remembered by name
 SEVERAL = 2.5  # heartbeat intervals, within which a beat comes from each agent that lives
 CLAIMS = 5  # tries: each fails only when another process has written in between
@@ -56,6 +62,7 @@ AGREE = {
     "steps": "rules of the steps of UBI_NORMALISE (version)",
     "max_letter_bytes": "UBI_MAX_LETTER_BYTES",
     "max_url_length": "UBI_MAX_URL_LENGTH",
+    "serve": "UBI_SERVE",  # seeds are handed to the owners of their hosts: one that does not serve takes none
 }
 
 
@@ -65,6 +72,7 @@ async def begin_run(
     mail: list[str],
     age: Callable[[], float],
     keeps: Callable[[str], bool] = lambda run: False,
+    again: bool = True,
 ) -> tuple[Mapping[str, str], bool]:
     """What the control hash says of the present run, and whether this process has just cleared a finished one.
 
@@ -72,6 +80,7 @@ async def begin_run(
     losses is not over then. `mail` takes the ids of the letters that were seen on the way: they are in hand from now
     on. `age`: how long ago (s) this process was started. A run that has ended since is the present one, and is over.
     `keeps`: whether this agent has outputs of that run, and has not heard of its end: they are a part of its result.
+    `again`: whether a new run begins after one that is finished (UBI_AGAIN).
     """
     cleared = False
     control = await _look(transport, mail)
@@ -90,6 +99,8 @@ async def begin_run(
                 "The crawl of this name has finished while this process was starting: there is nothing left to "
                 "fetch. Start again for a new crawl."
             )
+        elif not again:
+            logger.info(FINISHED)
         else:
             logger.info("The last crawl of this name is finished: a new one begins.")
             logger.debug("Finished: run and agent %s.", finished)

@@ -83,6 +83,7 @@ class Exchange:
         self._agent, self._transport, self._io = agent, transport, io
         self.run, self._check, self._flush, self._on_arrival = run, check, flush, on_arrival
         self._absence, self._most_waiting = settings.lease_timeout, settings.flush_records
+        self._seeds, self._most_outbox = check.seeds, settings.outbox_records
         self._timing = Timing(agent, settings.flush_interval)
         self.outage = Outage()
         self._begin = {State.DISK: self._begin_disk, State.LOOK: self._begin_look, State.MAIL: self._begin_mail}
@@ -194,7 +195,9 @@ class Exchange:
         waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
         look = self._timing.looks(now) or self.run.has_rivals(now)
         look = (read and look) or bool(out.control or out.forget_control or self.outage.kind)
-        return replace(self._unsent.part(out), read_inbox=read, read_acks=read and waits, read_control=look)
+        seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds is not None and read else 0
+        part = self._unsent.part(out)
+        return replace(part, read_inbox=read, read_acks=read and waits, read_control=look, read_seeds=seeds)
 
     async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
         """Write the disk, then exchange. What has happened is durable before others hear of it."""
@@ -314,6 +317,9 @@ class Exchange:
             run = raw.get(RUN.encode(), b"").decode("ascii", "replace")
             if not self.run.is_past(run) and not self._check.receive(raw, self.run.run, rivals):
                 self._timing.look_soon()  # there may be another run by now
+        if self._seeds is not None:
+            self._seeds.receive(incoming.seeds, self._agent.journal.flush)
+            self._check.bury(self._seeds.dead_letters())
         for lane, text in incoming.acks.items():
             try:
                 self._agent.answered(lane, text, now)

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from scrapy_ubi.node.keys import NAMES_HOST, Keys
+from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.bundle import opened
@@ -57,7 +58,8 @@ def judge_of(keys: Keys, host_of: HostOf, check: Callable[[str], str | None]) ->
 
 class InboxCheck:
     """Sorts for `agent`. `judge` knows what only the adapters can; `longest_url` is in characters; `shards` are the
-    hosts that are cut. `set_aside`: so many dead letters there were so far."""
+    hosts that are cut. `set_aside`: so many dead letters there were so far; `seeds` takes those from outside, None:
+    there are none."""
 
     def __init__(
         self,
@@ -66,8 +68,9 @@ class InboxCheck:
         longest_url: int,
         queries: QueryInbox | None = None,
         shards: HostShards | None = None,
+        seeds: SeedInbox | None = None,
     ) -> None:
-        self._queries, self._shards = queries, shards
+        self._queries, self._shards, self.seeds = queries, shards, seeds
         self._agent, self._judge, self._longest_url = agent, judge, longest_url
         self._dead: list[Fields] = []
         self._held: list[tuple[str, RawFields, str]] = []  # sender, letter, why it is none of this run

@@ -52,6 +52,9 @@ class Unsent:
             forget_control=check.forget(),
             replies=check.replies(),
         )
+        if check.seeds is not None:
+            answers, handed = check.seeds.answers(self._agent.outbox.oldest()), check.seeds.handed()
+            self.out = replace(self.out, seeds_answered=answers, seeds_for=handed)
 
     def add_profile(self, profile: str | None, now: float, fresh: bool) -> Outgoing:
         """Have this profile leave with it; `fresh`: it was drained just now."""

@@ -100,6 +100,7 @@ def fixed(settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNO
         "replication": settings.replication,
         "max_letter_bytes": settings.max_letter_bytes,
         "max_url_length": settings.max_url_length,
+        "serve": settings.serve,
         "spider": spider,
         **origin.published(),
         "host_name": platform.node(),

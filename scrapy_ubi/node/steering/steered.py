@@ -1,4 +1,5 @@
-"""What follows in one agent's node when people change its crawl: delays, limits, and whether it fetches at all.
+"""What follows in one agent's node when people change its crawl: delays, limits, whether it fetches at all, and
+whether it waits for seeds.
 
 Rules of this module:
 
@@ -13,6 +14,7 @@ from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.policy import refuses_by
+from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.steering.pace import HostPace
 from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
@@ -30,7 +32,9 @@ class Steered:
         limits: tuple[HostLimits, CrawlLimits],
         access: HostAccess,
         waker: EngineWakeup,
+        seeds: SeedInbox | None,
     ) -> None:
+        self._seeds = seeds
         self._pace, self._crawl, self._access, self._waker = pace, crawl, access, waker
         self._limits, self._crawl_limits = limits
         live.follow(self._follow)
@@ -40,6 +44,8 @@ class Steered:
         self._limits.follow(live.now, live.of_host)
         self._crawl.agent.discovery.refuses = refuses_by(self._limits)
         self._crawl_limits.follow(live.now)
+        if self._seeds is not None:
+            self._seeds.finishing = live.finish_asked
         self._access.permits.pause(live.paused, live.paused_hosts)
         if live.begun:
             self._waker.arm()

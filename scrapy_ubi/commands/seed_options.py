@@ -1,0 +1,57 @@
+"""The options of `scrapy ubi seed`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from scrapy_ubi.requests.outside import MOST_PRIORITY, PRIORITY
+
+MOST_SECONDS = 86_400  # to wait
+
+SEED = """\
+Gives URLs to a crawl that waits for them (UBI_SERVE), from any machine that reaches its Redis. They wait there until
+the agent that owns their host has them on its disk, and are fetched before the links of their host.
+
+A file has a URL a line; a line that begins with { is a request in JSON: {"url": ..., "method": ..., "callback": ...}.
+Empty lines, and those that begin with #, are passed over.
+
+With --wait, what became of each is printed: OK (taken), KNOWN (fetched before, or queued), or REFUSED and why.
+"""
+EXAMPLES = (
+    "examples:\n  scrapy ubi seed https://site.example/new\n  scrapy ubi seed -f urls.txt --wait\n"
+    "  producer | scrapy ubi seed -f - --priority 5000\n  scrapy ubi seed --force https://site.example/"
+)
+
+
+def add_seed_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentParser]) -> None:
+    """Add it; `sub` makes a sub-parser of a name, a short and a long description, and examples."""
+    seed = sub("seed", "give URLs to a crawl that waits for them", SEED, EXAMPLES)
+    seed.add_argument("url", metavar="URL", nargs="*", help="an absolute http or https URL")
+    seed.add_argument("-f", "--file", metavar="FILE", help="read them there; -: standard input")
+    seed.add_argument("--priority", metavar="N", type=_priority, help=f"higher comes first (default: {PRIORITY})")
+    seed.add_argument("--force", action="store_true", help="fetch them even if they are known")
+    seed.add_argument("--wait", action="store_true", help="wait until each is answered, and print the answers")
+    seed.add_argument(
+        "--timeout", metavar="S", type=_seconds, default=60.0, help="wait so many seconds at most (default: 60)"
+    )
+
+
+def _priority(text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = MOST_PRIORITY + 1
+    if abs(number) > MOST_PRIORITY:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at most {MOST_PRIORITY}")
+    return number
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0 to {MOST_SECONDS}")
+    return seconds

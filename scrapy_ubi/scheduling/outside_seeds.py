@@ -1,0 +1,68 @@
+"""Seeds from outside come in: the agent that owns their host takes them, as it takes what start() yields.
+
+Rules of this module:
+
+* No filter judges them, and they may name private hosts, as those of start(): who writes to the Redis of a crawl names
+  them (docs/how-to/secure-redis.md). Their callback is `parse`, unless they name another one of the spider's.
+* A seed is the same request as a link to its page, and as a bare seed of start(): it is known when one of these is. One
+  that is forced has a key of its own, made of its id, so that it is fetched once, however often it is read.
+* Every seed has its answer: nothing here raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from scrapy import Request
+
+from scrapy_ubi.node.mail.seed_inbox import KNOWN, REFUSED, SeedOutcome
+from scrapy_ubi.node.work.link_verdict import Verdict
+from scrapy_ubi.requests.check import NONCE
+from scrapy_ubi.requests.codec import depth_of
+from scrapy_ubi.requests.outside import read_seed
+from scrapy_ubi.scheduling.decide import Tools
+from scrapy_ubi.untrusted.checks import Malformed
+
+FORCED = "outside."  # what the nonces of forced seeds begin with; the id follows
+
+_WHY = {
+    Verdict.LIMITED: "its host is ended or given up, or a limit of the crawl or of the host is reached",
+    Verdict.TOO_LONG: "its URL is longer than UBI_MAX_URL_LENGTH",
+    Verdict.TOO_LARGE: "it is too large for a letter",
+}
+_NO_HOST = "no http or https URL"
+
+
+class OutsideSeeds:
+    """Takes seeds for one scheduler, by `take` (a request, and that it is a seed)."""
+
+    def __init__(self, tools: Tools, take: Callable[[Request, bool], Verdict]) -> None:
+        self._tools, self._take = tools, take
+
+    def take(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
+        """Take the seed of this id, and say what becomes of it."""
+        try:
+            return self._judge(number, fields)
+        except Malformed as error:
+            return SeedOutcome(REFUSED, str(error))
+
+    def _judge(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
+        tools = self._tools
+        seed = read_seed(fields, tools.codec)
+        request = seed.request
+        place = tools.keys.place(request)
+        if place is None:
+            return SeedOutcome(REFUSED, _NO_HOST)
+        agent = tools.node.agent
+        if (owner := agent.keeping.owner(place.host)) != agent.me:
+            return SeedOutcome(owner=owner)
+        if seed.again:
+            request.dont_filter, request.meta[NONCE] = True, f"{FORCED}{number}"
+        elif tools.is_seed(place.host, tools.keys.key(request, place), depth_of(request), request):
+            return SeedOutcome(KNOWN)
+        verdict = self._take(request, True)
+        if verdict.is_taken:
+            return SeedOutcome()
+        return (
+            SeedOutcome(KNOWN) if verdict is Verdict.KNOWN else SeedOutcome(REFUSED, _WHY.get(verdict, verdict.value))
+        )

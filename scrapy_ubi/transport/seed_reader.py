@@ -1,0 +1,70 @@
+"""Seeds that one agent reads from a Redis: which are in hand, and when to look for those of agents that are gone.
+
+Rules of this module:
+
+* A seed is in hand from being handed out until it was answered or handed on in an exchange that has succeeded.
+* Those of others are looked for every `LOOK` seconds only: it costs a look at each that waits for its answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from scrapy_ubi import clock
+from scrapy_ubi.transport.contract import SEED_IDLE, Outgoing, RawFields
+from scrapy_ubi.transport.delivered import InHand
+from scrapy_ubi.transport.exchange_commands import ExchangeCommands
+from scrapy_ubi.transport.round_trips import RedisCommand
+
+logger = logging.getLogger(__name__)
+
+LOOK = 5.0  # s between two looks at what other agents have not answered; more often where they are idle sooner
+
+
+@dataclass(frozen=True, slots=True)
+class SeedSource:
+    """Where seeds come from beside their stream: the key of a list, set or sorted set, "" for none. `idle`: seconds
+    after which a seed is another agent's (the contract's `seed_idle`)."""
+
+    seed_list: str = ""
+    idle: float = SEED_IDLE
+
+
+class SeedReader:
+    """The seeds of one transport."""
+
+    def __init__(self, source: SeedSource, commands: ExchangeCommands, counts: Counter[str]) -> None:
+        self._source, self._commands, self._counts = source, commands, counts
+        self._in_hand = InHand()
+        self._look_at = 0.0  # when to look for seeds of others (s)
+
+    def probes(self) -> Iterator[RedisCommand]:
+        """What the transport cannot do without."""
+        yield self._commands.read_seeds(0, 0, self._source.idle, ())
+        if self._source.seed_list:
+            yield self._commands.move_list(self._source.seed_list, 0)
+
+    def moves(self, out: Outgoing) -> Iterator[RedisCommand]:
+        """What makes seeds of the list, ahead of the read."""
+        if out.read_seeds and self._source.seed_list:
+            yield self._commands.move_list(self._source.seed_list, out.read_seeds)
+
+    def reads(self, out: Outgoing, budget: int) -> dict[str, RedisCommand]:
+        """Key -> the command that reads it."""
+        if not out.read_seeds:
+            return {}
+        room, now = self._in_hand.room(out.read_seeds), clock.now()
+        look = now >= self._look_at
+        if look:
+            self._look_at = now + min(LOOK, self._source.idle / 2)
+        idle = self._source.idle if look else None
+        return {self._commands.keys.seeds: self._commands.read_seeds(room, budget, idle, self._in_hand.held)}
+
+    def exchanged(self, out: Outgoing, read: Sequence[tuple[str, RawFields]]) -> None:
+        """An exchange has succeeded, and these seeds were read in it."""
+        self._in_hand.deleted([answer.number for answer in out.seeds_answered])
+        self._in_hand.deleted([number for number, _ in out.seeds_for])
+        self._in_hand.hand_out(number for number, _ in read)

@@ -1,0 +1,126 @@
+"""The Lua scripts for seeds: URLs that come from outside, in a stream with one consumer group for all agents.
+
+They are sent as text, as those of `scripts`, and use what Redis 6.2 has (XAUTOCLAIM; XREADGROUP in a script).
+"""
+
+from __future__ import annotations
+
+READ = """
+-- KEYS[1] seeds. ARGV: group, agent, most seeds, largest, most bytes together, bytes of a head, ms after which a seed
+-- of another agent is claimed, ms after which a consumer without any is forgotten ('' both: not now), ids in hand...
+-- Returns {id, size, whole?, {field, value, ...}} for each seed of this agent not in hand: those that are its own
+-- already (handed to it, claimed, or read in an exchange that failed), then new ones. Those in hand are looked at, so
+-- that no other agent claims them.
+local few = 8
+local key, group, me = KEYS[1], ARGV[1], ARGV[2]
+local most, largest, budget, head_length = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+local in_hand = {}
+local held = #ARGV - 8
+for i = 9, #ARGV do in_hand[ARGV[i]] = true end
+
+local function failed(answer) return type(answer) == 'table' and answer.err end
+local function lacks_group(answer) return failed(answer) and string.find(answer.err, 'NOGROUP', 1, true) end
+
+if ARGV[7] ~= '' then
+  local claimed = redis.pcall('XAUTOCLAIM', key, group, me, ARGV[7], '0-0', 'COUNT', math.max(1, most), 'JUSTID')
+  if failed(claimed) and not lacks_group(claimed) then return claimed end
+  local consumers = redis.pcall('XINFO', 'CONSUMERS', key, group)
+  for i = 1, failed(consumers) and 0 or #consumers do
+    local about = {}
+    for j = 1, #consumers[i], 2 do about[consumers[i][j]] = consumers[i][j + 1] end
+    if about.name ~= me and about.pending == 0 and about.idle > tonumber(ARGV[8]) then
+      redis.call('XGROUP', 'DELCONSUMER', key, group, about.name)
+    end
+  end
+end
+
+local seeds = {}
+local function take(id, fields)
+  local size, head = 0, ''
+  for i = 1, #fields do size = size + #fields[i] end
+  if size > largest then
+    for i = 1, #fields, 2 do
+      if #head < head_length then
+        head = head .. string.sub(fields[i], 1, head_length) .. '=' .. string.sub(fields[i + 1], 1, head_length) .. ' '
+      end
+    end
+    fields = {'oversized', string.format('%.0f', size), 'head', string.sub(head, 1, head_length)}
+  end
+  seeds[#seeds + 1] = {id, size, size > largest and 0 or 1, fields}
+  budget = budget - size
+end
+
+local function read(cursor)
+  local count = cursor == '>' and math.min(few, most - #seeds) or few
+  return redis.pcall('XREADGROUP', 'GROUP', group, me, 'COUNT', count, 'STREAMS', key, cursor)
+end
+
+local cursor = '0-0'
+while (cursor ~= '>' and held > 0) or (#seeds < most and budget > 0) do
+  local answer = read(cursor)
+  if lacks_group(answer) then
+    if redis.call('EXISTS', key) == 0 then return {} end
+    redis.call('XGROUP', 'CREATE', key, group, '0')
+    answer = read(cursor)
+  end
+  if failed(answer) then return answer end
+  local entries = answer and answer[1] and answer[1][2] or {}
+  for i = 1, #entries do
+    local id, fields = entries[i][1], entries[i][2]
+    if cursor ~= '>' then cursor = id end
+    if not fields or #fields == 0 then
+      redis.call('XACK', key, group, id) -- somebody has deleted it
+    elseif in_hand[id] then
+      held = held - 1
+    elseif #seeds < most and (budget > 0 or cursor == '>') then
+      take(id, fields)
+    end
+  end
+  if #entries == 0 then
+    if cursor == '>' then break end
+    cursor = '>'
+  end
+end
+return seeds
+"""
+
+ANSWER = """
+-- KEYS[1] seeds, KEYS[2] answers. ARGV: group, most answers, seconds they are kept, how many are answered; id, word,
+-- reason and name of each; then id and agent of each that is handed on.
+-- Each step may be repeated: a seed that was acknowledged is not answered again. A Redis that is full loses the answer.
+local key, group, number = KEYS[1], ARGV[1], tonumber(ARGV[4])
+for i = 5, 4 + 4 * number, 4 do
+  if redis.call('XACK', key, group, ARGV[i]) == 1 then
+    redis.pcall('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', 'seed', ARGV[i], 'said', ARGV[i + 1], 'why', ARGV[i + 2],
+      'id', ARGV[i + 3])
+  end
+  redis.call('XDEL', key, ARGV[i])
+end
+if number > 0 then redis.pcall('EXPIRE', KEYS[2], ARGV[3]) end
+for i = 5 + 4 * number, #ARGV, 2 do
+  redis.pcall('XCLAIM', key, group, ARGV[i + 1], 0, ARGV[i], 'JUSTID')
+end
+return 1
+"""
+
+MOVE = """
+-- KEYS: a list, set or sorted set; seeds. ARGV: the field of what becomes a seed, most at once, seeds that may wait.
+-- One step, so that nothing is lost between the two. Returns how many were moved, -1 where the key holds another thing.
+local kind = redis.call('TYPE', KEYS[1]).ok
+if kind == 'none' then return 0 end
+local there = redis.call('TYPE', KEYS[2]).ok
+if there ~= 'none' and there ~= 'stream' then return 0 end -- the read of the seeds sets that aside
+local room = tonumber(ARGV[3]) - (there == 'none' and 0 or redis.call('XLEN', KEYS[2]))
+local moved = 0
+while moved < math.min(tonumber(ARGV[2]), room) do
+  local text
+  if kind == 'list' then text = redis.call('LPOP', KEYS[1])
+  elseif kind == 'set' then text = redis.call('SPOP', KEYS[1])
+  elseif kind == 'zset' then text = redis.call('ZPOPMAX', KEYS[1])[1]
+  else return -1 end
+  if not text then break end
+  redis.call('XADD', KEYS[2], '*', ARGV[1], text)
+  moved = moved + 1
+end
+return moved
+"""
