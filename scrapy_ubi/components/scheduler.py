@@ -232,12 +232,10 @@ class UbiScheduler(BaseScheduler):
         self.crawler.signals.connect(self._dequeue.spider_error, signals.spider_error)
 
     def _closing(self) -> None:
-        """The spider is being closed; Scrapy waits for what is under way."""
         self.gate.close()
-        if not self.node.over:
-            logger.info(
-                "No new request is sent; %d requests under way end first.", sum(one.held for one in self.flights)
-            )
+        if not self.node.over:  # Scrapy waits for what is under way
+            loads = sum(one.held for one in self.flights)
+            logger.info("No new request is sent; %d requests under way end first.", loads)
 
     def _cut_short(self) -> None:
         if not self.node.over:
