@@ -21,7 +21,7 @@ from scrapy_ubi.commands.collect_choice import bar, choose, remarks
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.commands.search_forms import IndexForm
 from scrapy_ubi.errors import UbiDirectoryError
-from scrapy_ubi.monitor.table import count
+from scrapy_ubi.monitor.text_table import count
 from scrapy_ubi.outputs.collector import Collector, CollectTally
 from scrapy_ubi.outputs.index import index_store
 from scrapy_ubi.outputs.index.catch_up import IndexCollector

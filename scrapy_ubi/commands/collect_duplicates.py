@@ -16,7 +16,7 @@ from scrapy_ubi.commands.collect_choice import bar, choose, remarks
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.commands.redis_connection import setting
 from scrapy_ubi.errors import UbiDirectoryError
-from scrapy_ubi.monitor.table import count
+from scrapy_ubi.monitor.text_table import count
 from scrapy_ubi.outputs.collector import Collector
 from scrapy_ubi.outputs.duplicates.duplicates_store import ENDING, DuplicatesStore
 from scrapy_ubi.outputs.duplicates.groups import Copy, Groups

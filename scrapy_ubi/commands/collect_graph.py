@@ -19,7 +19,7 @@ from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.errors import UbiDirectoryError, UbiError
 from scrapy_ubi.monitor import quality_svg
 from scrapy_ubi.monitor.quality_svg import Curve
-from scrapy_ubi.monitor.table import Column, count, table
+from scrapy_ubi.monitor.text_table import Column, count, table
 from scrapy_ubi.outputs.collector import Collector, CollectTally
 from scrapy_ubi.outputs.graph import files, quality
 from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphStore

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from scrapy_ubi.commands.redis_connection import listed
 from scrapy_ubi.monitor.measures import measure
 from scrapy_ubi.monitor.status import CrawlStatus
-from scrapy_ubi.monitor.table import count
+from scrapy_ubi.monitor.text_table import count
 from scrapy_ubi.patterns.page_rules import PageRules
 from scrapy_ubi.supervisor.restarts import FAILED, OK, Conclusion
 

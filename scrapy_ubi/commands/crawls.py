@@ -12,7 +12,7 @@ from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.commands.redis_connection import connect
 from scrapy_ubi.monitor.headline import arguments_of
 from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
-from scrapy_ubi.monitor.table import Column, count, room, span, table
+from scrapy_ubi.monitor.text_table import Column, count, room, span, table
 from scrapy_ubi.untrusted.terminal_text import cut
 
 MOST = 1_000  # crawls looked at: each takes three round trips

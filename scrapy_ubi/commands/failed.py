@@ -14,7 +14,7 @@ from scrapy_ubi.commands.locate import host_of, key_of
 from scrapy_ubi.commands.query import Gathered, QueryReport, gather
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.answers import Answer
-from scrapy_ubi.monitor.table import Column, count, folded, span, table
+from scrapy_ubi.monitor.text_table import Column, count, folded, span, table
 from scrapy_ubi.monitor.url_owner import GroupSettings
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.untrusted.terminal_text import plain

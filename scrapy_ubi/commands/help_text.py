@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 
-from scrapy_ubi.monitor.table import room
+from scrapy_ubi.monitor.text_table import room
 
 _NAMED = re.compile(r"(  \S(?:\S| (?! ))*  +)\S")  # the beginning of a row of a list, up to the meaning
 

@@ -11,7 +11,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.query import Gathered, QueryReport, gather
 from scrapy_ubi.monitor.answers import Answer
-from scrapy_ubi.monitor.table import Column, count, folded, span, table
+from scrapy_ubi.monitor.text_table import Column, count, folded, span, table
 from scrapy_ubi.node.report.queries import COPY, Question
 from scrapy_ubi.urls.host_shards import MARK, host_of_key
 

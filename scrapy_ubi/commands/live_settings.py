@@ -18,7 +18,7 @@ from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.commands.redis_connection import connect, listed
 from scrapy_ubi.commands.steer import Spoken, look
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.monitor.table import Column, folded, span, table
+from scrapy_ubi.monitor.text_table import Column, folded, span, table
 from scrapy_ubi.node.steering.live_entries import LiveEntry
 from scrapy_ubi.settings import read_value
 from scrapy_ubi.settings_table.live import LIVE

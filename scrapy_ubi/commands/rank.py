@@ -14,7 +14,7 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.commands.collect_choice import bar
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.errors import UbiDirectoryError
-from scrapy_ubi.monitor.table import Column, count, table
+from scrapy_ubi.monitor.text_table import Column, count, table
 from scrapy_ubi.outputs.graph import pagerank, scores_file
 from scrapy_ubi.outputs.graph.collected_graph import CollectedGraph
 from scrapy_ubi.outputs.graph.pagerank import Ranks

@@ -29,7 +29,7 @@ from scrapy_ubi.commands.redis_connection import RedisConnection, UbiNotFound, c
 from scrapy_ubi.commands.stopped_agents import Stock, held
 from scrapy_ubi.errors import UbiDirectoryError, UbiError
 from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
-from scrapy_ubi.monitor.table import count
+from scrapy_ubi.monitor.text_table import count
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain
 

@@ -27,10 +27,10 @@ from scrapy_ubi.commands.redis_connection import RedisConnection, connect
 from scrapy_ubi.commands.run_items import collect_items
 from scrapy_ubi.commands.run_plan import RunPlan, make_plan
 from scrapy_ubi.errors import UbiDirectoryError, UbiError, UbiUnavailable
-from scrapy_ubi.monitor import render
+from scrapy_ubi.monitor import render_status
 from scrapy_ubi.monitor.screen import Screen
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
-from scrapy_ubi.monitor.table import count, rate, room
+from scrapy_ubi.monitor.text_table import count, rate, room
 from scrapy_ubi.settings_table import home
 from scrapy_ubi.supervisor.agents import AgentPlace, AgentProcesses
 from scrapy_ubi.supervisor.embedded_valkey import EmbeddedValkey, valkey_program
@@ -215,7 +215,7 @@ class Run:
             return
         if self._screen.terminal:
             size = shutil.get_terminal_size()
-            table = render.live_within(self._status, size.columns - 1, max(1, size.lines - 3))
+            table = render_status.live_within(self._status, size.columns - 1, max(1, size.lines - 3))
             rest = "" if last else self._hint()
             self._screen.show([*(table if self._status.exists else ["The agents start."]), "", rest], now, last)
         elif last or now - self._lined >= LINE_EVERY:

@@ -23,7 +23,7 @@ from scrapy_ubi.commands import search_forms
 from scrapy_ubi.commands.collect_choice import Chosen, bar, choose
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.errors import UbiDirectoryError
-from scrapy_ubi.monitor.table import count, room
+from scrapy_ubi.monitor.text_table import count, room
 from scrapy_ubi.outputs.index import search_words
 from scrapy_ubi.outputs.index.catch_up import catch_up
 from scrapy_ubi.outputs.index.search_index import FoundPage, SearchIndex, UbiNoIndex

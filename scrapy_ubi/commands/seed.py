@@ -25,7 +25,7 @@ from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl, given_cra
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.commands.redis_connection import RedisConnection, connect
 from scrapy_ubi.errors import UbiError
-from scrapy_ubi.monitor.table import count
+from scrapy_ubi.monitor.text_table import count
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain
 

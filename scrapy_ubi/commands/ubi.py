@@ -49,7 +49,7 @@ from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.commands.redis_connection import RedisConnection, UbiNotFound, connect, need_agent, setting
 from scrapy_ubi.commands.stopped_status import figures
 from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
-from scrapy_ubi.monitor import document, render, render_letters, render_report
+from scrapy_ubi.monitor import document, render_letters, render_report, render_status
 from scrapy_ubi.monitor.inbox_text import read_dead, read_inbox
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.monitor.url_owner import GroupSettings, group_of, ownership
@@ -65,8 +65,8 @@ CLEAR = "\x1b[H\x1b[J"  # cursor home, erase below: less flicker than erasing al
 Answer = tuple[list[str], document.Document]
 
 FIGURES: Mapping[str, Callable[[CrawlStatus], Answer]] = {
-    "status": lambda status: (render.live(status), document.status(status)),
-    "agents": lambda status: (render.agents(status), document.status(status)),
+    "status": lambda status: (render_status.live(status), document.status(status)),
+    "agents": lambda status: (render_status.agents(status), document.status(status)),
     "report": lambda status: (render_report.report(status), document.report(status)),
 }
 RUNS: Mapping[str, Callable[[BaseSettings, argparse.Namespace], int]] = {"run": run.run, "crawl": crawl_site.run}
@@ -232,7 +232,7 @@ def _owner(opts: argparse.Namespace, group: GroupSettings, status: CrawlStatus |
         raise UbiNotFound(f"Two of these agents cannot be on one ring: {collision}.") from None
     if answer is None:
         raise UbiNotFound(f"'{plain(opts.url, 200)}' is not an absolute http or https URL, so no agent owns it.")
-    lines = render.owner(answer)
+    lines = render_status.owner(answer)
     if status is not None and status.views > 1:
         lines += ["", f"The agents have {status.views} different views now; they will agree on this in a moment."]
     return lines, document.owner(answer)
@@ -321,8 +321,8 @@ def _next_status(to: RedisConnection, crawl: str) -> CrawlStatus:
 
 def _draw(status: CrawlStatus, opts: argparse.Namespace) -> None:
     if opts.json or not sys.stdout.isatty():
-        _write(_text((render.live(status), document.status(status)), opts) + ("" if opts.json else "\n"))
+        _write(_text((render_status.live(status), document.status(status)), opts) + ("" if opts.json else "\n"))
         return
     size = shutil.get_terminal_size()
     # What is taller than the terminal, or wraps, would scroll: its beginning is lost, and left behind at each drawing.
-    _write(CLEAR + "\n".join(render.live_within(status, size.columns, max(1, size.lines - 1))))
+    _write(CLEAR + "\n".join(render_status.live_within(status, size.columns, max(1, size.lines - 1))))

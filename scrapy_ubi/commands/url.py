@@ -13,7 +13,7 @@ from scrapy_ubi.commands.query import Gathered, QueryReport, gather
 from scrapy_ubi.commands.redis_connection import setting
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.document import Document
-from scrapy_ubi.monitor.table import count, folded, pairs, room, span
+from scrapy_ubi.monitor.text_table import count, folded, pairs, room, span
 from scrapy_ubi.monitor.url_owner import GroupSettings, Ownership, ownership
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.protocol.ring import RingCollision

@@ -1,4 +1,4 @@
-"""The commands' answers as JSON documents, for programs. The text twins are in `render`.
+"""The commands' answers as JSON documents, for programs. The text twins are in `render_status`.
 
 Names are those of the docs (reference/commands.md) and change only with the version. Ages and spans are seconds,
 times are unix seconds. JSON escapes every character that is not ASCII, so hostile text cannot reach a terminal as it

@@ -6,7 +6,7 @@ Rules of this module: every line fits the terminal (`table.room`) and holds prin
 from __future__ import annotations
 
 from scrapy_ubi.monitor.status import UNREADABLE, CrawlStatus
-from scrapy_ubi.monitor.table import folded, room
+from scrapy_ubi.monitor.text_table import folded, room
 from scrapy_ubi.untrusted.terminal_text import cut, plain
 
 

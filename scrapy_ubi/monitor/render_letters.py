@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from scrapy_ubi.monitor.inbox_text import Box, InboxLetter
 from scrapy_ubi.monitor.status import UNREADABLE
-from scrapy_ubi.monitor.table import count, folded, room, size, span
+from scrapy_ubi.monitor.text_table import count, folded, room, size, span
 from scrapy_ubi.untrusted.terminal_text import cut, cut_middle, plain, width
 
 FIRST_URLS = 3  # URLs shown of a letter, unless all are asked for

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from scrapy_ubi.monitor.headline import headline, remarks
 from scrapy_ubi.monitor.measures import Balance, Measures, measure
 from scrapy_ubi.monitor.status import CrawlStatus
-from scrapy_ubi.monitor.table import Column, count, folded, pairs, rate, room, size, span, table
+from scrapy_ubi.monitor.text_table import Column, count, folded, pairs, rate, room, size, span, table
 from scrapy_ubi.untrusted.terminal_text import cut, cut_middle, plain, width
 
 MOST_REASONS = 20

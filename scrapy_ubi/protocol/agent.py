@@ -32,13 +32,13 @@ from scrapy_ubi.protocol.journal import Journal
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbound import Sending
 from scrapy_ubi.protocol.outbox import Outbox
-from scrapy_ubi.protocol.ownership import Tenure
 from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.protocol.self_status import Standing
 from scrapy_ubi.protocol.view import View
+from scrapy_ubi.protocol.view_change import Tenure
 from scrapy_ubi.protocol.work import Work
 
 

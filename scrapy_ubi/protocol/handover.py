@@ -33,9 +33,9 @@ from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.outbox import Outbox
-from scrapy_ubi.protocol.ownership import Alive, Tenure
 from scrapy_ubi.protocol.records import Record, Sync, whole
 from scrapy_ubi.protocol.view import View
+from scrapy_ubi.protocol.view_change import Alive, Tenure
 
 SLICE = 2000  # hosts gone through a tick: some milliseconds
 MOST_PAUSES = 3  # that follow each other without a break: agents may leave one after the other

@@ -22,10 +22,10 @@ from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.notes import MOST_VERSION
 from scrapy_ubi.protocol.outbox import Outbox
-from scrapy_ubi.protocol.ownership import Tenure
 from scrapy_ubi.protocol.records import Record, weight
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.protocol.view import View
+from scrapy_ubi.protocol.view_change import Tenure
 
 
 class Keeping:

@@ -16,9 +16,9 @@ from scrapy_ubi.protocol.done_marks import Closing
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.inbound import Reception
 from scrapy_ubi.protocol.lane import STATE
-from scrapy_ubi.protocol.ownership import point
 from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
+from scrapy_ubi.protocol.view_change import point
 from scrapy_ubi.protocol.work import Work
 
 

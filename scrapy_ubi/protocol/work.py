@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* The owner alone fetches, when the view lets it (`ownership.py`) and its lease holds. Both are asked at the dispatch
+* The owner alone fetches, when the view lets it (`view_change.py`) and its lease holds. Both are asked at the dispatch
   itself (`may_fetch`), not only when something is handed out (`next`).
 * Every request handed out comes back, by `ended` or `put_back`. Until then, and until its done mark is acknowledged, it
   is *open work* of its host, as a load is that is in no queue (`borrow`): the host is not let go before.

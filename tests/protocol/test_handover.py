@@ -8,7 +8,7 @@ from scrapy_ubi.protocol import handover as handover_module
 from scrapy_ubi.protocol.beat import MOST_PENDING
 from scrapy_ubi.protocol.handover import MOST_PAUSES
 from scrapy_ubi.protocol.lane import STATE
-from scrapy_ubi.protocol.ownership import point
+from scrapy_ubi.protocol.view_change import point
 from tests.protocol.handovers import full, told
 from tests.support.views import ordered
 from tests.support.village import Village, page

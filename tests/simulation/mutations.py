@@ -17,7 +17,7 @@ from typing import Any
 from unittest.mock import patch
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.protocol import custody, handover, ownership, snapshot
+from scrapy_ubi.protocol import custody, handover, snapshot, view_change
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.detector import Detector
@@ -28,12 +28,12 @@ from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Lane
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.outbox import Outbox
-from scrapy_ubi.protocol.ownership import Tenure
 from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.records import Record, whole
 from scrapy_ubi.protocol.ring import Ring, point, replica_points
 from scrapy_ubi.protocol.self_status import Standing
+from scrapy_ubi.protocol.view_change import Tenure
 from tests.simulation import outputs
 from tests.simulation.checkers import Violation
 from tests.simulation.outputs import Outputs
@@ -169,7 +169,7 @@ def _no_wait_for_settled() -> Any:
 
 def _views_entered_ignored() -> Any:
     def free(self: Tenure, host: str, alive: Any) -> bool:
-        if self.released and ownership.point(host) not in self.listed:
+        if self.released and view_change.point(host) not in self.listed:
             return True
         return self.complete is not None and self._heir(self.complete, host, alive)
 

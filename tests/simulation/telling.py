@@ -16,9 +16,9 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.answer import read_answer
 from scrapy_ubi.protocol.beat import MANY
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.ownership import point
 from scrapy_ubi.protocol.received import Delta, Received
 from scrapy_ubi.protocol.view import View
+from scrapy_ubi.protocol.view_change import point
 from tests.support.views import ordered
 from tests.support.village import page
 

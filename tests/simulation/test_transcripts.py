@@ -14,7 +14,7 @@ from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbox import Outbox
-from scrapy_ubi.protocol.ownership import Alive, Tenure
+from scrapy_ubi.protocol.view_change import Alive, Tenure
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.transcripts import GOLDEN, SCENES, row, text
 

@@ -16,6 +16,7 @@ from scrapy_ubi.node.steering.live_entries import FINISH, PAUSE, LiveEntry, fiel
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
+from scrapy_ubi.urls.host_shards import HostShards
 from tests.node.crawler import SETTINGS, Crawler, Log, crawl, entry, links
 from tests.node.groups import SEEDS, Alone, ends, group, profile
 from tests.transport.worlds import until
@@ -321,6 +322,36 @@ def test_the_crawl_ends_at_a_number_of_pages_that_is_set_while_it_runs() -> None
         await until(lambda: not alone.node.crawl_limits.idle)
         assert alone.node.next() is None
         assert [name for name, _ in alone.limited] == ["limit/crawl_pages"]
+        await alone.node.leave("test")
+
+    crawl(test)
+
+
+# -- hosts in shards
+
+
+def test_what_is_said_of_a_host_is_said_of_its_shards_and_their_delays_are_as_many_times_as_long() -> None:
+    async def test() -> None:
+        alone = Alone(host_shards=HostShards({"h0.example": 4}))
+        place = RequestKeys(alone.node.settings).place_of
+        await alone.node.open()
+        for page in range(40):
+            found = place(f"http://h0.example/{page}")
+            assert found is not None
+            assert alone.node.discover(found.host, entry(found.normal)[1])
+        shards = list(alone.node.frontier.states())
+        assert len(shards) == 4
+        said(alone.hub, "UBI_HOST_DELAY", 10.0)
+        await until(lambda: all(state.pause == 40.0 for state in shards))
+        said(alone.hub, "UBI_HOST_DELAY", 100.0, "h0.example", n=2)
+        said(alone.hub, PAUSE, True, "h0.example", n=3)
+        await until(lambda: len(alone.node.live.paused_hosts) == 4)
+        said(alone.hub, "UBI_HOST_DELAY", 0.0, n=4)
+        said(alone.hub, "UBI_HOST_DELAY", None, "h0.example", n=5)
+        await until(lambda: all(state.pause == 0.0 for state in shards))
+        assert alone.node.next() is None
+        said(alone.hub, PAUSE, None, "h0.example", n=6)
+        await until(lambda: alone.node.next() is not None)
         await alone.node.leave("test")
 
     crawl(test)

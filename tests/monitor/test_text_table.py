@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.monitor.table import USUAL, WIDEST, Column, count, folded, pairs, rate, room, size, span, table
+from scrapy_ubi.monitor.text_table import USUAL, WIDEST, Column, count, folded, pairs, rate, room, size, span, table
 from scrapy_ubi.untrusted.terminal_text import width
 
 COLUMNS = (Column("agent"), Column("machine"), Column("pages", True), Column("seen", True))

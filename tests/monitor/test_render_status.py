@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from scrapy_ubi.monitor import document, headline, render, render_letters, render_report
+from scrapy_ubi.monitor import document, headline, render_letters, render_report, render_status
 from scrapy_ubi.monitor.inbox_text import Box, DeadLetter, read_letter
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.url_owner import Ownership
@@ -46,7 +46,7 @@ def fits(lines: list[str], columns: int = 100) -> bool:
 
 
 def test_live_has_a_row_an_agent_and_the_sum() -> None:
-    lines = render.live(crawl(agent("a1"), agent("a2", state="waiting", counters={"pages": 1234})))
+    lines = render_status.live(crawl(agent("a1"), agent("a2", state="waiting", counters={"pages": 1234})))
     assert lines == [
         "crawl demo:web: running, 2 of 2 agents at work",
         "",
@@ -59,51 +59,51 @@ def test_live_has_a_row_an_agent_and_the_sum() -> None:
 
 def test_live_within_a_terminal_leaves_out_the_last_agents() -> None:
     many = crawl(*(agent(f"a{i}") for i in range(10)))
-    lines = render.live(many)
-    assert render.live_within(many, 100, len(lines)) == lines
-    assert render.live_within(many, 100, len(lines) - 1) == [*lines[:11], "... 2 more agents", lines[-1]]
-    assert render.live_within(many, 100, 5) == [*lines[:3], "... 10 more agents", lines[-1]]
-    assert render.live_within(many, 100, 3) == lines[:3]
-    assert render.live_within(crawl(agent("a1")), 10, 1) == ["crawl dem…"]
+    lines = render_status.live(many)
+    assert render_status.live_within(many, 100, len(lines)) == lines
+    assert render_status.live_within(many, 100, len(lines) - 1) == [*lines[:11], "... 2 more agents", lines[-1]]
+    assert render_status.live_within(many, 100, 5) == [*lines[:3], "... 10 more agents", lines[-1]]
+    assert render_status.live_within(many, 100, 3) == lines[:3]
+    assert render_status.live_within(crawl(agent("a1")), 10, 1) == ["crawl dem…"]
 
 
 def test_headings_hold_the_longest_name_of_a_crawl_and_fit() -> None:
     longest = replace(crawl(agent("a1"), agent("a2")), crawl="c" * 64)
     box = Box(12_345)
-    heads = [render.live(longest), render.agents(longest), render_report.report(longest)]
+    heads = [render_status.live(longest), render_status.agents(longest), render_report.report(longest)]
     heads += [render_letters.inbox("a" * 64, box, 0.0, full=False), render_letters.dead("a" * 64, box, 0.0)]
     assert all(fits(lines) for lines in heads)
-    assert render.live(longest)[:3] == [f"crawl {'c' * 64}: running, 2 of 2 agents at", "work", ""]
+    assert render_status.live(longest)[:3] == [f"crawl {'c' * 64}: running, 2 of 2 agents at", "work", ""]
 
 
 def test_headings_name_the_arguments_fit_to_be_seen() -> None:
     of = crawl(agent("a1", arguments={"site": "a", "n": "1"}), agent("a2", arguments={"site": "\x1b[2J" * 50}))
     head = headline.headline(of)
-    assert head[1].startswith("arguments: site=a, n=1; site=\\x1b[2J") and fits(render.live(of))
+    assert head[1].startswith("arguments: site=a, n=1; site=\\x1b[2J") and fits(render_status.live(of))
     assert len(headline.headline(crawl(agent("a1")))) == 1
 
 
 def test_live_counts_pages_of_the_dead_but_not_their_hosts() -> None:
-    lines = render.live(crawl(agent("a1"), agent("a2", state="dead")))
+    lines = render_status.live(crawl(agent("a1"), agent("a2", state="dead")))
     assert lines[0].endswith("1 of 2 agents at work")
     assert lines[-1].split() == ["all", "200", "9.5", "10", "40", "8", "500"]
 
 
 def test_live_says_that_redis_is_full_and_the_remedy() -> None:
-    lines = render.live(crawl(agent("a1", state="blocked"), agent("a2", state="blocked")))
+    lines = render_status.live(crawl(agent("a1", state="blocked"), agent("a2", state="blocked")))
     assert "maxmemory" in lines[-1]
     assert fits(lines)
 
 
 def test_live_says_when_views_differ_and_what_is_unreadable() -> None:
     other = AgentStatus("a2", "crawling", beat=Beat("0000bbbb", 0, 200, "f" * 16), trouble=("profile: not JSON",))
-    lines = render.live(crawl(agent("a1"), other))
+    lines = render_status.live(crawl(agent("a1"), other))
     assert lines[0].endswith(", 2 different views")
     assert lines[-2:] == ["1 values in Redis are unreadable:", "  a2: profile: not JSON"]
 
 
 @pytest.mark.parametrize("columns", [80, 90, 100])
-@pytest.mark.parametrize("text", [render.live, render.agents, render_report.report])
+@pytest.mark.parametrize("text", [render_status.live, render_status.agents, render_report.report])
 def test_hostile_values_fit_and_are_printable(text: object, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     nasty = agent(
@@ -127,7 +127,7 @@ def test_in_80_columns_what_can_be_spared_is_left_out_and_names_stay_readable(mo
     name = "crawler-box-3f2a91c4"
     busy = {"pages": 123_456, "forwarded": 234_567, "suppressed": 345_678}
     of = crawl(agent(name, counters=busy), agent("a2"))
-    tables = [render.agents(of), render_report.report(of), render.live(of)]
+    tables = [render_status.agents(of), render_report.report(of), render_status.live(of)]
     assert all(fits(lines, 80) for lines in tables)
     assert tables[0][2].split() == "agent state capacity machine pid up seen dead".split()
     shares = next(line for line in tables[1] if line.startswith("agent "))
@@ -136,7 +136,7 @@ def test_in_80_columns_what_can_be_spared_is_left_out_and_names_stay_readable(mo
 
 
 def test_agents_names_machine_process_and_view() -> None:
-    lines = render.agents(crawl(agent("a1", capacity=2.0)))
+    lines = render_status.agents(crawl(agent("a1", capacity=2.0)))
     assert lines[2].split() == "agent state capacity replicas machine pid up seen view dead".split()
     assert lines[3].split("  ")[0] == "a1"
     for part in ("2", "200", "machine-1", "4711", "1 min 0 s", "1.0 s", VIEW[:8]):
@@ -154,7 +154,7 @@ def test_what_lossy_steps_joined_is_summed_up_with_an_example() -> None:
     assert "joined by lossy step  URLs\nindex                    5\npath-case                2\n" in text
     assert "path-case: not fetched, for the second has the same normal form:\n  http://h/A\n  http://h/a" in text
     assert "\x1b" not in text
-    assert "URLs joined by lossy steps: index 5, path-case 2 (scrapy ubi report" in "\n".join(render.live(of))
+    assert "URLs joined by lossy steps: index 5, path-case 2 (scrapy ubi report" in "\n".join(render_status.live(of))
     assert document.report(of)["measures"]["joined"] == {"index": 5, "path-case": 2}
     assert document.report(of)["agents"][0]["profile"]["counters"]["joined"] == {"index": 1, "path-case": 2}
 
@@ -275,7 +275,7 @@ def test_dead_letters_give_the_reason() -> None:
 
 def test_owner_names_owner_then_successors_then_the_rest() -> None:
     answer = Ownership("http://h1.example/x", "h1.example", "host", 1, ("a3", "a1", "a2"))
-    assert render.owner(answer) == [
+    assert render_status.owner(answer) == [
         "url         http://h1.example/x",
         "host        h1.example",
         "owner       a3",
@@ -300,5 +300,5 @@ def test_documents_are_json_without_control_characters() -> None:
 
 
 def test_live_of_a_finished_crawl_sums_what_the_agents_had() -> None:
-    lines = render.live(crawl(agent("a1", state="finished"), agent("a2", state="finished"), finished="77 a1"))
+    lines = render_status.live(crawl(agent("a1", state="finished"), agent("a2", state="finished"), finished="77 a1"))
     assert lines[-1].split() == ["all", "200", "0.0", "20", "80", "8", "500"]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from scrapy_ubi.monitor.headline import headline, remarks
 from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
-from scrapy_ubi.monitor.table import Column, count, pairs, rate, room, span, table
+from scrapy_ubi.monitor.text_table import Column, count, pairs, rate, room, span, table
 from scrapy_ubi.monitor.url_owner import Ownership
 from scrapy_ubi.node.report.profile import Profile
 from scrapy_ubi.untrusted.terminal_text import cut, plain

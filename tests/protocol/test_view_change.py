@@ -10,9 +10,9 @@ from collections.abc import Iterable
 import pytest
 
 from scrapy_ubi.protocol.beat import MANY, Beat
-from scrapy_ubi.protocol.ownership import MOST_ENTERED, Alive, Tenure, point
 from scrapy_ubi.protocol.ring import point as ring_point
 from scrapy_ubi.protocol.view import View
+from scrapy_ubi.protocol.view_change import MOST_ENTERED, Alive, Tenure, point
 from tests.support.views import incarnation, ordered, view
 
 
