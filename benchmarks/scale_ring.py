@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from statistics import mean
 
-from scrapy_ubi.protocol.ring import Ring, replicas_for
+from scrapy_ubi.protocol.ring import Ring
+from scrapy_ubi.settings import replicas_for
 
 REPLICAS = 200  # the default of UBI_REPLICAS
 MOST = 2  # successors asked for: figures for replication 0, 1 and 2
