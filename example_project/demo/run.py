@@ -36,7 +36,7 @@ from demo.faults import Faults
 from demo.graph import Graph
 from demo.servers import Servers, let_signals_interrupt
 from demo.web import add_graph_options, ask
-from scrapy_ubi.monitor import render
+from scrapy_ubi.monitor import render_status
 from scrapy_ubi.monitor.screen import Screen
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 
@@ -211,7 +211,7 @@ class Demo:
         if trouble or self._status is None:
             lines = [trouble]
         else:
-            lines = render.live(self._status) if self._status.exists else ["The agents start."]
+            lines = render_status.live(self._status) if self._status.exists else ["The agents start."]
         fetched = ask(self.servers.web_port, "fetched")
         progress = f"{now - self._begun:4.0f} s   {fetched:,} of {len(self.truth):,} pages"
         self.screen.show([*lines, "", progress], now, last)
