@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from scrapy_ubi.commands.number_arguments import whole
 from scrapy_ubi.commands.run_options import agents_number
 from scrapy_ubi.patterns.page_rules import PageRules
 from scrapy_ubi.patterns.rules_error import UbiRulesError
 from scrapy_ubi.patterns.rules_source import RulesSource, read_file
+
+_NUMBER = whole(0, 10**12)
 
 CRAWL = """\
 Crawls a site without a Scrapy project, and writes an item for each page: url, status, depth, title and text. Links to
@@ -55,8 +58,8 @@ def add_crawl_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentPa
         "-o", "--output", metavar="FILE", action="append", help="write items to a new FILE: .jsonl, .csv, .json, .xml"
     )
     items.add_argument("-O", "--overwrite-output", metavar="FILE", action="append", help="the same, overwriting")
-    crawl.add_argument("--max-depth", metavar="N", type=_number, help="follow so many links from a start page, at most")
-    crawl.add_argument("--max-pages", metavar="N", type=_number, help="end after about so many pages")
+    crawl.add_argument("--max-depth", metavar="N", type=_NUMBER, help="follow so many links from a start page, at most")
+    crawl.add_argument("--max-pages", metavar="N", type=_NUMBER, help="end after about so many pages")
     _several(crawl, "--hosts", "HOST", "crawl this host (*.site.example: all below, *: any) in place of the URLs' own")
     _several(crawl, "--follow", "REGEX", "follow only URLs in which this is found")
     _several(crawl, "--collect", "REGEX", "make items only of pages whose URL has this")
@@ -89,13 +92,3 @@ def rules_of(source: RulesSource) -> PageRules:
 
 def _several(crawl: argparse.ArgumentParser, option: str, metavar: str, told: str) -> None:
     crawl.add_argument(option, metavar=metavar, action="append", help=f"{told}; may be given several times")
-
-
-def _number(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = -1
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 on")
-    return number

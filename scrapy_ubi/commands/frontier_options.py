@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
-from typing import Any
 
+from scrapy_ubi.commands.number_arguments import seconds, whole, within
 from scrapy_ubi.node.report.queries import MOST_ROWS, SORTS
 from scrapy_ubi.settings_table.readers import MOST_CHANGED
 
-MOST_SECONDS = 3600
+_ROWS = whole(1, MOST_ROWS)
+_DAMPING = within(0, 0.999, float, "number")
+_TOLERANCE = within(1e-15, 1, float, "number")
 
 HOSTS = """\
 Shows the hosts of the crawl, from its living agents or from the directories of stopped ones.
@@ -185,13 +187,17 @@ def add_frontier_subcommands(sub: Sub) -> None:
     rank.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write; OUT.gz is packed")
     rank.add_argument("--hosts", action="store_true", help="rank hosts in place of pages")
     rank.add_argument(
-        "--damping", metavar="D", type=_damping, default=0.85, help="how often an arc is followed (default: 0.85)"
+        "--damping",
+        metavar="D",
+        type=_DAMPING,
+        default=0.85,
+        help="how often an arc is followed (default: 0.85)",
     )
     rank.add_argument(
-        "--tolerance", metavar="T", type=_tolerance, default=1e-6,
+        "--tolerance", metavar="T", type=_TOLERANCE, default=1e-6,
         help="end when all ranks, which add up to 1, change by less than this (default: 1e-06)",
     )  # fmt: skip
-    rank.add_argument("--iterations", metavar="N", type=_rows, default=200, help="iterations, at most (default: 200)")
+    rank.add_argument("--iterations", metavar="N", type=_ROWS, default=200, help="iterations, at most (default: 200)")
     search = sub("search", "the pages that have some words, the best first", SEARCH, EXAMPLES["search"])
     search.add_argument("words", metavar="WORDS", nargs="+", help="what is searched for")
     _limit(search, "pages")
@@ -227,7 +233,7 @@ def _look(sub: argparse.ArgumentParser) -> argparse.ArgumentParser:
     _dirs(sub)
     sub.add_argument("--agent", metavar="AGENT", help="ask this agent only")
     sub.add_argument(
-        "--timeout", metavar="S", type=_seconds, default=10.0, help="wait so many seconds for answers (default: 10)"
+        "--timeout", metavar="S", type=seconds, default=10.0, help="wait so many seconds for answers (default: 10)"
     )
     return sub
 
@@ -257,23 +263,7 @@ def _choice(sub: argparse.ArgumentParser) -> None:
 
 
 def _limit(sub: argparse.ArgumentParser, what: str) -> None:
-    sub.add_argument("--limit", metavar="N", type=_rows, default=20, help=f"{what} shown, at most (default: 20)")
-
-
-def _rows(text: str) -> int:
-    return int(_number(text, int, 1, MOST_ROWS, "whole number"))
-
-
-def _seconds(text: str) -> float:
-    return float(_number(text, float, 0, MOST_SECONDS, "number of seconds"))
-
-
-def _damping(text: str) -> float:
-    return float(_number(text, float, 0, 0.999, "number"))
-
-
-def _tolerance(text: str) -> float:
-    return float(_number(text, float, 1e-15, 1, "number"))
+    sub.add_argument("--limit", metavar="N", type=_ROWS, default=20, help=f"{what} shown, at most (default: 20)")
 
 
 def span(text: str) -> float:
@@ -282,13 +272,3 @@ def span(text: str) -> float:
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of s, min, h or d, such as 12h or 30d")
     return int(found[1]) * {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}[found[2]]
-
-
-def _number(text: str, kind: Callable[[str], Any], low: float, high: float, what: str) -> Any:
-    try:
-        number = kind(text)
-    except ValueError:
-        number = low - 1
-    if not low <= number <= high:
-        raise argparse.ArgumentTypeError(f"{text!r} is no {what} from {low} to {high}")
-    return number

@@ -12,12 +12,13 @@ from typing import Any
 from scrapy_ubi.commands.crawl_options import add_crawl_subcommand
 from scrapy_ubi.commands.frontier_options import add_frontier_subcommands
 from scrapy_ubi.commands.help_text import filled
+from scrapy_ubi.commands.number_arguments import seconds, whole
 from scrapy_ubi.commands.run_options import add_run_subcommand
 from scrapy_ubi.commands.seed_options import add_seed_subcommand
 from scrapy_ubi.commands.steer_options import add_steering_subcommands
 
-MOST_LETTERS = 10_000  # asked for at once; a letter may have a megabyte
-MOST_SECONDS = 86_400  # to wait
+_LETTERS = whole(1, 10_000)  # asked for at once; a letter may have a megabyte
+_REPLICAS, _COPIES = whole(1, 100_000), whole(0, 8)
 
 STATUS = """\
 Shows the crawl at one look: one row for each agent, and the sum.
@@ -83,7 +84,7 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     _sub(what, "agents", "who the agents are and where they run", AGENTS)
     inbox = _sub(what, "inbox", "what waits in an agent's inbox", INBOX)
     inbox.add_argument("agent", metavar="AGENT", help="the agent's identifier")
-    inbox.add_argument("--limit", metavar="N", type=_limit, default=10, help="letters shown, at most (default: 10)")
+    inbox.add_argument("--limit", metavar="N", type=_LETTERS, default=10, help="letters shown, at most (default: 10)")
     inbox.add_argument("--full", action="store_true", help="show every URL and done mark of the letters, uncut")
     inbox.add_argument("--dead", action="store_true", help="show what the agent set aside instead, the newest first")
     _offline(_sub(what, "owner", "who owns a URL's host, and who comes next", OWNER))
@@ -120,10 +121,10 @@ def _offline(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("url", metavar="URL", help="an absolute http or https URL")
     group = sub.add_argument_group("without Redis")
     group.add_argument("--agents", metavar="A,B=2,...", type=_agents, help="identifiers, with capacities other than 1")
-    group.add_argument("--replicas", metavar="N", type=_positive, default=200, help="UBI_REPLICAS (default: 200)")
+    group.add_argument("--replicas", metavar="N", type=_REPLICAS, default=200, help="UBI_REPLICAS (default: 200)")
     group.add_argument("--partition", choices=("host", "domain"), default="host", help="UBI_PARTITION (default: host)")
     group.add_argument(
-        "--replication", metavar="N", type=_copies, default=1, help="UBI_REPLICATION: copies kept (default: 1)"
+        "--replication", metavar="N", type=_COPIES, default=1, help="UBI_REPLICATION: copies kept (default: 1)"
     )
 
 
@@ -131,41 +132,9 @@ def _drain(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("agent", metavar="AGENT", help="the agent's identifier")
     sub.add_argument("--no-wait", action="store_true", help="only ask; do not wait until it has left")
     sub.add_argument(
-        "--timeout", metavar="S", type=_seconds, default=300.0, help="wait so many seconds at most (default: 300)"
+        "--timeout", metavar="S", type=seconds, default=300.0, help="wait so many seconds at most (default: 300)"
     )
     sub.add_argument("--force", action="store_true", help="also the last agent, or one that seems to have crashed")
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= MOST_SECONDS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0 to {MOST_SECONDS}")
-    return seconds
-
-
-def _limit(text: str) -> int:
-    return _between(text, 1, MOST_LETTERS)
-
-
-def _positive(text: str) -> int:
-    return _between(text, 1, 100_000)
-
-
-def _copies(text: str) -> int:
-    return _between(text, 0, 8)
-
-
-def _between(text: str, low: int, high: int) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = low - 1
-    if not low <= number <= high:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {low} to {high}")
-    return number
 
 
 def _agents(text: str) -> dict[str, float]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-MOST_AGENTS = 256
+from scrapy_ubi.commands.number_arguments import whole
+
+agents_number = whole(1, 256)
 
 RUN = """\
 Runs a spider of this project by several agents on this machine, one for each processor core by default, and shows the
@@ -36,14 +38,3 @@ def add_run_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentPars
         "-o", "--output", metavar="FILE", action="append", help="append items to FILE, or to a part for each agent"
     )
     items.add_argument("-O", "--overwrite-output", metavar="FILE", action="append", help="the same, overwriting")
-
-
-def agents_number(text: str) -> int:
-    """For argparse: how many agents."""
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if not 1 <= number <= MOST_AGENTS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {MOST_AGENTS}")
-    return number

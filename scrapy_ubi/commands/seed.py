@@ -50,7 +50,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         lines = stack.enter_context(_opened(opts.file)) if opts.file is not None else None
         to = stack.enter_context(connect(settings, opts))
         crawl = _crawl(settings, opts, to)
-        writer = SeedWriter(to, crawl)
+        writer = SeedWriter(to, crawl, opts.wait)
         seeds = _seeds(opts, lines)
         while piece := list(islice(seeds, PIECE)):
             writer.write(piece, opts.timeout)
@@ -59,7 +59,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         end = time.monotonic() + opts.timeout
         while opts.wait and writer.pending and time.monotonic() < end:
             writer.read(block=True)
-    return writer.report(opts.wait, opts.timeout)
+    return writer.report(opts.timeout)
 
 
 def _crawl(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> str:
@@ -95,10 +95,11 @@ def _seeds(opts: argparse.Namespace, lines: TextIO | None) -> Iterator[Fields]:
 
 
 class SeedWriter:
-    """Writes seeds of one crawl, and reads what becomes of them. `pending`: those not answered, by id, as written."""
+    """Writes seeds of one crawl, and reads what becomes of them if it `waits`. `pending`: those not answered, by id, as
+    written."""
 
-    def __init__(self, to: RedisConnection, crawl: str) -> None:
-        self._to, self._crawl, self._keys = to, crawl, RedisKeys(crawl)
+    def __init__(self, to: RedisConnection, crawl: str, waits: bool) -> None:
+        self._to, self._crawl, self._keys, self._waits = to, crawl, RedisKeys(crawl), waits
         self.pending: dict[bytes, str] = {}
         self._sent = 0
         self._answers: list[dict[str, str]] = []
@@ -122,7 +123,7 @@ class SeedWriter:
                 said = {name: value.encode("utf-8", "surrogateescape") for name, value in fields.items()}
                 pipe.xadd(self._keys.seeds, cast(Any, said))
             written = pipe.execute()
-        for number, fields in zip(written, seeds, strict=True):
+        for number, fields in zip(written, seeds, strict=True) if self._waits else ():
             self.pending[number] = fields.get("url") or fields["request"]
         self._sent += len(seeds)
 
@@ -138,10 +139,10 @@ class SeedWriter:
                     said, why = (answer.get(name, b"").decode("utf-8", "replace") for name in (b"said", b"why"))
                     self._answers.append({"url": url, "said": said, "why": why})
 
-    def report(self, waited: bool, timeout: float) -> QueryReport:
+    def report(self, timeout: float) -> QueryReport:
         """What became of them."""
         document = {"crawl": self._crawl, "sent": self._sent}
-        if not waited:
+        if not self._waits:
             what = "URL waits" if self._sent == 1 else "URLs wait"
             return QueryReport([f"{count(self._sent)} {what} for crawl {plain(self._crawl, 64)}."], document)
         lines = [plain(": ".join(filter(None, (f"{one['said']} {one['url']}", one["why"])))) for one in self._answers]

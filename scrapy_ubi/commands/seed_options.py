@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from scrapy_ubi.commands.number_arguments import seconds, whole
 from scrapy_ubi.requests.outside import MOST_PRIORITY, PRIORITY
 
-MOST_SECONDS = 86_400  # to wait
+_PRIORITY = whole(-MOST_PRIORITY, MOST_PRIORITY)
 
 SEED = """\
 Gives URLs to a crawl that waits for them (UBI_SERVE), from any machine that reaches its Redis. They wait there until
@@ -29,29 +30,14 @@ def add_seed_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentPar
     seed = sub("seed", "give URLs to a crawl that waits for them", SEED, EXAMPLES)
     seed.add_argument("url", metavar="URL", nargs="*", help="an absolute http or https URL")
     seed.add_argument("-f", "--file", metavar="FILE", help="read them there; -: standard input")
-    seed.add_argument("--priority", metavar="N", type=_priority, help=f"higher comes first (default: {PRIORITY})")
+    seed.add_argument(
+        "--priority",
+        metavar="N",
+        type=_PRIORITY,
+        help=f"higher comes first (default: {PRIORITY})",
+    )
     seed.add_argument("--force", action="store_true", help="fetch them even if they are known")
     seed.add_argument("--wait", action="store_true", help="wait until each is answered, and print the answers")
     seed.add_argument(
-        "--timeout", metavar="S", type=_seconds, default=60.0, help="wait so many seconds at most (default: 60)"
+        "--timeout", metavar="S", type=seconds, default=60.0, help="wait so many seconds at most (default: 60)"
     )
-
-
-def _priority(text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = MOST_PRIORITY + 1
-    if abs(number) > MOST_PRIORITY:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at most {MOST_PRIORITY}")
-    return number
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= MOST_SECONDS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0 to {MOST_SECONDS}")
-    return seconds

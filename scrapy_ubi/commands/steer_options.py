@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from scrapy_ubi.commands.number_arguments import seconds
+
 SET = """\
 Changes settings of a running crawl, at all its agents, those that are away or start later among them, until they are
 taken back (`scrapy ubi unset`) or the crawl is reset. `scrapy ubi settings` shows which settings can be changed so.
@@ -46,7 +48,6 @@ EXAMPLES = {
     "resume": "examples:\n  scrapy ubi resume\n  scrapy ubi resume --host shop.example",
     "finish": "examples:\n  scrapy ubi finish",
 }
-MOST_SECONDS = 3600
 
 AddSub = Callable[[str, str, str, str], argparse.ArgumentParser]
 
@@ -68,15 +69,5 @@ def add_steering_subcommands(add: AddSub) -> None:
     for sub in (put, take, pause, resume, finish):
         sub.add_argument("--no-wait", action="store_true", help="do not wait until the agents have heard it")
         sub.add_argument(
-            "--timeout", metavar="S", type=_seconds, default=10.0, help="wait so many seconds at most (default: 10)"
+            "--timeout", metavar="S", type=seconds, default=10.0, help="wait so many seconds at most (default: 10)"
         )
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds <= MOST_SECONDS:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds from 0 to {MOST_SECONDS}")
-    return seconds
