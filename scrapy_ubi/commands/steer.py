@@ -46,7 +46,7 @@ from scrapy_ubi.node.steering.live_entries import (
 )
 from scrapy_ubi.node.steering.live_values import read_live
 from scrapy_ubi.node.steering.runtime import refusal
-from scrapy_ubi.settings_table.live import LIVE, why_not_live
+from scrapy_ubi.settings_table.live_rows import LIVE, why_not_live
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain
 

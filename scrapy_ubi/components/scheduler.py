@@ -58,7 +58,7 @@ from scrapy_ubi.scheduling.page_links import PageLinks
 from scrapy_ubi.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.sessions import Sessions
-from scrapy_ubi.scheduling.stats import StatBuffer
+from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.scrapy_private.engine import EngineHooks
 from scrapy_ubi.scrapy_private.runs import is_trial
 from scrapy_ubi.scrapy_private.steady_timers import steady_timers

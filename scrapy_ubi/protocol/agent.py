@@ -23,16 +23,16 @@ from dataclasses import dataclass, field, replace
 from scrapy_ubi.protocol.beat import BLANK, LEFT, LOSSY, OVER, Beat
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.discovery import Discovery
-from scrapy_ubi.protocol.done_marks import Closing
+from scrapy_ubi.protocol.done_mark_delivery import Closing
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.inbound import Reception
 from scrapy_ubi.protocol.journal import Journal
+from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbound import Sending
 from scrapy_ubi.protocol.outbox import Outbox
-from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.ring import Ring

@@ -21,8 +21,8 @@ from scrapy_ubi.protocol.discovery import Discovery
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.host_policy import HostPolicy
+from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.lane import DISCOVERY, MOST_LANES_IN, LaneIn
-from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.received import Delta, Received
 from scrapy_ubi.protocol.records import Record

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from scrapy_ubi.protocol.answer import read_answer
 from scrapy_ubi.protocol.handover import Handover
+from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.outbox import REFUSED_PAUSE
-from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.wire import encode

@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from scrapy_ubi.protocol.beat import BLANK, FENCED, LEAVING, LEFT, LOSSY, MANY, NEW, OVER, PASSIVE, Beat
-from scrapy_ubi.protocol.done_marks import Closing
+from scrapy_ubi.protocol.done_mark_delivery import Closing
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.inbound import Reception
+from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.lane import STATE
-from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.view_change import point
 from scrapy_ubi.protocol.work import Work

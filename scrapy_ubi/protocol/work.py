@@ -7,7 +7,7 @@ Rules of this module:
 * Every request handed out comes back, by `ended` or `put_back`. Until then, and until its done mark is acknowledged, it
   is *open work* of its host, as a load is that is in no queue (`borrow`): the host is not let go before.
 * A page that the host's dead owner had fetched, and whose outlinks it had told, is done without a fetch.
-* A page done is *closing* (`done_marks.py`) and stands in the journal of its flush.
+* A page done is *closing* (`done_mark_delivery.py`) and stands in the journal of its flush.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from functools import partial
 from itertools import islice
 
 from scrapy_ubi.protocol.discovery import Discovery
-from scrapy_ubi.protocol.done_marks import Closing, MakeRedo, Outlinks
+from scrapy_ubi.protocol.done_mark_delivery import Closing, MakeRedo, Outlinks
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import Entry, HostState, Redo
 from scrapy_ubi.protocol.host_policy import HostPolicy
-from scrapy_ubi.protocol.placement import Keeping
+from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
 
 COUNTED = 5_000  # hosts looked at a tick, to count those that wait: some tens of milliseconds

@@ -38,7 +38,7 @@ from scrapy_ubi.scheduling.hostless import Hostless
 from scrapy_ubi.scheduling.kept_requests import KeptRequests
 from scrapy_ubi.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.scheduling.sessions import Sessions
-from scrapy_ubi.scheduling.stats import StatBuffer
+from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 
 if TYPE_CHECKING:  # a crawl without stores does not load them
     from scrapy_ubi.outputs.duplicates.judge import Judge

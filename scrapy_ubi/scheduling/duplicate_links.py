@@ -13,7 +13,7 @@ from scrapy.http import Response
 
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.requests.inflight import Flights
-from scrapy_ubi.scheduling.stats import StatBuffer
+from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 
 STAT = "ubi/duplicates/links"
 

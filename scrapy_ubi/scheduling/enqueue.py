@@ -30,7 +30,7 @@ from scrapy_ubi.requests.identity import Place
 from scrapy_ubi.requests.inflight import Flight, FoundLinks
 from scrapy_ubi.scheduling.decide import Found, Tools
 from scrapy_ubi.scheduling.hostless import Hostless
-from scrapy_ubi.scheduling.stats import StatBuffer
+from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 
 _new = tuple.__new__  # half the time of calling the class
 

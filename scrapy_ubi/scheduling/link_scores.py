@@ -23,7 +23,7 @@ from scrapy import Request
 
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.requests.codec import depth_of
-from scrapy_ubi.scheduling.stats import StatBuffer
+from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import Normaliser
 from scrapy_ubi.urls.normaliser import parse

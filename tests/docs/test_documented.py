@@ -12,7 +12,7 @@ import pytest
 from scrapy_ubi.commands.options import add_subcommands
 from scrapy_ubi.node.report.profile import COUNTERS, STATES
 from scrapy_ubi.settings import SETTINGS, Setting
-from scrapy_ubi.settings_table.live import LIVE
+from scrapy_ubi.settings_table.live_rows import LIVE
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol.done_marks import Outlinks
+from scrapy_ubi.protocol.done_mark_delivery import Outlinks
 from scrapy_ubi.protocol.host_policy import HostPolicy
 from scrapy_ubi.protocol.lane import DISCOVERY, Bounds
 from scrapy_ubi.protocol.records import MOST_OUTLINKS

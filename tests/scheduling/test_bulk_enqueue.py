@@ -30,7 +30,7 @@ from scrapy_ubi import clock
 from scrapy_ubi.components.scheduler import SEED, UbiScheduler
 from scrapy_ubi.node import Node, Start, Visit
 from scrapy_ubi.plainlinks import PlainLinks
-from scrapy_ubi.protocol.done_marks import Outlinks
+from scrapy_ubi.protocol.done_mark_delivery import Outlinks
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.records import MOST_OUTLINKS
 from scrapy_ubi.requests.check import NONCE

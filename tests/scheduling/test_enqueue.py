@@ -25,7 +25,7 @@ from scrapy_ubi.scheduling.hostless import Hostless
 from scrapy_ubi.scheduling.kept_requests import KeptRequests
 from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.seeds import Seeds
-from scrapy_ubi.scheduling.stats import StatBuffer
+from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.key import seed_key
 from tests.support.fakenode import FakeNode

@@ -16,7 +16,7 @@ from scrapy_ubi import PlainLinks
 from scrapy_ubi.components.wiring import LinkRules
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.scheduling.link_scores import LinkScores
-from scrapy_ubi.scheduling.stats import StatBuffer
+from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.scores import LinkBatch, ScoreChain
 from tests.support.builders import applied

@@ -21,14 +21,14 @@ from scrapy_ubi.protocol import custody, handover, snapshot, view_change
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.detector import Detector
-from scrapy_ubi.protocol.done_marks import Closing
+from scrapy_ubi.protocol.done_mark_delivery import Closing
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Lane
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.outbox import Outbox
-from scrapy_ubi.protocol.placement import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.records import Record, whole
 from scrapy_ubi.protocol.ring import Ring, point, replica_points

@@ -16,7 +16,7 @@ from typing import Any
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.done_marks import Outlinks
+from scrapy_ubi.protocol.done_mark_delivery import Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
 from tests.simulation.telling import Telling
 from tests.support.ledger import Ledger

@@ -17,7 +17,7 @@ from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.scheduling.kept_requests import KeptRequests
 from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.link_scores import LinkScores
-from scrapy_ubi.scheduling.stats import StatBuffer
+from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.urls.scores import ScoreChain
 from tests.support.reaching import reach
 

@@ -20,7 +20,7 @@ from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.learned_forms import LearnedForms
 from scrapy_ubi.node.work.iterations import Iterations
-from scrapy_ubi.protocol.done_marks import Outlinks
+from scrapy_ubi.protocol.done_mark_delivery import Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
 
 ENDED_AT_ONCE = 100  # requests of hosts that are ended, before the loop turns: a few milliseconds

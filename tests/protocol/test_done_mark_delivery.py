@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import process_time
 
-from scrapy_ubi.protocol.done_marks import Closing
+from scrapy_ubi.protocol.done_mark_delivery import Closing
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.lane import DISCOVERY, Bounds
 from scrapy_ubi.protocol.outbox import Outbox
