@@ -8,7 +8,8 @@ Rules of this module:
 * Most links of a page are known. Whether one is (`met`) is asked before an entry is made of it, which costs ten times
   as much; nothing on that way may cost a call more than it must.
 * What is too large for a letter is no news of another's host: it is not told, and `too_large` says why.
-* A link that was found on no page is a *stray* (`done_mark_delivery.py`), and belongs into the redo of every page that has it.
+* A link that was found on no page is a *stray* (`done_mark_delivery.py`), and belongs into the redo of every page that
+  has it.
 * Of a page with more links than a redo may have none are gathered any longer: it has no redo (`done_mark_delivery.py`).
 * Mail that was refused, or whose receiver is gone, is routed by the present view; the name in a refusal is a hint,
   followed only if that agent is in the view.
