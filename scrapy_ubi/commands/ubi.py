@@ -1,7 +1,7 @@
-"""`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | url URL | failed |
-requeue | seed URL | reset | set | unset | settings | pause | resume | finish | collect | quality | rank | search |
-wacz`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents, on this machine. `scrapy ubi crawl URL`: the
-same without a project.
+"""`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | host HOST | url URL |
+failed | requeue | seed URL | reset | set | unset | settings | pause | resume | finish | collect | quality | rank |
+search | wacz`: a crawl, seen from outside; `scrapy ubi web` for a browser. `scrapy ubi run SPIDER`: its agents, on this
+machine. `scrapy ubi crawl URL`: the same without a project.
 
 The commands only read, but for `run`, `crawl`, `drain`, `requeue`, `seed`, `reset`, and those that change a running
 crawl; `collect`, `quality`, `rank` and `wacz` write the files that they are told, and `search` its index. Errors are
@@ -31,6 +31,7 @@ from scrapy_ubi.commands import (
     failed,
     host_report,
     live_settings,
+    one_host,
     rank,
     reset,
     run,
@@ -73,6 +74,7 @@ RUNS: Mapping[str, Callable[[BaseSettings, argparse.Namespace], int]] = {"run": 
 FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]] = {
     "crawls": crawls.run,
     "hosts": host_report.run,
+    "host": one_host.run,
     "url": url.run,
     "failed": failed.run,
     "requeue": failed.requeue,
