@@ -62,6 +62,7 @@ class NoDisk:
     def __init__(self, delay: float) -> None:
         self._delay = delay
         self.frontier = MemoryFrontier(delay)
+        self.path: Path | None = None
         self.saved: Saved | None = None
         self.facts: dict[str, Any] = {}
         self.trouble: Callable[[StoreError], None] = _raise

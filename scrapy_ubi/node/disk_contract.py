@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from scrapy_ubi.frontier.host_loads import HostLoads
@@ -45,6 +46,10 @@ class Disk(Protocol):
     @property
     def frontier(self) -> NodeFrontier:
         """The host states."""
+
+    @property
+    def path(self) -> Path | None:
+        """The directory of its files; None where there are none."""
 
     saved: Saved | None
     facts: dict[str, Any]

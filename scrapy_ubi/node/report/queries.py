@@ -5,9 +5,8 @@ Rules of this module:
 
 * No I/O: what an answer needs is in a `Source`. Answering only reads, but for `requeue`.
 * A question is data from outside: `Question.parse` takes it whole or not at all, and says why.
-* Answers are bounded, in rows (`MOST_ROWS`) and in bytes (`MOST_BYTES`): each agent gives the first rows in the wanted
-  order, so that the first of all agents are among them. How many there are in all is always said.
-* A host that is cut into shards is answered for by all of them that the agent has; the one who asks adds them up.
+* Answers are bounded, in rows (`MOST_ROWS`) and bytes (`MOST_BYTES`): each agent gives the first rows in the wanted
+  order, and says how many there are in all. Of a host that is cut all shards answer; the one who asks adds them up.
 * Nothing looks at every URL: an answer is linear in the hosts or in the failures kept, and at most `LOOKED` entries of
   one host are looked at.
 """
@@ -30,7 +29,8 @@ from scrapy_ubi.urls import learned
 from scrapy_ubi.urls.host_shards import MARK, host_of_key
 from scrapy_ubi.urls.key import seed_key
 
-ASKS = ("hosts", "url", "failed", "requeue")
+HISTORY = "history"  # answered from the timeline, by `timeline_answer`
+ASKS = ("hosts", "url", "failed", "requeue", HISTORY)
 OWNER, COPY = "owner", "copy"
 LEARNED = "learned"  # the section of a host's notes in which the learned forms are
 SORTS = ("queued", "done", "failed", "next", "host")
@@ -53,9 +53,8 @@ class Question:
     """What is asked. `agent`: of this one only ("": of all). `expires`: unix seconds after which no command waits for
     an answer. `hosts` has `sort`, `limit`, `copies`; `url` has `host` and `key` (16 hex digits); `failed` and `requeue`
     choose by `reason`, `host`, and `url` with `key` (all that are given have to hold); `requeue` chooses everything
-    with `everything` only, and of all this what failed `before` (unix seconds; 0: whenever). With `outputs_of` it is
-    about pages whose outputs that agent has, in place of failures.
-    """
+    with `everything` only, and of all this what failed `before` (unix seconds; 0: whenever); with `outputs_of`, pages
+    whose outputs that agent has. `history` has `limit`, and looks back `span` seconds (0: to the beginning)."""
 
     ask: str
     expires: float
@@ -70,6 +69,7 @@ class Question:
     everything: bool = False
     before: float = 0.0
     outputs_of: str = ""
+    span: float = 0.0
 
     def text(self) -> str:
         """As JSON: what is not at its default."""
@@ -138,6 +138,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "everything": lambda value: isinstance(value, bool),
     "before": lambda value: is_number(value, LATEST),
     "outputs_of": lambda value: fits(value, NAME),
+    "span": lambda value: is_number(value, LATEST),
 }
 
 
