@@ -130,8 +130,8 @@ class Timeline:
         """At most `most` samples from that time on, and the step (s) that each stands for (0: as they were taken)."""
         chosen = [sample for sample in self.samples if sample.time >= begin]
         step = 0
-        while len(chosen) > most:  # the first bucket may be cut by `begin`: one try is not always enough
-            step = max(2 * step, -(-(chosen[-1].time - chosen[0].time) // most), 1)
+        while len(chosen) > most:
+            step = max(2 * step, -(-(chosen[-1].time - chosen[0].time) // max(1, most - 1)), 1)
             chosen = list(_joined(chosen, lambda sample, step=step: (step, sample.time // step)))  # type: ignore[misc]
         return float(step), chosen
 

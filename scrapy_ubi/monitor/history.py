@@ -1,0 +1,198 @@
+"""The history of a crawl: the timelines of its agents as one, on one grid of times. Pure functions of answers.
+
+Rules of this module:
+
+* A counter of the crawl at a time is the sum of what its agents had counted by then; it never falls, though an agent
+  that was killed may have forgotten its last second.
+* A measure (what waits, hosts) is the sum of those that were at work then: what an agent had that has gone, others have,
+  and count. An agent is at work between two samples that are about as near as its timeline is fine there.
+* What several agents have seen is one event, at the earliest time; that an agent joined or left is best known by
+  itself.
+* Everything is bounded: `MOST_POINTS` times, `MOST_EVENTS` events.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from scrapy_ubi.monitor.answers import Answer
+from scrapy_ubi.node.report.timeline import MOST_EVENTS, STEPS, Event, Sample, read_row
+
+MOST_POINTS = 2000
+COUNTERS = ("pages", "done", "bytes", "links", "forwarded", "failed", "gaps", "short")
+STANDING = ("queued", "known", "in_flight", "hosts", "outbox")
+LONGEST = ("exchange", "lag")
+RATES = {"pages": "pages_per_second", "bytes": "bytes_per_second"}
+OF_AGENT = ("pages_per_second", "queued", "lag")  # shown of each agent
+SAME = 60  # s: two agents that say the same within that time mean one event
+NEAR = 3.0  # steps of a timeline without a sample: the agent was not at work
+FEWEST = 30.0  # s, at least
+ROUND = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400)
+
+Series = list[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """An event of the crawl, and which agents say so."""
+
+    time: int
+    what: str
+    who: str
+    why: str
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """`times`: unix seconds, `step` apart; each of `series`, and each of an agent's in `agents`, has a value for each of
+    them, None: not known. `events`: in the order of time."""
+
+    step: float = 0.0
+    times: Sequence[int] = ()
+    series: Mapping[str, Series] = field(default_factory=dict)
+    agents: Mapping[str, Mapping[str, Series]] = field(default_factory=dict)
+    events: Sequence[Happened] = ()
+
+
+def merged(answers: Mapping[str, Answer], points: int = 360, now: float | None = None) -> History:
+    """The history that these answers to the question `history` tell, with so many times at most. `now` (unix s): until
+    then, where an agent is at work; None: until the last sample."""
+    lines = {name: _Line(answer) for name, answer in answers.items()}
+    lines = {name: line for name, line in lines.items() if line.samples}
+    events = _events(answers)
+    if not lines:
+        return History(events=events)
+    first = min(line.samples[0].time for line in lines.values())
+    last = max(line.samples[-1].time for line in lines.values())
+    times, step = _grid(first, max(last, int(now)) if now is not None else last, max(2, min(points, MOST_POINTS)))
+    return History(
+        step,
+        times,
+        _of_crawl(lines, times, step),
+        {name: _of_agent(line, times, step) for name, line in sorted(lines.items())},
+        events,
+    )
+
+
+def _grid(first: int, last: int, points: int) -> tuple[list[int], float]:
+    """Times that are even, and cover all."""
+    step = next((step for step in ROUND if (last - first) / step <= points - 2), None)
+    if step is None:
+        step = -(-(last - first) // ((points - 2 or 1) * ROUND[-1])) * ROUND[-1]
+    begin, end = first // step * step, -(-last // step) * step
+    return list(range(begin, end + 1, step)), float(step)
+
+
+class _Line:
+    """The samples of one agent."""
+
+    def __init__(self, answer: Answer) -> None:
+        moments = [read_row(row) for row in answer["rows"]]
+        self.samples = sorted(moment for moment in moments if isinstance(moment, Sample))
+        self._times = [sample.time for sample in self.samples]
+        self._step = float(answer["step"])
+
+    def last(self, at: float) -> Sample | None:
+        """The last sample until then."""
+        place = bisect_right(self._times, at)
+        return self.samples[place - 1] if place else None
+
+    def within(self, begin: float, end: float) -> list[Sample]:
+        """Those after `begin`, until `end`."""
+        return self.samples[bisect_right(self._times, begin) : bisect_right(self._times, end)]
+
+    def at_work(self, at: float) -> Sample | None:
+        """The sample of that time, where the agent was at work."""
+        place = bisect_right(self._times, at)
+        if not place:
+            return None
+        sample = self.samples[place - 1]
+        if place == len(self.samples):
+            ended = sample.state in ("left", "finished")
+            return sample if at == sample.time or (not ended and at - sample.time <= self._near(sample)) else None
+        return sample if self._times[place] - sample.time <= self._near(sample) else None
+
+    def _near(self, sample: Sample) -> float:
+        age = self._times[-1] - sample.time
+        fine = next(step for until, step in STEPS if age < until)
+        return max(FEWEST, NEAR * max(self._step, fine))
+
+
+def _of_crawl(lines: Mapping[str, _Line], times: Sequence[int], step: float) -> dict[str, Series]:
+    """Every series, by name."""
+    begun = min(line.samples[0].time for line in lines.values())
+    series: dict[str, Series] = {name: [] for name in (*COUNTERS, *STANDING, *LONGEST, "least", "agents")}
+    for at in times:
+        working = [sample for line in lines.values() if (sample := line.at_work(at)) is not None]
+        known = [sample for line in lines.values() if (sample := line.last(at)) is not None]
+        seen = [sample for line in lines.values() for sample in line.within(at - step, at)]
+        for name in COUNTERS:
+            value = sum(getattr(sample, name) for sample in known)
+            series[name].append(max([value, *(one for one in series[name][-1:] if one is not None)]))
+        for name in STANDING:
+            series[name].append(sum(getattr(sample, name) for sample in working) if at >= begun else None)
+        for name in LONGEST:
+            series[name].append(max((getattr(sample, name) for sample in seen), default=None))
+        series["least"].append(min((sample.least for sample in seen if sample.least), default=None))
+        series["agents"].append(len(working))
+    for name, rate in RATES.items():
+        series[rate] = _rates(series[name], step)
+    return {"time": [float(at) for at in times], **series}
+
+
+def _of_agent(line: _Line, times: Sequence[int], step: float) -> dict[str, Series]:
+    samples = [line.at_work(at) for at in times]
+    pages: Series = [last.pages if (last := line.last(at)) is not None else 0 for at in times]
+    lags: Series = [max((sample.lag for sample in line.within(at - step, at)), default=None) for at in times]
+    queued: Series = [sample.queued if sample is not None else None for sample in samples]
+    return dict(zip(OF_AGENT, (_rates(pages, step), queued, lags), strict=True))
+
+
+def _rates(counts: Series, step: float) -> Series:
+    """A second, over the step before each time."""
+    pairs = zip(counts, counts[1:], strict=False)
+    return [None, *(round(max(0.0, (later or 0) - (before or 0)) / step, 3) for before, later in pairs)]
+
+
+# -- events
+
+
+def _events(answers: Mapping[str, Answer]) -> list[Happened]:
+    found: list[Happened] = []
+    told = [(event, by) for by, answer in answers.items() for event in _read(answer["events"])]
+    latest: dict[tuple[str, str, str], int] = {}  # what, who, why -> its place in `found`
+    own = {(event.what, event.who) for event, by in told if by == event.who}
+    for event, by in sorted(told):
+        if by != event.who and event.what in ("joined", "left") and (event.what, event.who) in own:
+            continue
+        place = latest.get(event[1:])
+        if place is None or event.time - found[place].time > SAME:
+            latest[event[1:]] = len(found)
+            found.append(Happened(*event, (by,)))
+        elif by not in found[place].by:
+            found[place] = replace(found[place], by=(*found[place].by, by))
+    return found[-MOST_EVENTS:]
+
+
+def _read(rows: Iterable[Any]) -> list[Event]:
+    moments = (read_row(row) for row in rows)
+    return [moment for moment in moments if isinstance(moment, Event)]
+
+
+def document(of: History) -> dict[str, Any]:
+    """Fit for JSON; docs/reference/commands.md has the names."""
+    return {
+        "from": of.times[0] if of.times else None,
+        "to": of.times[-1] if of.times else None,
+        "step": of.step,
+        "series": dict(of.series),
+        "agents": {name: dict(series) for name, series in of.agents.items()},
+        "events": [
+            {"time": one.time, "what": one.what, "who": one.who, "why": one.why, "by": list(one.by)}
+            for one in of.events
+        ],
+    }
