@@ -16,6 +16,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from scrapy_ubi.monitor.answers import Answer
@@ -68,7 +70,8 @@ def merged(answers: Mapping[str, Answer], points: int = 360, now: float | None =
         return History(events=events)
     first = min(line.samples[0].time for line in lines.values())
     last = max(line.samples[-1].time for line in lines.values())
-    times, step = _grid(first, max(last, int(now)) if now is not None else last, max(2, min(points, MOST_POINTS)))
+    last = max(last, int(now)) if now is not None else last
+    times, step = _grid(first, last, max(3, min(points, MOST_POINTS)), max(line.spacing for line in lines.values()))
     return History(
         step,
         times,
@@ -78,11 +81,10 @@ def merged(answers: Mapping[str, Answer], points: int = 360, now: float | None =
     )
 
 
-def _grid(first: int, last: int, points: int) -> tuple[list[int], float]:
-    """Times that are even, and cover all."""
-    step = next((step for step in ROUND if (last - first) / step <= points - 2), None)
-    if step is None:
-        step = -(-(last - first) // ((points - 2 or 1) * ROUND[-1])) * ROUND[-1]
+def _grid(first: int, last: int, points: int, fine: float) -> tuple[list[int], float]:
+    """Times that are even, cover all, and are no nearer than most samples (s)."""
+    least = max((last - first) / (points - 2), fine)
+    step = next((step for step in ROUND if step >= least), -(-int(least) // ROUND[-1]) * ROUND[-1])
     begin, end = first // step * step, -(-last // step) * step
     return list(range(begin, end + 1, step)), float(step)
 
@@ -96,10 +98,21 @@ class _Line:
         self._times = [sample.time for sample in self.samples]
         self._step = float(answer["step"])
 
-    def last(self, at: float) -> Sample | None:
-        """The last sample until then."""
+    @property
+    def spacing(self) -> float:
+        """How far apart most samples are (s)."""
+        return median([later - before for before, later in pairwise(self._times)] or [0])
+
+    def counted(self, name: str, at: float) -> float:
+        """A counter at that time, evenly between two samples."""
         place = bisect_right(self._times, at)
-        return self.samples[place - 1] if place else None
+        if not place:
+            return 0.0
+        before: int = getattr(self.samples[place - 1], name)
+        if place == len(self.samples):
+            return before
+        begin, end = self._times[place - 1 : place + 1]
+        return before + (getattr(self.samples[place], name) - before) * (at - begin) / (end - begin)
 
     def within(self, begin: float, end: float) -> list[Sample]:
         """Those after `begin`, until `end`."""
@@ -128,10 +141,9 @@ def _of_crawl(lines: Mapping[str, _Line], times: Sequence[int], step: float) -> 
     series: dict[str, Series] = {name: [] for name in (*COUNTERS, *STANDING, *LONGEST, "least", "agents")}
     for at in times:
         working = [sample for line in lines.values() if (sample := line.at_work(at)) is not None]
-        known = [sample for line in lines.values() if (sample := line.last(at)) is not None]
         seen = [sample for line in lines.values() for sample in line.within(at - step, at)]
         for name in COUNTERS:
-            value = sum(getattr(sample, name) for sample in known)
+            value = round(sum(line.counted(name, at) for line in lines.values()))
             series[name].append(max([value, *(one for one in series[name][-1:] if one is not None)]))
         for name in STANDING:
             series[name].append(sum(getattr(sample, name) for sample in working) if at >= begun else None)
@@ -146,7 +158,7 @@ def _of_crawl(lines: Mapping[str, _Line], times: Sequence[int], step: float) -> 
 
 def _of_agent(line: _Line, times: Sequence[int], step: float) -> dict[str, Series]:
     samples = [line.at_work(at) for at in times]
-    pages: Series = [last.pages if (last := line.last(at)) is not None else 0 for at in times]
+    pages: Series = [line.counted("pages", at) for at in times]
     lags: Series = [max((sample.lag for sample in line.within(at - step, at)), default=None) for at in times]
     queued: Series = [sample.queued if sample is not None else None for sample in samples]
     return dict(zip(OF_AGENT, (_rates(pages, step), queued, lags), strict=True))
@@ -154,8 +166,7 @@ def _of_agent(line: _Line, times: Sequence[int], step: float) -> dict[str, Serie
 
 def _rates(counts: Series, step: float) -> Series:
     """A second, over the step before each time."""
-    pairs = zip(counts, counts[1:], strict=False)
-    return [None, *(round(max(0.0, (later or 0) - (before or 0)) / step, 3) for before, later in pairs)]
+    return [None, *(round(max(0.0, (later or 0) - (before or 0)) / step, 3) for before, later in pairwise(counts))]
 
 
 # -- events
