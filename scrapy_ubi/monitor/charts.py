@@ -195,6 +195,9 @@ def bars(title: str, rows: Sequence[Bar], rule: float | None = None, band: Band 
     if band is not None:
         low = max(0.0, band.low)
         parts.append(_box(LABEL + low * wide, 0, (band.high - low) * wide, floor, "band"))
+    if rule is not None:
+        x = LABEL + rule * wide
+        parts += [_line(x, 0, x, floor + 3, "rule"), text(x, floor + 16, short(rule), "tick", "middle")]
     for number, row in enumerate(rows):
         y = number * (BAR + GAP) + GAP / 2
         label = cut_middle(plain(row.label), MOST_LABEL)
@@ -203,10 +206,7 @@ def bars(title: str, rows: Sequence[Bar], rule: float | None = None, band: Band 
         parts.append(_box(LABEL, y, row.value * wide, BAR, "bar a"))
         if row.more:
             parts.append(_box(LABEL + row.value * wide, y, row.more * wide, BAR, "bar b"))
-        parts.append(text(LABEL + (row.value + row.more) * wide + 6, y + BAR - 3, row.note, "tick") + "</g>")
-    if rule is not None:
-        x = LABEL + rule * wide
-        parts += [_line(x, 0, x, floor + 3, "rule"), text(x, floor + 16, short(rule), "tick", "middle")]
+        parts.append(text(LABEL + (row.value + row.more) * wide + 6, y + BAR - 3, row.note, "note") + "</g>")
     return _picture(NARROW, height, title, parts)
 
 

@@ -5,7 +5,8 @@ Rules of this module:
 * A counter of the crawl at a time is the sum of what its agents had counted by then; it never falls, though an agent
   that was killed may have forgotten its last second.
 * A measure (what waits, hosts) is the sum of those that were at work then: what an agent had that has gone, others have,
-  and count. An agent is at work between two samples that are about as near as its timeline is fine there.
+  and count; until they held it dead, what it had is counted as its last sample says. An agent is at work between two
+  samples that are about as near as its timeline is fine there.
 * What several agents have seen is one event, at the earliest time; that an agent joined or left is best known by
   itself.
 * Everything is bounded: `MOST_POINTS` times, `MOST_EVENTS` events.
@@ -17,7 +18,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from statistics import median
 from typing import Any
 
 from scrapy_ubi.monitor.answers import Answer
@@ -32,6 +32,9 @@ OF_AGENT = ("pages_per_second", "queued", "lag")  # shown of each agent
 SAME = 60  # s: two agents that say the same within that time mean one event
 NEAR = 3.0  # steps of a timeline without a sample: the agent was not at work
 FEWEST = 30.0  # s, at least
+SAMPLE = 10.0  # s between two samples
+UNNOTICED = 600  # s in which an agent that has died is held dead, at most
+ENDED = ("left", "finished")
 ROUND = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400)
 
 Series = list[float | None]
@@ -75,7 +78,7 @@ def merged(answers: Mapping[str, Answer], points: int = 360, now: float | None =
     return History(
         step,
         times,
-        _of_crawl(lines, times, step),
+        _of_crawl(lines, times, step, _deaths(events)),
         {name: _of_agent(line, times, step) for name, line in sorted(lines.items())},
         events,
     )
@@ -100,8 +103,10 @@ class _Line:
 
     @property
     def spacing(self) -> float:
-        """How far apart most samples are (s)."""
-        return median([later - before for before, later in pairwise(self._times)] or [0])
+        """How far apart samples are (s) for the most of the time."""
+        pairs = zip(self.samples, pairwise(self._times), strict=False)
+        gaps = [later - before for sample, (before, later) in pairs if later - before <= self._near(sample)]
+        return sum(gap * gap for gap in gaps) / sum(gaps) if any(gaps) else 0.0
 
     def counted(self, name: str, at: float) -> float:
         """A counter at that time, evenly between two samples."""
@@ -118,15 +123,26 @@ class _Line:
         """Those after `begin`, until `end`."""
         return self.samples[bisect_right(self._times, begin) : bisect_right(self._times, end)]
 
-    def at_work(self, at: float) -> Sample | None:
-        """The sample of that time, where the agent was at work."""
+    def standing(self, at: float, step: float, deaths: Sequence[int]) -> Sample | None:
+        """The sample of that time, where the agent was at work, or had not been held dead yet."""
+        if (sample := self.at_work(at, step)) is not None:
+            return sample
+        place = bisect_right(self._times, at)
+        sample = self.samples[place - 1] if place else None
+        if sample is None or sample.state in ENDED:
+            return None
+        noticed = max(step, SAMPLE)  # then the others' samples say what they have taken over
+        return sample if any(at < death + noticed and 0 <= death - sample.time < UNNOTICED for death in deaths) else None
+
+    def at_work(self, at: float, step: float) -> Sample | None:
+        """The sample of that time, where the agent was at work; its last one stands for the step in which it ended."""
         place = bisect_right(self._times, at)
         if not place:
             return None
         sample = self.samples[place - 1]
         if place == len(self.samples):
-            ended = sample.state in ("left", "finished")
-            return sample if at == sample.time or (not ended and at - sample.time <= self._near(sample)) else None
+            lasts = 0.0 if sample.state in ENDED else self._near(sample)
+            return sample if at - sample.time < max(step, lasts) else None
         return sample if self._times[place] - sample.time <= self._near(sample) else None
 
     def _near(self, sample: Sample) -> float:
@@ -135,18 +151,22 @@ class _Line:
         return max(FEWEST, NEAR * max(self._step, fine))
 
 
-def _of_crawl(lines: Mapping[str, _Line], times: Sequence[int], step: float) -> dict[str, Series]:
+def _of_crawl(
+    lines: Mapping[str, _Line], times: Sequence[int], step: float, deaths: Mapping[str, Sequence[int]]
+) -> dict[str, Series]:
     """Every series, by name."""
     begun = min(line.samples[0].time for line in lines.values())
     series: dict[str, Series] = {name: [] for name in (*COUNTERS, *STANDING, *LONGEST, "least", "agents")}
     for at in times:
-        working = [sample for line in lines.values() if (sample := line.at_work(at)) is not None]
+        working = [line for line in lines.values() if line.at_work(at, step) is not None]
+        found = (line.standing(at, step, deaths.get(name, ())) for name, line in lines.items())
+        standing = [sample for sample in found if sample is not None]
         seen = [sample for line in lines.values() for sample in line.within(at - step, at)]
         for name in COUNTERS:
             value = round(sum(line.counted(name, at) for line in lines.values()))
             series[name].append(max([value, *(one for one in series[name][-1:] if one is not None)]))
         for name in STANDING:
-            series[name].append(sum(getattr(sample, name) for sample in working) if at >= begun else None)
+            series[name].append(sum(getattr(sample, name) for sample in standing) if at >= begun else None)
         for name in LONGEST:
             series[name].append(max((getattr(sample, name) for sample in seen), default=None))
         series["least"].append(min((sample.least for sample in seen if sample.least), default=None))
@@ -157,7 +177,7 @@ def _of_crawl(lines: Mapping[str, _Line], times: Sequence[int], step: float) -> 
 
 
 def _of_agent(line: _Line, times: Sequence[int], step: float) -> dict[str, Series]:
-    samples = [line.at_work(at) for at in times]
+    samples = [line.at_work(at, step) for at in times]
     pages: Series = [line.counted("pages", at) for at in times]
     lags: Series = [max((sample.lag for sample in line.within(at - step, at)), default=None) for at in times]
     queued: Series = [sample.queued if sample is not None else None for sample in samples]
@@ -170,6 +190,15 @@ def _rates(counts: Series, step: float) -> Series:
 
 
 # -- events
+
+
+def _deaths(events: Iterable[Happened]) -> dict[str, list[int]]:
+    """When agents were held dead."""
+    deaths: dict[str, list[int]] = {}
+    for one in events:
+        if one.what == "dead":
+            deaths.setdefault(one.who, []).append(one.time)
+    return deaths
 
 
 def _events(answers: Mapping[str, Answer]) -> list[Happened]:

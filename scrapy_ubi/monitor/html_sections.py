@@ -21,11 +21,13 @@ from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.charts import WIDE, Band, Bar, Line, Mark
 from scrapy_ubi.monitor.history import History
 from scrapy_ubi.monitor.measures import Measures, expected_balance
-from scrapy_ubi.monitor.status import CrawlStatus
+from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.text_table import count, rate, size, span
+from scrapy_ubi.node.report.profile import Profile
 from scrapy_ubi.untrusted.terminal_text import cut_middle, plain
 
 MOST_AGENTS, MOST_HOSTS, MOST_REASONS, MOST_EVENTS = 32, 20, 16, 200
+MOST_ROWS = 1000  # of the table of agents
 MOST_DELAYS = 5.0  # of a gap that is drawn
 MOST_TEXT = 120  # characters of a text in a table
 MARKED = ("joined", "left", "dead", "paused", "fenced", "finished")  # drawn into the charts
@@ -33,13 +35,12 @@ MARKED = ("joined", "left", "dead", "paused", "fenced", "finished")  # drawn int
 
 @dataclass(frozen=True, slots=True)
 class ReportFacts:
-    """What the report is made of: `hosts` are rows of the answers about hosts, the largest first, of `all_hosts`."""
+    """What the report is made of: `hosts` are rows of the answers about hosts, of the largest."""
 
     status: CrawlStatus
     of: Measures
     history: History = field(default_factory=History)
     hosts: Sequence[Answer] = ()
-    all_hosts: int = 0
 
     def series(self, name: str) -> list[float | None]:
         """A series of the history; empty where there is none."""
@@ -149,11 +150,11 @@ def hosts(facts: ReportFacts) -> str:
     rows = sorted(facts.hosts, key=lambda row: (-(row["done"] + row["queued"]), row["host"]))[:MOST_HOSTS]
     if not rows:
         return ""
-    of_all, done = facts.all_hosts, facts.of.totals["unique"]
+    of_all, done = facts.of.totals["hosts"], facts.of.totals["unique"]
     shares = [row["done"] for row in rows]
     part = f", {sum(shares) / done:.0%} of all pages done" if done else ""
     sentence = (
-        f"The largest {count(len(rows))} of {count(of_all)} hosts{part}: URLs done (blue) and waiting (orange)."
+        f"The largest {count(len(rows))} of {count(max(of_all, len(rows)))} hosts{part}: URLs done (blue) and waiting (orange)."
     )
     drawn = [
         Bar(row["host"], row["done"], f"{count(row['done'])}{_waits(row)}{_failed(row)}", row["queued"]) for row in rows
@@ -244,19 +245,31 @@ def response(facts: ReportFacts) -> str:
 
 def agents(facts: ReportFacts) -> str:
     """A table of agents."""
+    said = facts.status.agents[:MOST_ROWS]
+    machines = any(agent.profile is not None and agent.profile.host_name for agent in said)
     rows = []
-    for agent in facts.status.agents[:1000]:
-        profile = agent.profile
-        if profile is None:
-            rows.append((shown(agent.name), shown(agent.state), *[""] * 7))
-            continue
-        rows.append((
-            shown(agent.name), shown(agent.state), shown(profile.host_name, 40), f"{profile.capacity:g}",
-            count(profile.count("pages")), rate(facts.of.speeds[profile.agent].average), count(profile.count("hosts")),
-            count(profile.count("queued")), count(sum(profile.failed.values())),
-        ))  # fmt: skip
-    names = ("agent", "state", "machine", "capacity", "pages", "pages/s", "hosts", "queue", "failed")
-    return card("Agents", _agents(len(facts.status.agents)), table(names, rows, 3), "wide events")
+    for agent in said:
+        row = [shown(agent.name), shown(agent.state), *([shown(_machine(agent), 40)] if machines else [])]
+        rows.append(row + (_figures(facts, agent.profile) if agent.profile is not None else [""] * 6))
+    names = ("agent", "state", *(["machine"] if machines else []))
+    figures = ("capacity", "pages", "pages/s", "hosts", "queue", "failed")
+    body = table((*names, *figures), rows, len(names))
+    return card("Agents", _agents(len(facts.status.agents)), body, "wide events")
+
+
+def _machine(agent: AgentStatus) -> str:
+    return agent.profile.host_name if agent.profile is not None else ""
+
+
+def _figures(facts: ReportFacts, profile: Profile) -> list[str]:
+    return [
+        f"{profile.capacity:g}",
+        count(profile.count("pages")),
+        rate(facts.of.speeds[profile.agent].average),
+        count(profile.count("hosts")),
+        count(profile.count("queued")),
+        count(sum(profile.failed.values())),
+    ]
 
 
 def _agents(number: int) -> str:

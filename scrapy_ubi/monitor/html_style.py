@@ -20,15 +20,16 @@ header { margin-bottom: 18px; }
 .tile { border: 1px solid var(--line); border-radius: 6px; padding: 9px 12px; background: var(--card); }
 .tile b { display: block; font-size: 21px; font-weight: 600; line-height: 1.25; font-variant-numeric: tabular-nums; }
 .tile span { color: var(--soft); font-size: 13px; }
-.cards { display: grid; grid-template-columns: 1fr 1fr; gap: 16px; align-items: start; }
-.card { border: 1px solid var(--line); border-radius: 6px; padding: 14px 16px 12px; background: var(--card); margin: 0;
-  min-width: 0; break-inside: avoid; }
-.wide { grid-column: 1 / -1; }
+.cards { columns: 2; column-gap: 16px; }
+.card { border: 1px solid var(--line); border-radius: 6px; padding: 14px 16px 12px; background: var(--card);
+  margin: 0 0 16px; break-inside: avoid; }
+.wide { column-span: all; } .card + .wide { margin-top: 16px; }
 .card p { color: var(--soft); font-size: 13.5px; }
 svg { display: block; width: 100%; height: auto; margin-top: 6px; }
 text { font: 11px system-ui, "Segoe UI", "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; fill: var(--ink); }
 .tick { fill: var(--soft); font-variant-numeric: tabular-nums; }
 .name { fill: var(--ink); }
+.note { fill: var(--soft); font-variant-numeric: tabular-nums; paint-order: stroke; stroke: var(--card); stroke-width: 4px; }
 .line { fill: none; stroke-width: 1.7; stroke-linejoin: round; }
 .line.a { stroke: var(--a); } .line.b { stroke: var(--b); stroke-dasharray: 6 3; }
 .line.c { stroke: var(--c); stroke-dasharray: 2 2; }
@@ -47,14 +48,14 @@ td.n, th.n { text-align: right; white-space: nowrap; overflow-wrap: normal; }
 td.t { white-space: nowrap; overflow-wrap: normal; }
 .scroll { overflow-x: auto; }
 footer { margin-top: 20px; font-size: 12.5px; }
-@media (max-width: 820px) { .cards { grid-template-columns: 1fr; }
+@media (max-width: 820px) { .cards { columns: 1; }
   .tiles { grid-template-columns: repeat(auto-fit, minmax(138px, 1fr)); } }
 @media print {
   :root { color-scheme: light; --ink: #000000; --soft: #444444; --line: #cccccc; --ground: #ffffff; --card: #ffffff;
     --a: #1d4f91; --b: #b35c00; --c: #256b42; --bad: #a3211a; --band: #eeeeee; }
   @page { size: A4; margin: 14mm 13mm; }
   body { max-width: none; padding: 0; font-size: 10.5pt; }
-  .cards { display: block; } .card { margin: 0 0 10pt; } .card.events { break-inside: auto; }
+  .cards { columns: 1; } .card { margin: 0 0 10pt; } .card.events { break-inside: auto; }
   thead { display: table-header-group; } tr { break-inside: avoid; } .scroll { overflow: visible; }
   * { -webkit-print-color-adjust: exact; print-color-adjust: exact; }
 }
