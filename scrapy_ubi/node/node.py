@@ -147,7 +147,7 @@ class Node:
             crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm, turns
         )
         told = (self._visits.under_way, received, self._clock, self._limit)
-        self._recorder = Recorder(crawl, self._publisher, self._exchanges, *told)
+        self.recorder = Recorder(crawl, self._publisher, self._exchanges, *told)
         self.live.follow(self._publisher.soon)
         Steered(self.live, self._pace, crawl, (self.limits, self.crawl_limits), self.access, waker, self.seeds)
 
@@ -179,7 +179,7 @@ class Node:
         self._ticker.start()
         await self._beats.wait()
         self._join.introduce()
-        await self._recorder.start()
+        await self.recorder.start()
 
     def _make_exchange(self, control: Mapping[str, str]) -> Exchange:
         """What carries the mail from now on; `control` is what the control hash said at the start."""
@@ -203,7 +203,7 @@ class Node:
         await self._leave.go()
         if not self._fatal.dead:
             self.published = await published(self._io, self.transport)
-        await self._recorder.close(self._leave.stage)
+        await self.recorder.close(self._leave.stage)
         self._exchanges.close()
         self._ticker.stop()
         self._waker.stop()
@@ -247,7 +247,7 @@ class Node:
     def _answer(self, question: Question) -> Answer:
         now = self._clock()
         if question.ask == HISTORY:
-            return timeline_answer.answer(question, self.agent_id, self._recorder.timeline, unix())
+            return timeline_answer.answer(question, self.agent_id, self.recorder.timeline, unix())
         try:
             source = query_source.source(self.agent, self.hosts, self._keys, self._take_again, now, self.concurrency)
             return answer(question, source)
