@@ -28,8 +28,8 @@ from scrapy_ubi.process.agent_directory import COMMAND, holder, take_lock
 from scrapy_ubi.settings_table import home
 
 RECORD = "agent.json"
-# What an agent puts into its directory: whose it is, its frontier, what was set aside of it, its timeline; the lock goes
-# last.
+# What an agent puts into its directory: whose it is, its frontier, what was set aside of it, its timeline; the lock
+# goes last.
 OURS = (RECORD, "agent.new", STORE, GONE, f"{SEEN}*", "damaged-*", TIMELINE, NEW, "lock")
 
 

@@ -103,7 +103,9 @@ def over_time(
     for mark in marks:
         if begin <= mark.time <= end:
             x = place.x(mark.time)
-            parts.append(f"<g>{_line(x, place.top, x, place.floor, 'mark')}<title>{escape(plain(mark.text))}</title></g>")
+            parts.append(
+                f"<g>{_line(x, place.top, x, place.floor, 'mark')}<title>{escape(plain(mark.text))}</title></g>"
+            )
     if rule is not None:
         parts.append(_line(LEFT, place.y(rule), place.right, place.y(rule), "rule"))
     for line in lines:
@@ -186,7 +188,9 @@ def _runs(times: Sequence[float], values: Values) -> list[list[tuple[float, floa
 
 def bars(title: str, rows: Sequence[Bar], rule: float | None = None, band: Band | None = None) -> str:
     """A bar for each row, its label before it. `rule`: a value to be compared with, `band` a range around it."""
-    most = max([rule or 0.0, band.high if band is not None else 0.0, *(row.value + row.more for row in rows)], default=1)
+    most = max(
+        [rule or 0.0, band.high if band is not None else 0.0, *(row.value + row.more for row in rows)], default=1
+    )
     notes = max((width(plain(row.note)) for row in rows), default=0) * LETTER + 10
     wide = (NARROW - LABEL - notes) / (most or 1.0)
     height = len(rows) * (BAR + GAP) + (22 if rule is not None else 4)

@@ -4,9 +4,9 @@ Rules of this module:
 
 * A counter of the crawl at a time is the sum of what its agents had counted by then; it never falls, though an agent
   that was killed may have forgotten its last second.
-* A measure (what waits, hosts) is the sum of those that were at work then: what an agent had that has gone, others have,
-  and count; until they held it dead, what it had is counted as its last sample says. An agent is at work between two
-  samples that are about as near as its timeline is fine there.
+* A measure (what waits, hosts) is the sum of those that were at work then: what an agent had that has gone, others
+  have, and count; until they held it dead, what it had is counted as its last sample says. An agent is at work between
+  two samples that are about as near as its timeline is fine there.
 * What several agents have seen is one event, at the earliest time; that an agent joined or left is best known by
   itself.
 * Everything is bounded: `MOST_POINTS` times, `MOST_EVENTS` events.
@@ -53,8 +53,8 @@ class Happened:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """`times`: unix seconds, `step` apart; each of `series`, and each of an agent's in `agents`, has a value for each of
-    them, None: not known. `events`: in the order of time."""
+    """`times`: unix seconds, `step` apart; each of `series`, and each of an agent's in `agents`, has a value for each
+    of them, None: not known. `events`: in the order of time."""
 
     step: float = 0.0
     times: Sequence[int] = ()
@@ -117,7 +117,8 @@ class _Line:
         if place == len(self.samples):
             return before
         begin, end = self._times[place - 1 : place + 1]
-        return before + (getattr(self.samples[place], name) - before) * (at - begin) / (end - begin)
+        after: int = getattr(self.samples[place], name)
+        return before + (after - before) * (at - begin) / (end - begin)
 
     def within(self, begin: float, end: float) -> list[Sample]:
         """Those after `begin`, until `end`."""
@@ -132,7 +133,9 @@ class _Line:
         if sample is None or sample.state in ENDED:
             return None
         noticed = max(step, SAMPLE)  # then the others' samples say what they have taken over
-        return sample if any(at < death + noticed and 0 <= death - sample.time < UNNOTICED for death in deaths) else None
+        return (
+            sample if any(at < death + noticed and 0 <= death - sample.time < UNNOTICED for death in deaths) else None
+        )
 
     def at_work(self, at: float, step: float) -> Sample | None:
         """The sample of that time, where the agent was at work; its last one stands for the step in which it ended."""

@@ -52,8 +52,8 @@ def page(facts: ReportFacts, version: str) -> str:
             '<main class="cards">',
             *parts,
             "</main>",
-            f"<footer>scrapy-ubi {shown(version)}. Measures: overlap (n - u) / u, overhead e / n, balance, as UbiCrawler "
-            "was evaluated (Boldi, Codenotti, Santini, Vigna). Figures are the agents' own.</footer>",
+            f"<footer>scrapy-ubi {shown(version)}. Measures: overlap (n - u) / u, overhead e / n, balance, as "
+            "UbiCrawler was evaluated (Boldi, Codenotti, Santini, Vigna). Figures are the agents' own.</footer>",
             "</body></html>",
             "",
         ]

@@ -82,8 +82,8 @@ def speed(facts: ReportFacts) -> str:
     queued = max((value for value in facts.series("queued") if value is not None), default=0.0)
     sentence = (
         f"{rate(facts.of.average_pages_per_second)} pages a second on average, {rate(best)} at best; at most "
-        f"{count(int(queued))} URLs waited. Each point is the mean of {step_words(facts.history.step)}; times are UTC; red "
-        "lines are events, listed below."
+        f"{count(int(queued))} URLs waited. Each point is the mean of {step_words(facts.history.step)}; times are UTC; "
+        "red lines are events, listed below."
     )
     body = [
         charts.over_time("Pages a second", times, [Line("pages a second", pages, "a", True)], marks, wide=WIDE),
@@ -122,7 +122,9 @@ def balance(facts: ReportFacts) -> str:
         fair = profile.capacity / capacity
         share = profile.count("hosts") / hosts / fair
         loaded = profile.count("pages") / pages / fair if pages else 0.0
-        note = f"{share:.2f} hosts, {loaded:.2f} pages" + (f" (capacity {profile.capacity:g})" if profile.capacity != 1 else "")
+        note = f"{share:.2f} hosts, {loaded:.2f} pages" + (
+            f" (capacity {profile.capacity:g})" if profile.capacity != 1 else ""
+        )
         rows.append(Bar(profile.agent, share, note))
     said = facts.of.balance_hosts
     sentence = (
@@ -153,9 +155,8 @@ def hosts(facts: ReportFacts) -> str:
     of_all, done = facts.of.totals["hosts"], facts.of.totals["unique"]
     shares = [row["done"] for row in rows]
     part = f", {sum(shares) / done:.0%} of all pages done" if done else ""
-    sentence = (
-        f"The largest {count(len(rows))} of {count(max(of_all, len(rows)))} hosts{part}: URLs done (blue) and waiting (orange)."
-    )
+    all_hosts = count(max(of_all, len(rows)))
+    sentence = f"The largest {len(rows)} of {all_hosts} hosts{part}: URLs done, and (paler) those that wait."
     drawn = [
         Bar(row["host"], row["done"], f"{count(row['done'])}{_waits(row)}{_failed(row)}", row["queued"]) for row in rows
     ]
@@ -181,9 +182,7 @@ def failures(facts: ReportFacts) -> str:
     if others := sum(number for _, number in reasons[MOST_REASONS:]):
         drawn.append(Bar("other reasons", others, count(others)))
     share = f", {total / done:.1%} of the URLs done" if done else ""
-    rows = [
-        (shown(reason), shown(", ".join(facts.of.failed_at.get(reason, ())[:3]))) for reason, _ in reasons[:6]
-    ]
+    rows = [(shown(reason), shown(", ".join(facts.of.failed_at.get(reason, ())[:3]))) for reason, _ in reasons[:6]]
     places = table(("reason", "hosts, most first"), rows) if any(at for _, at in rows) else ""
     return card(
         "Failures by reason", f"{count(total)} URLs failed{share}.", charts.bars("Failures", drawn) + "\n" + places

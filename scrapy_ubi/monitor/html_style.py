@@ -29,12 +29,14 @@ svg { display: block; width: 100%; height: auto; margin-top: 6px; }
 text { font: 11px system-ui, "Segoe UI", "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; fill: var(--ink); }
 .tick { fill: var(--soft); font-variant-numeric: tabular-nums; }
 .name { fill: var(--ink); }
-.note { fill: var(--soft); font-variant-numeric: tabular-nums; paint-order: stroke; stroke: var(--card); stroke-width: 4px; }
+.note { fill: var(--soft); font-variant-numeric: tabular-nums; paint-order: stroke; stroke: var(--card);
+  stroke-width: 4px; }
 .line { fill: none; stroke-width: 1.7; stroke-linejoin: round; }
 .line.a { stroke: var(--a); } .line.b { stroke: var(--b); stroke-dasharray: 6 3; }
 .line.c { stroke: var(--c); stroke-dasharray: 2 2; }
 .area { stroke: none; fill-opacity: 0.13; }
-.area.a, .bar.a, .dot.a { fill: var(--a); } .bar.b, .dot.b, .area.b { fill: var(--b); } .dot.c, .area.c { fill: var(--c); }
+.area.a, .bar.a, .dot.a { fill: var(--a); } .bar.b, .dot.b, .area.b { fill: var(--b); }
+.dot.c, .area.c { fill: var(--c); }
 .bar.b { fill-opacity: 0.75; }
 .axis { stroke: var(--soft); } .grid { stroke: var(--line); }
 .rule { stroke: var(--ink); stroke-dasharray: 4 3; }

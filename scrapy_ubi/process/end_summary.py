@@ -99,7 +99,9 @@ def _failures(of: Outcome) -> list[str]:
     most = sorted(failed.items(), key=lambda pair: (-pair[1], pair[0]))
     named = ", ".join(f"{number:,} {plain(reason, 40)}" for reason, number in most[:MOST_REASONS])
     total = sum(failed.values())
-    said = [cut(f"Failed: {total:,} URL{'' if total == 1 else 's'}: {named}{', ...' * (len(most) > MOST_REASONS)}", 110)]
+    said = [
+        cut(f"Failed: {total:,} URL{'' if total == 1 else 's'}: {named}{', ...' * (len(most) > MOST_REASONS)}", 110)
+    ]
     hosts = ", ".join(plain(host, 40) for host in islice(of.failed_at.get(most[0][0], ()), MOST_HOSTS))
     return [*said, f"  {plain(most[0][0], 40)} mostly at {hosts}"] if hosts else said
 

@@ -72,9 +72,7 @@ def of_copies(lost: Sequence[str], copies: int) -> list[str]:
     ]
 
 
-def say(
-    crawler: Crawler, sentences: Sequence[str] | Callable[[], Sequence[str]], level: int = logging.WARNING
-) -> None:
+def say(crawler: Crawler, sentences: Sequence[str] | Callable[[], Sequence[str]], level: int = logging.WARNING) -> None:
     """Log these, or what is to be said by then, when the engine has stopped: behind Scrapy's stats, where people
     look."""
 

@@ -54,7 +54,7 @@ class GapWatch:
         self._least = 0.0
 
     def look(self, now: float, delay: float, in_flight: Iterable[HostState]) -> None:
-        """Look at the hosts watched, and watch some of those with a load in flight. `delay` is that of all hosts (s)."""
+        """Look at the hosts watched, and watch some of those that are loaded. `delay` is that of all hosts (s)."""
         for host, one in list(self._watched.items()):
             self._measure(one, now, delay)
             if one.idle > PATIENCE:

@@ -14,7 +14,8 @@ Rules of this module:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
@@ -22,7 +23,12 @@ from scrapy_ubi.node.report.profile import STATES
 from scrapy_ubi.untrusted.checks import MOST_COUNT, Malformed, is_count, is_number, is_text, json_object
 
 HOUR, DAY = 3600, 86_400
-STEPS: Sequence[tuple[float, int]] = ((HOUR, 2), (DAY, 60), (30 * DAY, 600), (inf, 7200))  # up to this age (s): step (s)
+STEPS: Sequence[tuple[float, int]] = (
+    (HOUR, 2),
+    (DAY, 60),
+    (30 * DAY, 600),
+    (inf, 7200),
+)  # up to this age (s): step (s)
 MOST_SAMPLES = 10_000  # a year and more
 MOST_EVENTS = 1000
 MOST_LINE = 4096  # characters
@@ -35,10 +41,10 @@ WHATS = (
 
 
 class Sample(NamedTuple):
-    """An agent at one moment. Times are seconds; `bytes` is what was received of the web. `exchange`, `lag`: the longest
-    exchange with Redis, and the longest that the event loop was late, since the sample before. `gaps`: how many gaps
-    between two loads of a host were measured so far, `short` how many of them were shorter than its delay; `least`: the
-    shortest since the sample before, in delays of its host (0: none was measured)."""
+    """An agent at one moment. Times are seconds; `bytes` is what was received of the web. `exchange`, `lag`: the
+    longest exchange with Redis, and the longest that the event loop was late, since the sample before. `gaps`: how many
+    gaps between two loads of a host were measured so far, `short` how many of them were shorter than its delay;
+    `least`: the shortest since the sample before, in delays of its host (0: none was measured)."""
 
     time: int
     pages: int = 0
@@ -132,8 +138,12 @@ class Timeline:
         step = 0
         while len(chosen) > most:
             step = max(2 * step, -(-(chosen[-1].time - chosen[0].time) // max(1, most - 1)), 1)
-            chosen = list(_joined(chosen, lambda sample, step=step: (step, sample.time // step)))  # type: ignore[misc]
+            chosen = list(_joined(chosen, partial(_bucket, step)))
         return float(step), chosen
+
+
+def _bucket(step: int, sample: Sample) -> int:
+    return sample.time // step
 
 
 def thinned(samples: Iterable[Sample], now: float) -> Iterator[Sample]:
@@ -146,16 +156,18 @@ def thinned(samples: Iterable[Sample], now: float) -> Iterator[Sample]:
     return _joined(samples, place)
 
 
-def _joined(samples: Iterable[Sample], place: Any) -> Iterator[Sample]:
+def _joined(samples: Iterable[Sample], place: Callable[[Sample], object]) -> Iterator[Sample]:
     """One sample for each place in time."""
     last: Sample | None = None
+    there: object = None
     for sample in samples:
-        if last is not None and place(last) == place(sample):
+        at = place(sample)
+        if last is not None and at == there:
             last = last.then(sample)
             continue
         if last is not None:
             yield last
-        last = sample
+        last, there = sample, at
     if last is not None:
         yield last
 
