@@ -97,7 +97,8 @@ class _Line:
 
     def __init__(self, answer: Answer) -> None:
         moments = [read_row(row) for row in answer["rows"]]
-        self.samples = sorted(moment for moment in moments if isinstance(moment, Sample))
+        self.samples = [moment for moment in moments if isinstance(moment, Sample)]
+        self.samples.sort(key=lambda sample: sample.time)
         self._times = [sample.time for sample in self.samples]
         self._step = float(answer["step"])
 

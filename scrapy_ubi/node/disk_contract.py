@@ -47,13 +47,11 @@ class Disk(Protocol):
     def frontier(self) -> NodeFrontier:
         """The host states."""
 
-    @property
-    def path(self) -> Path | None:
-        """The directory of its files; None where there are none."""
-
     saved: Saved | None
     facts: dict[str, Any]
     trouble: Callable[[StoreError], None]
+    history: Path | None
+    """The directory in which the timeline is kept; None where it is not."""
 
     @property
     def holds_outputs(self) -> bool:

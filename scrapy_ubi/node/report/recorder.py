@@ -66,7 +66,7 @@ class Recorder:
 
     async def start(self) -> None:
         """The agent has joined: begin where the timeline on its disk ends."""
-        path, found = self._crawl.disk.path, self._crawl.disk.saved is not None
+        path, found = self._crawl.disk.history, self._crawl.disk.saved is not None
         if path is not None:
             self._file = TimelineFile(path)
             try:
@@ -160,6 +160,7 @@ class Recorder:
         at = int(unix())
         for event in self._events.look(self._clock(), at, self._exchanges.blocked):
             self._add(event)
+        self._publisher.renew()
         if how == "left":
             self._add(Event(at, "left", self._crawl.agent.me))
         self._sample()

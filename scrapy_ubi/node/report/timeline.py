@@ -92,8 +92,8 @@ class Timeline:
     """The samples and events of one agent, in the order of time."""
 
     def __init__(self, samples: Iterable[Sample] = (), events: Iterable[Event] = ()) -> None:
-        self.samples = sorted(samples)
-        self.events = sorted(events)[-MOST_EVENTS:]
+        self.samples = sorted(samples, key=_time)  # of equal times the order stays
+        self.events = sorted(events, key=_time)[-MOST_EVENTS:]
 
     def __len__(self) -> int:
         return len(self.samples) + len(self.events)
@@ -113,7 +113,7 @@ class Timeline:
     def lines(self) -> Iterator[str]:
         """As text, in the order of time."""
         moments: list[Sample | Event] = [*self.samples, *self.events]
-        return (line_of(moment) for moment in sorted(moments, key=lambda moment: moment.time))
+        return (line_of(moment) for moment in sorted(moments, key=_time))
 
     @classmethod
     def read(cls, lines: Iterable[str | bytes], now: float = inf) -> tuple[Timeline, int]:
@@ -144,6 +144,10 @@ class Timeline:
 
 def _bucket(step: int, sample: Sample) -> int:
     return sample.time // step
+
+
+def _time(moment: Sample | Event) -> int:
+    return moment.time
 
 
 def thinned(samples: Iterable[Sample], now: float) -> Iterator[Sample]:
