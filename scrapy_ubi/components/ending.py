@@ -69,7 +69,7 @@ class Ending:
             alone=settings.redis_url is None,
             received=int(stats.get_value("downloader/response_bytes", 0)) if stats is not None else 0,
             stores=tuple(stores),
-            failed_at={reason: list(hosts) for reason, hosts in counters["failed_at"].items()},
+            failed_at={reason: list(hosts) for reason, hosts in counters.get("failed_at", {}).items()},
         )
         return lambda: end_summary.lines(replace(outcome, feeds=self._feeds.closed))  # these are closed later
 

@@ -77,13 +77,13 @@ class Progress(LogStats):
 def _parts(scheduler: UbiScheduler, rate: float, items: int) -> tuple[str, list[str]]:
     node = scheduler.node
     last = node.recorder.timeline.samples[-1:]
-    failed, agents = node.tally.failed.total(), len(node.agent.view.members)
+    failed = node.tally.failed.total()
     parts = [f"{short(node.tally.pages)} pages ({rate:.1f}/s)"]
     parts += [f"{short(sample.queued)} wait" for sample in last]
     parts += [f"{short(failed)} failed"] if failed else []
     parts += [f"{short(items)} items"] if items else []
     parts += [f"{short(sample.hosts)} hosts" for sample in last]
-    parts += [f"{agents} agents"] if not scheduler.alone else []
+    parts += [f"{len(node.agent.view.members)} agents"] if not scheduler.alone else []
     return node.state if node.state in HALTS else "", parts
 
 

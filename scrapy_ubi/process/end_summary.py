@@ -75,7 +75,9 @@ def _whole(of: Outcome) -> str:
     how = "is finished" if of.over else "has stopped" if of.alone else "has left"
     rate = f", {pages / seconds:.1f} a second" if seconds else ""
     took = timedelta(seconds=round(seconds))
-    received = f", {of.received / 1e6:,.1f} MB received" if of.received else ""
+    kilobytes = of.received / 1e3
+    size = f"{kilobytes:,.1f} kB" if kilobytes < 1e3 else f"{kilobytes / 1e3:,.1f} MB"
+    received = f", {size} received" if of.received else ""
     return f"{who} {plain(of.crawl, 64)} {how}: {pages:,} pages in {took}{rate}{received}."
 
 
