@@ -9,7 +9,7 @@ Rules of this module:
   two samples that are about as near as its timeline is fine there.
 * What several agents have seen is one event, at the earliest time; that an agent joined or left is best known by
   itself.
-* Everything is bounded: `MOST_POINTS` times, `MOST_EVENTS` events.
+* Everything is bounded: `MOST_POINTS` times, `MOST_VALUES` of agents, `MOST_EVENTS` events.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import attrgetter
 from typing import Any
 
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.node.report.timeline import MOST_EVENTS, STEPS, Event, Sample, read_row
 
 MOST_POINTS = 2000
+MOST_VALUES, FEW_POINTS = 40_000, 60  # of all agents in each series: with many agents it is less fine
 COUNTERS = ("pages", "done", "bytes", "links", "forwarded", "failed", "gaps", "short")
 STANDING = ("queued", "known", "in_flight", "hosts", "outbox")
 LONGEST = ("exchange", "lag")
@@ -38,6 +40,8 @@ ENDED = ("left", "finished")
 ROUND = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400)
 
 Series = list[float | None]
+_NOTHING = [0.0] * len(COUNTERS)
+_COUNTS, _MEASURES, _LONGEST = attrgetter(*COUNTERS), attrgetter(*STANDING), attrgetter(*LONGEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +78,10 @@ def merged(answers: Mapping[str, Answer], points: int = 360, now: float | None =
     first = min(line.samples[0].time for line in lines.values())
     last = max(line.samples[-1].time for line in lines.values())
     last = max(last, int(now)) if now is not None else last
-    times, step = _grid(first, last, max(3, min(points, MOST_POINTS)), max(line.spacing for line in lines.values()))
-    return History(
-        step,
-        times,
-        _of_crawl(lines, times, step, _deaths(events)),
-        {name: _of_agent(line, times, step) for name, line in sorted(lines.items())},
-        events,
-    )
+    points = max(3, min(points, MOST_POINTS, max(FEW_POINTS, MOST_VALUES // len(lines))))
+    times, step = _grid(first, last, points, max(line.spacing for line in lines.values()))
+    series, agents = _series(lines, times, step, _deaths(events))
+    return History(step, times, series, agents, events)
 
 
 def _grid(first: int, last: int, points: int, fine: float) -> tuple[list[int], float]:
@@ -109,34 +109,31 @@ class _Line:
         gaps = [later - before for sample, (before, later) in pairs if later - before <= self._near(sample)]
         return sum(gap * gap for gap in gaps) / sum(gaps) if any(gaps) else 0.0
 
-    def counted(self, name: str, at: float) -> float:
-        """A counter at that time, evenly between two samples."""
+    def counted(self, at: float) -> list[float]:
+        """The counters at that time, evenly between two samples."""
         place = bisect_right(self._times, at)
         if not place:
-            return 0.0
-        before: int = getattr(self.samples[place - 1], name)
+            return _NOTHING
+        before = _COUNTS(self.samples[place - 1])
         if place == len(self.samples):
-            return before
+            return list(before)
         begin, end = self._times[place - 1 : place + 1]
-        after: int = getattr(self.samples[place], name)
-        return before + (after - before) * (at - begin) / (end - begin)
+        part = (at - begin) / (end - begin)
+        return [one + (other - one) * part for one, other in zip(before, _COUNTS(self.samples[place]), strict=True)]
 
     def within(self, begin: float, end: float) -> list[Sample]:
         """Those after `begin`, until `end`."""
         return self.samples[bisect_right(self._times, begin) : bisect_right(self._times, end)]
 
-    def standing(self, at: float, step: float, deaths: Sequence[int]) -> Sample | None:
-        """The sample of that time, where the agent was at work, or had not been held dead yet."""
-        if (sample := self.at_work(at, step)) is not None:
-            return sample
+    def unnoticed(self, at: float, step: float, deaths: Sequence[int]) -> Sample | None:
+        """The last sample, where the agent was not at work at that time and had not been held dead yet."""
         place = bisect_right(self._times, at)
         sample = self.samples[place - 1] if place else None
-        if sample is None or sample.state in ENDED:
+        if not deaths or sample is None or sample.state in ENDED:
             return None
         noticed = max(step, SAMPLE)  # then the others' samples say what they have taken over
-        return (
-            sample if any(at < death + noticed and 0 <= death - sample.time < UNNOTICED for death in deaths) else None
-        )
+        fits = any(at < death + noticed and 0 <= death - sample.time < UNNOTICED for death in deaths)
+        return sample if fits else None
 
     def at_work(self, at: float, step: float) -> Sample | None:
         """The sample of that time, where the agent was at work; its last one stands for the step in which it ended."""
@@ -155,37 +152,58 @@ class _Line:
         return max(FEWEST, NEAR * max(self._step, fine))
 
 
-def _of_crawl(
+class _Point:
+    """What the agents add up to at one time."""
+
+    __slots__ = ("agents", "counts", "lasting", "least", "longest")
+
+    def __init__(self) -> None:
+        self.counts: list[float] = _NOTHING
+        self.lasting = [0] * len(STANDING)
+        self.longest: list[float | None] = [None] * len(LONGEST)
+        self.least: float | None = None
+        self.agents = 0
+
+    def add(self, counts: list[float], lasting: Sample | None, seen: Iterable[Sample]) -> None:
+        self.counts = [one + other for one, other in zip(self.counts, counts, strict=True)]
+        if lasting is not None:
+            self.lasting = [one + other for one, other in zip(self.lasting, _MEASURES(lasting), strict=True)]
+        for sample in seen:
+            self.longest = [max(one or 0.0, other) for one, other in zip(self.longest, _LONGEST(sample), strict=True)]
+            if sample.least and (self.least is None or sample.least < self.least):
+                self.least = sample.least
+
+
+def _series(
     lines: Mapping[str, _Line], times: Sequence[int], step: float, deaths: Mapping[str, Sequence[int]]
-) -> dict[str, Series]:
-    """Every series, by name."""
-    begun = min(line.samples[0].time for line in lines.values())
-    series: dict[str, Series] = {name: [] for name in (*COUNTERS, *STANDING, *LONGEST, "least", "agents")}
-    for at in times:
-        working = [line for line in lines.values() if line.at_work(at, step) is not None]
-        found = (line.standing(at, step, deaths.get(name, ())) for name, line in lines.items())
-        standing = [sample for sample in found if sample is not None]
-        seen = [sample for line in lines.values() for sample in line.within(at - step, at)]
-        for name in COUNTERS:
-            value = round(sum(line.counted(name, at) for line in lines.values()))
-            series[name].append(max([value, *(one for one in series[name][-1:] if one is not None)]))
-        for name in STANDING:
-            series[name].append(sum(getattr(sample, name) for sample in standing) if at >= begun else None)
-        for name in LONGEST:
-            series[name].append(max((getattr(sample, name) for sample in seen), default=None))
-        series["least"].append(min((sample.least for sample in seen if sample.least), default=None))
-        series["agents"].append(len(working))
-    for name, rate in RATES.items():
-        series[rate] = _rates(series[name], step)
-    return {"time": [float(at) for at in times], **series}
+) -> tuple[dict[str, Series], dict[str, Mapping[str, Series]]]:
+    """Every series of the crawl by name, and those of each agent."""
+    points = [_Point() for _ in times]
+    agents: dict[str, Mapping[str, Series]] = {}
+    for name, line in sorted(lines.items()):
+        pages, queued, lags = Series(), Series(), Series()
+        for point, at in zip(points, times, strict=True):
+            working, counts, seen = line.at_work(at, step), line.counted(at), line.within(at - step, at)
+            point.add(counts, working or line.unnoticed(at, step, deaths.get(name, ())), seen)
+            point.agents += working is not None
+            pages.append(counts[0])
+            queued.append(working.queued if working is not None else None)
+            lags.append(max((sample.lag for sample in seen), default=None))
+        agents[name] = dict(zip(OF_AGENT, (_rates(pages, step), queued, lags), strict=True))
+    return _of_points(points, times, step), agents
 
 
-def _of_agent(line: _Line, times: Sequence[int], step: float) -> dict[str, Series]:
-    samples = [line.at_work(at, step) for at in times]
-    pages: Series = [line.counted("pages", at) for at in times]
-    lags: Series = [max((sample.lag for sample in line.within(at - step, at)), default=None) for at in times]
-    queued: Series = [sample.queued if sample is not None else None for sample in samples]
-    return dict(zip(OF_AGENT, (_rates(pages, step), queued, lags), strict=True))
+def _of_points(points: Sequence[_Point], times: Sequence[int], step: float) -> dict[str, Series]:
+    series: dict[str, Series] = {"time": [float(at) for at in times]}
+    for place, name in enumerate(COUNTERS):
+        series[name] = list(accumulate((round(point.counts[place]) for point in points), max))
+    for place, name in enumerate(STANDING):
+        series[name] = [point.lasting[place] for point in points]
+    for place, name in enumerate(LONGEST):
+        series[name] = [point.longest[place] for point in points]
+    series["least"] = [point.least for point in points]
+    series["agents"] = [point.agents for point in points]
+    return series | {rate: _rates(series[name], step) for name, rate in RATES.items()}
 
 
 def _rates(counts: Series, step: float) -> Series:

@@ -220,8 +220,8 @@ def communication(facts: ReportFacts) -> str:
     done = totals["done"] or 1
     sentence = (
         f"{overhead:.3f} URLs forwarded a page (e/n of UbiCrawler), {totals['letters_sent'] / done:.3f} letters and "
-        f"{size(round(totals['bytes_sent'] / done))} a page; {count(totals['suppressed'])} URLs were not sent, as their "
-        f"owner was known to have them; {count(totals['resent'])} letters sent again."
+        f"{size(round(totals['bytes_sent'] / done))} a page; {count(totals['suppressed'])} URLs were not sent, as "
+        f"their owner was known to have them; {count(totals['resent'])} letters sent again."
     )
     ratios: list[float | None] = [
         forwarded / finished if forwarded is not None and finished else None

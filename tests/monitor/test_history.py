@@ -62,7 +62,12 @@ def test_until_an_agent_is_held_dead_its_queue_counts_as_it_was() -> None:
 
 
 def test_counters_never_fall_though_a_killed_agent_forgot_its_last_second() -> None:
-    samples = [Sample(NOW, pages=0), Sample(NOW + 10, pages=100), Sample(NOW + 20, pages=95), Sample(NOW + 30, pages=99)]
+    samples = [
+        Sample(NOW, pages=0),
+        Sample(NOW + 10, pages=100),
+        Sample(NOW + 20, pages=95),
+        Sample(NOW + 30, pages=99),
+    ]
     made = merged({"a": answer(samples)})
     assert made.series["pages"] == [0, 100, 100, 100]
     assert min(rate for rate in made.series["pages_per_second"] if rate is not None) == 0.0
@@ -108,6 +113,12 @@ def test_events_are_bounded() -> None:
     made = merged({"a": answer(steady(1.0), events), "b": answer(steady(1.0), other)})
     assert len(made.events) == history.MOST_EVENTS
     assert made.events[-1].time == NOW + 899
+
+
+def test_with_very_many_agents_it_is_less_fine() -> None:
+    made = merged({f"a{number}": answer(steady(1.0)[::20]) for number in range(1000)}, 360)
+    assert len(made.times) <= history.FEW_POINTS
+    assert made.series["pages"][-1] == 600_000
 
 
 def test_of_nothing_nothing_is_made() -> None:

@@ -142,7 +142,9 @@ def test_a_crawl_without_pages_or_agents_is_shown() -> None:
 def test_the_page_of_a_thousand_agents_is_bounded() -> None:
     agents = [agent(f"a{number}", counters={"hosts": 10 + number % 7}) for number in range(1000)]
     events = [Event(NOW + number, "joined", f"a{number}") for number in range(900)]
-    text = page(facts(crawl(*agents), merged({"a1": answer(0, events)}), hosts=[host(f"h{n}") for n in range(999)]), "1")
+    text = page(
+        facts(crawl(*agents), merged({"a1": answer(0, events)}), hosts=[host(f"h{n}") for n in range(999)]), "1"
+    )
     assert len(text) < 400_000
     assert text.count('class="bar a"') <= MOST_AGENTS + 40
     assert f"The last {MOST_EVENTS} of 900." in text
