@@ -74,7 +74,7 @@ EXAMPLES = {
         "  scrapy ubi owner http://example.com/page --agents a,b,c=2 --replicas 200"
     ),
     "drain": "examples:\n  scrapy ubi drain a1\n  scrapy ubi drain a1 --no-wait",
-    "report": "examples:\n  scrapy ubi report\n  scrapy ubi report --json > report.json",
+    "report": "examples:\n  scrapy ubi report\n  scrapy ubi report --html report.html\n  scrapy ubi report --json",
 }
 
 
@@ -89,7 +89,8 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     inbox.add_argument("--full", action="store_true", help="show every URL and done mark of the letters, uncut")
     inbox.add_argument("--dead", action="store_true", help="show what the agent set aside instead, the newest first")
     _offline(_sub(what, "owner", "who owns a URL's host, and who comes next", OWNER))
-    _sub(what, "report", "the measures of the whole crawl", REPORT)
+    report = _sub(what, "report", "the measures of the whole crawl", REPORT)
+    report.add_argument("--html", metavar="FILE", help="write a page to FILE that stands alone, with charts over time")
     _drain(_sub(what, "drain", "ask an agent to hand over and leave", DRAIN))
     add_run_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_crawl_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))

@@ -36,6 +36,7 @@ from scrapy_ubi.commands import (
     one_host,
     owner_report,
     rank,
+    report_html,
     reset,
     run,
     search,
@@ -159,6 +160,9 @@ class Command(ScrapyCommand):
                 return
             if opts.what in FRONTIER:
                 self._look(FRONTIER[opts.what](self.settings, opts), opts)
+                return
+            if opts.what == "report" and opts.html:
+                self._look(report_html.run(self.settings, opts), opts)
                 return
             if opts.what in FIGURES and not getattr(opts, "watch", False):
                 _print(FIGURES[opts.what](figures(self.settings, opts)), opts)
