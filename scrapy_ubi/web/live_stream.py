@@ -40,6 +40,7 @@ class LiveStream:
         self._reader = reader
         self._events = CrawlEvents()
         self.history = SeenHistory()
+        self.agents = 0  # how many there are
         self._reading = asyncio.Lock()
         self._document, self._read_at, self._lives = "", -SELDOM, True
         self._viewers: set[asyncio.Queue[str | None]] = set()
@@ -64,7 +65,7 @@ class LiveStream:
     def _look(self, settings: BaseSettings, opts: argparse.Namespace) -> str:
         """Read it; in a thread, as making the text of a thousand agents takes milliseconds."""
         status, here = read_figures(settings, opts)
-        self._reader.crawl, self._lives = status.crawl, not here
+        self._reader.crawl, self._lives, self.agents = status.crawl, not here, len(status.agents)
         self._events.look(status)
         made = view(status, not here, self._events.kept)
         self.history.look(made)

@@ -21,7 +21,7 @@ from aiohttp import web
 
 import scrapy_ubi
 from scrapy_ubi.node.report.queries import SORTS
-from scrapy_ubi.web import parameters
+from scrapy_ubi.web import crawl_history, parameters
 from scrapy_ubi.web.live_stream import FAULTS, PATIENCE, LiveStream
 from scrapy_ubi.web.page import page
 from scrapy_ubi.web.parameters import Field, number
@@ -38,7 +38,6 @@ from scrapy_ubi.web.security import (
     check_token,
     page_policy,
 )
-from scrapy_ubi.web.seen_history import FIELDS
 from scrapy_ubi.web.verbs import VERBS
 
 logger = logging.getLogger("scrapy_ubi.web")
@@ -150,13 +149,14 @@ class WebApp:
         return _json(await self.live.document())
 
     async def _history(self, request: web.Request) -> web.StreamResponse:
+        """Of the agents' timelines; of agents without, what was seen here."""
         asked = _query(request, _MINUTES)
-        if asked["agent"] is None:
-            await self.live.document()
-        step, points = self.live.history.since(time.time() - 60 * asked["minutes"])
-        points = points if asked["agent"] is None else []
-        made = {"crawl": self._reader.crawl, "source": "server", "step": step, "fields": FIELDS, "points": points}
-        return _json({**made, "missing": {}})
+        await self.live.document()
+        told = await self._reader.run(crawl_history.run, agents=self.live.agents, **asked)
+        if not told["points"] and asked["agent"] is None:
+            step, points = self.live.history.since(time.time() - 60 * asked["minutes"])
+            told |= {"source": "server", "step": step, "points": points}
+        return _json(told)
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         _query(request, {})
