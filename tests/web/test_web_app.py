@@ -286,6 +286,26 @@ def test_events_come_live_for_all_viewers_by_one_reading(monkeypatch: pytest.Mon
     run(test, crawl)
 
 
+def test_a_fault_of_ours_does_not_end_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_stream, "EVERY", 0.05)
+    faults = iter([True, True])
+
+    def breaks(*given: Any) -> Any:
+        if next(faults, False):
+            raise ZeroDivisionError
+        return read_figures(*given)
+
+    monkeypatch.setattr(live_stream, "read_figures", breaks)
+
+    async def test(client: Client) -> None:
+        async with client.get("/api/events") as answer:
+            seen = await messages(answer, 3)
+        assert [one["event"] for one in seen] == ["trouble", "trouble", "crawl"]
+        assert seen[0]["error"]["kind"] == "fault" and "ZeroDivision" not in str(seen)
+
+    run(test, Crawl())
+
+
 def test_only_so_many_look(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_stream, "MOST_VIEWERS", 1)
 
