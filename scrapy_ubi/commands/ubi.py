@@ -1,7 +1,7 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | url URL | failed |
 requeue | seed URL | reset | set | unset | settings | pause | resume | finish | collect | quality | rank | search |
-wacz`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents, on this machine. `scrapy ubi crawl URL`: the
-same without a project.
+wacz`: a crawl, seen from outside; `version`: what is installed. `scrapy ubi run SPIDER`: its agents, on this machine.
+`scrapy ubi crawl URL`: the same without a project.
 
 The commands only read, but for `run`, `crawl`, `drain`, `requeue`, `seed`, `reset`, and those that change a running
 crawl; `collect`, `quality`, `rank` and `wacz` write the files that they are told, and `search` its index. Errors are
@@ -38,6 +38,7 @@ from scrapy_ubi.commands import (
     seed,
     steer,
     url,
+    version,
     wacz,
 )
 from scrapy_ubi.commands.addon_remark import addon_remark
@@ -83,6 +84,7 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "rank": rank.run,
     "search": search.run,
     "wacz": wacz.run,
+    "version": version.run,
     "set": steer.run_set,
     "unset": steer.run_unset,
     "pause": steer.run_pause,
