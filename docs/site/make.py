@@ -10,7 +10,7 @@ Pages are written for people who read them in the repository. So they are staged
 * The navigation follows docs/README.md: each section has its pages in the order in which that page names them.
 
 Then MkDocs builds them, strict: a link that leads nowhere, an anchor that is not there or a page outside of the navigation
-is an error.
+is an error. So is a page that would load anything from another server.
 
 Rules of this module: it writes below build/ only (or `--to`), and reads nothing over the network.
 """
@@ -51,6 +51,12 @@ FILES = (".svg", ".png")
 
 _LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 _ITEM = re.compile(r"( *)(?:[-*]|\d+\.) +\S")
+_LOADED = {
+    ".html": re.compile(r"<(?:script|img|iframe|source)\b[^>]*?\bsrc=[\"']?((?:https?:)?//[^\"'\s>]+)"
+                        r"|<link\b(?=[^>]*\brel=[\"']?(?:stylesheet|preconnect|preload|icon))"
+                        r"[^>]*?\bhref=[\"']?((?:https?:)?//[^\"'\s>]+)"),
+    ".css": re.compile(r"@import\s+[\"']((?:https?:)?//[^\"']+)|url\(\s*[\"']?((?:https?:)?//[^\"')]+)"),
+}  # fmt: skip
 _FENCE = re.compile(r" *```")
 Nav = list[dict[str, object]]
 
@@ -154,13 +160,25 @@ def stage(to: Path = STAGED) -> None:
     shutil.copytree(HERE / "assets", to / "assets")
 
 
+def loads_from_elsewhere(site: Path) -> list[str]:
+    """What a browser would load from another server while it shows a page of this site: file and URL, sorted."""
+    found = []
+    for file in site.rglob("*"):
+        if pattern := _LOADED.get(file.suffix):
+            urls = {first or second for first, second in pattern.findall(file.read_text(errors="replace"))}
+            found += [f"{file.relative_to(site)}: {url}" for url in urls]
+    return sorted(found)
+
+
 def make(to: Path) -> None:
-    """Stage and build. Raises mkdocs.exceptions.Abort when something leads nowhere."""
+    """Stage and build. Raises mkdocs.exceptions.Abort when something leads nowhere, or is loaded from elsewhere."""
     stage()
     config = load_config(
         str(HERE / "mkdocs.yml"), docs_dir=str(STAGED), site_dir=str(to), nav=navigation(), strict=True
     )
     build(config)
+    if foreign := loads_from_elsewhere(to):
+        raise Abort("\n".join(["These would be loaded from another server:", *foreign]))
 
 
 def serve(site: Path) -> None:
