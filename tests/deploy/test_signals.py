@@ -43,6 +43,22 @@ def project(tmp_path: Path, site: Site) -> Project:
     return Project(tmp_path, site.proxy)
 
 
+@pytest.fixture
+def units(project: Project, one_server: Server) -> Iterator[Callable[[str], Unit]]:
+    """Starts instances of the unit; what still runs at the end is killed."""
+    started: list[Unit] = []
+
+    def start(instance: str) -> Unit:
+        started.append(Unit(project, instance, one_server.url))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.wait(LIMIT)
+
+
 def until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + LIMIT
     while not condition():
@@ -96,10 +112,10 @@ class Unit:
 
 
 def test_a_unit_comes_back_after_a_crash_leaves_when_told_and_stays_away_after_the_end(
-    project: Project, site: Site, one_server: Server
+    site: Site, units: Callable[[str], Unit]
 ) -> None:
     with site.hold(f"{HOST}/a") as held:
-        one = Unit(project, "1", one_server.url)
+        one = units("1")
         until(lambda: one.said("has joined crawl"))
         identity = (one.directory / "agent.json").read_text().split('"incarnation"')[0]
         assert '"machine-1"' in identity
@@ -108,8 +124,8 @@ def test_a_unit_comes_back_after_a_crash_leaves_when_told_and_stays_away_after_t
         one.start()
         until(lambda: one.said("has joined crawl"))
         assert (one.directory / "agent.json").read_text().startswith(identity)
-        two = Unit(project, "2", one_server.url)
-        until(lambda: two.said("Other agents: 1."))
+        two = units("2")
+        until(lambda: two.said("Other agents: 1.") and two.said("Crawled 0 pages"))  # only now Scrapy's engine runs
         assert two.stop() == 0
         assert two.said("Agent machine-2 has left (reason: shutdown)"), two.log()
         assert not two.would_start_again()
