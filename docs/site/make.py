@@ -5,12 +5,12 @@
 Pages are written for people who read them in the repository. So they are staged first, in build/site-source:
 
 * Links that leave docs/ lead to a copy of that file under `repository/`; those to a directory are plain text there.
-* A list or a table directly below a paragraph gets an empty line before it, and nested lists are indented by four: GitHub
-  does not need that, Python-Markdown does.
+* A list or a table directly below a paragraph gets an empty line before it, and nested lists are indented by four:
+  GitHub does not need that, Python-Markdown does.
 * The navigation follows docs/README.md: each section has its pages in the order in which that page names them.
 
-Then MkDocs builds them, strict: a link that leads nowhere, an anchor that is not there or a page outside of the navigation
-is an error. So is a page that would load anything from another server.
+Then MkDocs builds them, strict: a link that leads nowhere, an anchor that is not there or a page outside of the
+navigation is an error. So is a page that would load anything from another server.
 
 Rules of this module: it writes below build/ only (or `--to`), and reads nothing over the network.
 """

@@ -1,7 +1,7 @@
 """The recipes of docs/deploy as tests read them.
 
-Rules of this module: recipes are read as their platforms read them, as far as this is needed; nothing of them is written
-down here a second time.
+Rules of this module: recipes are read as their platforms read them, as far as this is needed; nothing of them is
+written down here a second time.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def settings(words: list[str]) -> dict[str, str]:
 
 
 def commands() -> Iterator[tuple[str, list[str], float]]:
-    """Of each recipe that starts agents: its name, the words of the command line, and how long it waits after SIGTERM."""
+    """Of each recipe that starts agents: its name, the words of its command, and how long it waits after SIGTERM."""
     directives = unit()
     yield "systemd", shlex.split(directives["ExecStart"]), float(directives["TimeoutStopSec"])
     (compose,) = documents("compose/compose.yaml")

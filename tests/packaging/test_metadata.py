@@ -1,4 +1,4 @@
-"""What pyproject.toml promises to pip: every import has a distribution that brings it, every extra is named where it lacks.
+"""What pyproject.toml promises to pip: each import has a distribution that brings it, each extra is named where it lacks.
 
 Rules of this module:
 
@@ -30,8 +30,8 @@ OWN = "scrapy_ubi"
 MODULES = {"prometheus-client": "prometheus_client"}
 # What every supported version of Scrapy installs.
 OF_SCRAPY = {"OpenSSL", "cssselect", "lxml", "packaging", "parsel", "pydispatch", "twisted", "w3lib", "zope"}
-# What is used where the user's project has it, and not missed where it has not: attrs classes as items; what Scrapy 2.19
-# brings and older versions do not (brotli, zstd; the download handler that needs aiohttp is Scrapy's).
+# What is used where the user's project has it, and not missed where it has not: attrs classes as items; what Scrapy
+# 2.19 brings and older versions do not (brotli, zstd; the download handler that needs aiohttp is Scrapy's).
 OF_THE_PROJECT = {"attr", "aiohttp", "backports", "brotli", "brotlicffi", "compression"}
 # Extras that make something faster: nothing is refused without them.
 FASTER = {"warc"}

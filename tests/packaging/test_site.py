@@ -51,9 +51,8 @@ def test_every_link_of_a_staged_page_leads_to_a_staged_file(staged: Path) -> Non
     dead = []
     for page in staged.rglob("*.md"):
         text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-        for target in re.findall(r"\]\(([^)\s#]+)", text):
-            if "://" not in target and not (page.parent / target).is_file():
-                dead.append(f"{page.relative_to(staged)}: {target}")
+        targets = [target for target in re.findall(r"\]\(([^)\s#]+)", text) if "://" not in target]
+        dead += [f"{page.relative_to(staged)}: {target}" for target in targets if not (page.parent / target).is_file()]
     assert len(list(staged.rglob("*.md"))) > 100 and dead == []
     assert (staged / "repository" / "README.md").is_file()
     assert (staged / "repository" / "tests" / "simulation" / "golden" / "zombie.txt").is_file()

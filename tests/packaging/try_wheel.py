@@ -4,8 +4,8 @@
 
 Rules of this module:
 
-* It runs with the standard library alone. A new virtual environment has the wheel and what pip brings with it, nothing of
-  this directory: each command runs in a directory of its own, with the tree not on its path.
+* It runs with the standard library alone. A new virtual environment has the wheel and what pip brings with it, nothing
+  of this directory: each command runs in a directory of its own, with the tree not on its path.
 * It does what the README says, with the README's own blocks of Python, on a small web on loopback that counts.
 * A step that fails ends it, with the command's output and exit status 1.
 """
