@@ -1,4 +1,4 @@
-"""What pyproject.toml promises to pip: each import has a distribution that brings it, each extra is named where it lacks.
+"""What pyproject.toml promises to pip: each import has its distribution, each extra is named where it lacks.
 
 Rules of this module:
 
