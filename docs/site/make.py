@@ -62,11 +62,13 @@ Nav = list[dict[str, object]]
 
 
 def staged_name(file: Path) -> str:
-    """The place of a file among the staged ones, as a path with slashes."""
-    if file.is_relative_to(DOCS):
-        return file.relative_to(DOCS).as_posix()
-    name = file.relative_to(ROOT).as_posix()
-    return f"{COPIES}/{name}" if file.suffix in (".md", ".txt", *FILES) else f"{COPIES}/{name}.txt"
+    """The place of a file among the staged ones, as a path with slashes. What browsers would not show has the ending
+    `.txt`; a dot at the beginning, which hides files from MkDocs, is left out."""
+    inside = file.is_relative_to(DOCS)
+    name = file.relative_to(DOCS if inside else ROOT)
+    shown = name.with_name(name.name.removeprefix(".")).as_posix()
+    ending = "" if file.suffix in (".md", ".txt", *FILES) else ".txt"
+    return f"{shown}{ending}" if inside else f"{COPIES}/{shown}{ending}"
 
 
 class Staging:
