@@ -5,8 +5,8 @@
 Pages are written for people who read them in the repository. So they are staged first, in build/site-source:
 
 * Links that leave docs/ lead to a copy of that file under `repository/`; those to a directory are plain text there.
-* A list or a table directly below a paragraph gets an empty line before it, and nested lists are indented by four:
-  GitHub does not need that, Python-Markdown does.
+* A list or a table directly below a paragraph gets an empty line before it, and what belongs to an item is indented by
+  four: GitHub does not need that, Python-Markdown does.
 * The navigation follows docs/README.md: each section has its pages in the order in which that page names them.
 
 Then MkDocs builds them, strict: a link that leads nowhere, an anchor that is not there or a page outside of the
@@ -48,6 +48,7 @@ SECTIONS = {
     "decisions": "Decisions",
 }
 FILES = (".svg", ".png")
+BOOST = {"reference": 3, "how-to": 2, "tutorial": 2, "decisions": 0.5, COPIES: 0.5}  # which page search shows first
 
 _LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?(\))")
 _ITEM = re.compile(r"( *)(?:[-*]|\d+\.) +\S")
@@ -116,16 +117,18 @@ def drop_links(text: str) -> str:
 
 def for_python_markdown(lines: list[str]) -> Iterator[str]:
     """What GitHub reads as a list or a table, written so that Python-Markdown does, too."""
-    fenced, before = False, ""
+    fenced, before, inside = False, "", 0  # inside: how far the text of the list that we are in is indented
     for line in lines:
-        if _FENCE.match(line):
-            fenced = not fenced
+        fenced ^= bool(_FENCE.match(line))
         item = None if fenced else _ITEM.match(line)
-        is_list = item is not None and not _ITEM.match(before) and not before.startswith(" ")
+        if item and not item[1]:
+            is_first, inside = not inside, len(item[0]) - 1
+        else:
+            is_first, inside = False, inside if line.startswith(" ") or not line or before else 0
         is_table = not fenced and line.startswith("|") and not before.startswith("|")
-        if before.strip() and (is_list or is_table):
+        if before.strip() and (is_first or is_table):
             yield ""
-        yield f"    {line.lstrip()}" if item and 0 < len(item[1]) < 4 else line
+        yield " " * (4 - inside) + line if 0 < inside < 4 and line.startswith(" " * inside) else line
         before = line
 
 
@@ -158,7 +161,8 @@ def stage(to: Path = STAGED) -> None:
     for page in [*pages, ROOT / "README.md", ROOT / "CHANGELOG.md", *readmes]:
         staging.page(page)
     for page in to.rglob("*.md"):
-        page.write_text(drop_links(page.read_text()))
+        boost = BOOST.get(page.relative_to(to).parts[0], 1)
+        page.write_text(f"---\nsearch: {{boost: {boost}}}\n---\n\n{drop_links(page.read_text())}")
     shutil.copytree(HERE / "assets", to / "assets")
 
 

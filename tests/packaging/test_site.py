@@ -41,10 +41,16 @@ def staged(site: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_lists_and_tables_get_the_empty_line_that_python_markdown_wants(site: ModuleType) -> None:
-    given = ["Text:", "- a", "  - b", "1. c", "", "Text", "| a |", "| --- |", "```", "x", "- y", "| z |", "```"]
+    given = ["Text:", "- a", "  - b", "- c", "", "Text", "| a |", "| --- |", "```", "x", "- y", "| z |", "```"]
     made = [*site.for_python_markdown(given)]
-    assert made[:6] == ["Text:", "", "- a", "    - b", "1. c", ""]
+    assert made[:6] == ["Text:", "", "- a", "    - b", "- c", ""]
     assert made[6:] == ["Text", "", "| a |", "| --- |", "```", "x", "- y", "| z |", "```"]
+
+
+def test_what_belongs_to_an_item_is_indented_by_four(site: ModuleType) -> None:
+    given = ["1. a", "   more", "", "   ```python", "   x:", "       y", "", "   ```", "2. b", "", "Text", "   - c"]
+    made = [*site.for_python_markdown(given)]
+    assert made == ["1. a", "    more", "", "    ```python", "    x:", "        y", "", "    ```", "2. b", *given[9:]]
 
 
 def test_every_link_of_a_staged_page_leads_to_a_staged_file(staged: Path) -> None:
