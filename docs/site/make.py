@@ -12,7 +12,8 @@ Pages are written for people who read them in the repository. So they are staged
 Then MkDocs builds them, strict: a link that leads nowhere, an anchor that is not there or a page outside of the
 navigation is an error. So is a page that would load anything from another server.
 
-Rules of this module: it writes below build/ only (or `--to`), and reads nothing over the network.
+Rules of this module: it writes below build/ only (or `--to`), and reads nothing over the network. MkDocs is imported
+where it is called: pages can be staged, and that be tested, without it.
 """
 
 from __future__ import annotations
@@ -27,10 +28,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-
-from mkdocs.commands.build import build
-from mkdocs.config import load_config
-from mkdocs.exceptions import Abort
 
 HERE = Path(__file__).resolve().parent
 DOCS = HERE.parent
@@ -60,6 +57,10 @@ _LOADED = {
 }  # fmt: skip
 _FENCE = re.compile(r" *```")
 Nav = list[dict[str, object]]
+
+
+class ForeignRequest(Exception):
+    """A page of the site would load something from another server."""
 
 
 def staged_name(file: Path) -> str:
@@ -177,14 +178,18 @@ def loads_from_elsewhere(site: Path) -> list[str]:
 
 
 def make(to: Path) -> None:
-    """Stage and build. Raises mkdocs.exceptions.Abort when something leads nowhere, or is loaded from elsewhere."""
+    """Stage and build. Raises mkdocs.exceptions.Abort when something leads nowhere, ForeignRequest when something is
+    loaded from elsewhere."""
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
     stage()
     config = load_config(
         str(HERE / "mkdocs.yml"), docs_dir=str(STAGED), site_dir=str(to), nav=navigation(), strict=True
     )
     build(config)
     if foreign := loads_from_elsewhere(to):
-        raise Abort("\n".join(["These would be loaded from another server:", *foreign]))
+        raise ForeignRequest("\n".join(["These would be loaded from another server:", *foreign]))
 
 
 def serve(site: Path) -> None:
@@ -203,7 +208,7 @@ def main() -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
     try:
         make(chosen.to.resolve())
-    except Abort as error:
+    except ForeignRequest as error:
         print(error, file=sys.stderr)
         return 1
     print(f"{chosen.to}: {sum(1 for _ in chosen.to.rglob('*.html'))} pages, no link leads nowhere.")

@@ -1,8 +1,8 @@
-"""The documentation as a site: what is staged, without building it (make docs does, strict), and what its pages load.
+"""The documentation as a site: what is staged, what its pages load; without building it (make docs does, strict).
 
 Rules of this module:
 
-* Pages are staged as `docs/site/make.py` does it; MkDocs is asked only where it is installed (extra `docs`).
+* Pages are staged as `docs/site/make.py` does it, which needs no MkDocs; `make docs` builds them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ MAKE = ROOT / "docs" / "site" / "make.py"
 @pytest.fixture(scope="module")
 def site() -> ModuleType:
     """make.py, as a module."""
-    pytest.importorskip("mkdocs", reason="pip install 'scrapy-ubi[docs]' brings MkDocs")
     spec = importlib.util.spec_from_file_location("docs_site_make", MAKE)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
