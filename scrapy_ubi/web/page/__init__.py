@@ -11,6 +11,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.resources import files
 
@@ -34,6 +35,7 @@ def page(nonce: str) -> str:
 
 
 _MARKS = str.maketrans("", "", "+/-_=")
+_SPACES = re.compile(r"\s*([{};,])\s*")  # in a style, where they mean nothing
 
 
 @cache
@@ -44,7 +46,7 @@ def _whole() -> str:
     html = _read("page.html")
     head, rest = html.split("{style}")
     between, end = rest.split("{script}")
-    return "".join((head, _packed(style), between, f'"use strict";\n(() => {{\n{script}\n}})();\n', end))
+    return "".join((head, _SPACES.sub(r"\1", _packed(style)), between, f'"use strict";\n(() => {{\n{script}\n}})();\n', end))
 
 
 def _packed(text: str) -> str:

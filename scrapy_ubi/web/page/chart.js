@@ -79,7 +79,7 @@ function chartFrame(scale, told) {
   for (const part of [0, 0.5, 1]) {
     const y = scale.y(scale.top * part);
     marks.push(svg("line", { cls: part ? "grid" : "axis", x1: 0, x2: scale.width, y1: y, y2: y }));
-    if (part) marks.push(svg("text", { x: 0, y: y - 3 }, told(scale.top * part)));
+    if (part) marks.push(svg("text", { x: 0, y: y - 3 }, short(scale.top * part)));
   }
   const step = scale.seconds > 1800 ? 900 : 300;
   for (let time = Math.ceil((scale.end - scale.seconds) / step) * step; time <= scale.end; time += step) {

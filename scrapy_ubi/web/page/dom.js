@@ -64,6 +64,9 @@ function link(text, ...path) {
   return el("a", { href: address(...path), cls: "foreign", title: plain(text) }, el("bdi", {}, plain(text)));
 }
 
+const made = (tag, cls) => (...children) => el(tag, cls ? { cls } : {}, ...children);
+const [quiet, vacant, headline, inLine, div, small, code] = [made("p", "quiet"), made("p", "empty"), made("p", "headline"), made("div", "row"), made("div"), made("small"), made("code")];
+
 function button(label, does, properties = {}) {
   return el("button", { type: "button", onclick: does, ...properties }, label);
 }
@@ -75,7 +78,7 @@ function card(title, ...children) {
 // What a row of facts says: [name, value] pairs; a value is text or a node, and one that is null is left out.
 function facts(pairs) {
   return el("dl", { cls: "facts" }, pairs.filter((pair) => pair && pair[1] !== null && pair[1] !== undefined && pair[1] !== "")
-    .map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value))));
+    .map(([name, value]) => div(el("dt", {}, name), el("dd", {}, value))));
 }
 
 function notice(text, cls = "") {
@@ -88,7 +91,7 @@ function field(label, name, more = {}, hint = "") {
   const input = options
     ? el("select", { name, ...rest }, options.map(([value, text]) => el("option", { value, selected: value === rest.value }, text)))
     : el(rest.rows ? "textarea" : "input", { name, autocomplete: "off", spellcheck: "false", ...rest });
-  return el("label", { cls: "field" }, el("span", {}, label), input, hint && el("small", {}, hint));
+  return el("label", { cls: "field" }, el("span", {}, label), input, hint && small(hint));
 }
 
 // New children for a node, but only when what they depend on has changed: so focus, selection and scrolling stay.

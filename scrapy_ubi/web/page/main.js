@@ -34,7 +34,11 @@ function makeContext(trouble) {
   const rounds = [];
   const hearers = new Set();
   async function attempt(round) {
-    if (given.signal.aborted || round.busy) return;
+    if (given.signal.aborted) return;
+    if (round.busy) {
+      round.more = true;
+      return;
+    }
     round.busy = true;
     try {
       await round.does();
@@ -45,6 +49,10 @@ function makeContext(trouble) {
       round.trouble = error.message;
     } finally {
       round.busy = false;
+    }
+    if (round.more) {
+      round.more = false;
+      attempt(round);
     }
     const said = [...new Set(rounds.map((one) => one.trouble).filter(Boolean))];
     renew(trouble, said, () => said.map((text) => notice(text, "bad")));
@@ -121,6 +129,7 @@ async function begin() {
   });
   tellAuthority();
   live.listeners.add(frame);
+  listen();
   for (;;) {
     try {
       live.about = await ask("about");
@@ -140,7 +149,7 @@ async function begin() {
   });
   show();
   setInterval(retell, 1000);
-  listen();
+  document.addEventListener("visibilitychange", () => document.hidden || refreshSoon());
 }
 
 begin();

@@ -7,7 +7,7 @@ function table({ caption, columns, key, onsort, empty = "Nothing here.", cls = "
   const body = el("tbody");
   const head = el("thead", {}, el("tr", {}, heads.map((one) => one.node)));
   const grid = el("table", { cls }, el("caption", { cls: "unseen" }, caption), head, body);
-  const nothing = el("p", { cls: "empty" }, "…");
+  const nothing = vacant("…");
   const node = el("div", { cls: "table" }, grid, nothing);
   const rows = new Map();
 
@@ -31,6 +31,11 @@ function table({ caption, columns, key, onsort, empty = "Nothing here.", cls = "
   grid.hidden = true;
   return { node, set };
 }
+
+// Columns that many tables have: a link to what is named there, and a count.
+const linked = (label, name, view, more = {}) => ({ label, of: (row) => row[name], node: (row) => (row[name] ? link(row[name], view, row[name]) : null), ...more });
+const counted = (label, name, more = {}) => ({ label, num: true, text: (row) => count(row[name]), ...more });
+const stated = { label: "State", of: (row) => [row.state, row.role], node: (row) => chip(row.state, row.role === "copy" ? " (copy)" : "") };
 
 function heading(column, onsort) {
   const properties = { scope: "col", cls: column.num ? "num" : "", title: column.hint };
@@ -78,10 +83,8 @@ function pager(onturn, limit, noun) {
   return { node, set };
 }
 
-// A bar of a share, 0 to 1, with a mark at what would be fair.
-function bar(share, fair, label, cls = "") {
-  const most = Math.max(share, fair ?? 0, 1e-9);
-  const whole = Math.min(1, most * 1.25 || 1);
+// A bar of a value, as long as it is a part of `whole`, with a mark at what would be fair.
+function bar(share, whole, label, fair = null, cls = "") {
   const width = (value) => `${Math.min(100, (100 * value) / whole).toFixed(2)}%`;
   return el("span", { cls: `bar ${cls}`, role: "img", "aria-label": label, title: label },
     el("span", { cls: "fill", style: { width: width(share) } }),

@@ -25,10 +25,10 @@ function count(value) {
 function short(value) {
   if (!isNumber(value)) return NONE;
   const size = Math.abs(value);
-  if (size < 1e4) return size < 10 && !Number.isInteger(value) ? value.toFixed(1) : count(value);
+  if (size < 1e4) return size < 10 ? String(+value.toFixed(1)) : count(value);
   for (const [limit, unit] of [[1e6, "k"], [1e9, "M"], [1e12, "G"]]) {
     const scaled = (value / limit) * 1000;
-    if (size < limit) return (Math.abs(scaled) < 100 ? scaled.toFixed(1) : count(scaled)) + THIN + unit;
+    if (size < limit) return (Math.abs(scaled) < 100 ? +scaled.toFixed(1) : count(scaled)) + THIN + unit;
   }
   return value.toExponential(1);
 }
@@ -52,7 +52,7 @@ function size(bytes) {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let at = 0;
   while (bytes >= 1000 && at < units.length - 1) [bytes, at] = [bytes / 1000, at + 1];
-  return (at && bytes < 100 ? bytes.toFixed(1) : count(bytes)) + THIN + units[at];
+  return (at && bytes < 100 ? +bytes.toFixed(1) : count(bytes)) + THIN + units[at];
 }
 
 function span(seconds) {

@@ -5,8 +5,8 @@ function tellAuthority() {
   const can = Boolean(token.get()) && live.about?.changes !== false;
   document.body.classList.toggle("read-only", !can);
   const shown = document.getElementById("authority");
-  say(shown, can ? "Changes allowed" : "Read-only");
-  shown.title = can ? "The token is kept in this tab. Press to forget it" : "Press to enter the token, and make changes";
+  shown.replaceChildren(can ? "Changes allowed" : "Read-only", el("span", {}, can ? ": forget the token" : ": enter the token"));
+  shown.title = can ? "This tab may make changes. Press to make it read-only" : "With the token this tab may make changes";
 }
 
 // Says what has happened, to eyes and to screen readers. Errors stay longer.
@@ -41,7 +41,7 @@ async function askToken() {
   if (live.about && !live.about.changes && !live.about.token_to_read) {
     await dialog("This page is read-only", el("div", {},
       el("p", {}, "Its server was started without a token, so nothing can be changed from here."),
-      el("p", {}, "Start it with one, or use the commands of ", el("code", {}, "scrapy ubi"), "."),
+      el("p", {}, "Start it with one, or use the commands of ", code("scrapy ubi"), "."),
       el("pre", {}, "scrapy ubi web --token-file FILE")), "");
     return false;
   }
@@ -66,7 +66,8 @@ async function whyRefused(typed) {
   try {
     await tell("token", {}, typed);
   } catch (error) {
-    return error.status === 401 ? "This is not the token." : error.message;
+    if (error.status === 401) return "This is not the token.";
+    if ([0, 403, 503].includes(error.status)) return error.message;
   }
   return "";
 }
@@ -89,7 +90,7 @@ function command(...words) {
 async function act(of) {
   if (!token.get() && !(await askToken())) return false;
   if (of.question) {
-    const content = el("div", {}, el("p", {}, of.question), el("pre", { title: "The command that does the same" }, plain(of.command)));
+    const content = div(el("p", {}, of.question), el("pre", { title: "The command that does the same" }, plain(of.command)));
     if (!(await dialog(of.title, content, of.confirm, { danger: of.danger }))) return false;
   }
   try {

@@ -16,20 +16,21 @@ function prognosis(crawl, points, slowest) {
   if (crawl.state === "stopped") return [`Stopped: no agent works, and ${many(waits, "URL")} wait. The crawl goes on when agents are started again.`];
   if (crawl.paused) return [`Paused: ${many(waits, "URL")} wait until somebody resumes the crawl.`];
   if (!waits) return ["Nearly done: nothing waits; the crawl ends once all agents agree, unless it waits for seeds."];
-  const sentences = [queueSentence(totals.queued, slopeOf(points), crawl.measures.pages_per_second)];
-  if (slowest && slowest.delay > 0) {
-    const least = needs(slowest);
-    if (least > 60) sentences.push([`The slowest host needs ${span(least)} at least: `, link(slowest.host, "host", slowest.host), `, with ${many(slowest.queued, "URL")}, one each ${span(slowest.delay)}.`]);
-  }
-  return sentences;
+  const [sentence, trend, left] = queueSentence(totals.queued, slopeOf(points), crawl.measures.pages_per_second);
+  const least = slowest ? needs(slowest) : null;
+  if (!(least > 60)) return [sentence];
+  const host = [link(slowest.host, "host", slowest.host), ` has ${many(slowest.queued, "URL")} waiting, one each ${span(slowest.delay)}`];
+  if (left !== null && left < least) return [`At least ${span(least)} to go, because of one host.`, [...host, `. ${trend}`]];
+  return [sentence, ["The slowest host: ", ...host, `, so it needs ${span(least)} at least.`]];
 }
 
+// What the queue does, and how long it lasts (seconds; null: that cannot be told).
 function queueSentence(queued, slope, pace) {
   const steady = Math.max(0.05, STEADY * (pace || 0));
-  if (slope === null) return `${many(queued, "URL")} wait. How long that takes can be told in a minute.`;
-  if (slope < -steady) return `About ${span(queued / -slope)} to go: the queue shrinks by ${rate(-slope)} URLs/s.`;
-  if (slope > steady) return `No end in sight: the queue still grows, by ${rate(slope)} URLs/s.`;
-  return `No end in sight yet: the queue stays at about ${short(queued)} URLs.`;
+  if (slope === null) return [`${many(queued, "URL")} wait. How long that takes can be told in a minute.`, "", null];
+  if (slope < -steady) return [`About ${span(queued / -slope)} to go: the queue shrinks by ${rate(-slope)} URLs/s.`, `The queue as a whole shrinks by ${rate(-slope)} URLs/s.`, queued / -slope];
+  if (slope > steady) return [`No end in sight: the queue still grows, by ${rate(slope)} URLs/s.`, "", null];
+  return [`No end in sight yet: the queue stays at about ${short(queued)} URLs.`, "", null];
 }
 
 // Seconds that a host needs at least, for what waits, at its delay.
@@ -92,7 +93,7 @@ function crawlView(parameters, context) {
 // The host that takes longest at its delay. Agents may be too busy to answer: then there is none.
 async function slowestHost(signal) {
   try {
-    const { hosts } = await ask("hosts", { sort: SLOWEST, limit: 1 }, signal);
+    const { hosts } = await ask("hosts", { sort: slowestSort(), limit: 1 }, signal);
     if (!hosts.length || isNumber(hosts[0].delay)) return hosts[0] ?? null;
     const { agents } = await ask("host", { host: hosts[0].host, limit: 1 }, signal);
     return agents[0] ?? null;
@@ -102,27 +103,22 @@ async function slowestHost(signal) {
 }
 
 function crawlHead() {
-  const state = el("span", {});
-  const first = el("p", { cls: "headline" });
-  const second = el("p", { cls: "quiet" });
+  const first = headline();
+  const second = quiet();
   const fill = el("span", { cls: "fill" });
   const told = el("span", { cls: "quiet" });
   const track = el("div", { cls: "progress", role: "progressbar", "aria-label": "Known URLs that are done", "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
   const turn = verb("Pause the crawl", () => (live.crawl?.paused ? verbs.resume() : verbs.pause()));
   const end = verb("Finish", () => verbs.finish());
   const node = el("section", { cls: "card head", "aria-label": "Progress" },
-    el("div", { cls: "words" }, el("div", { cls: "row" }, state, first), second, track, told),
+    el("div", { cls: "words" }, first, second, track, told),
     el("div", { cls: "row verbs" }, turn, end));
 
   function set(crawl, sentences) {
-    const shown = crawl.paused && crawl.state === "running" ? "paused" : crawl.state;
-    if (state.textContent !== shown) state.replaceChildren(chip(shown));
-    say(first, [sentences[0]].flat().join(""));
-    const more = JSON.stringify(sentences[1] ?? "", (key, value) => (value instanceof Node ? value.textContent : value));
-    if (second.dataset.of !== more) {
-      second.dataset.of = more;
-      second.replaceChildren(...[sentences[1] ?? ""].flat());
-    }
+    say(first, sentences[0]);
+    const more = sentences[1] ?? [];
+    second.hidden = !more.length;
+    renew(second, more.map((part) => part.textContent ?? part), () => more);
     const { totals, seconds } = crawl.measures;
     const share = totals.known ? Math.min(1, totals.unique / totals.known) : 0;
     fill.style.width = `${(100 * share).toFixed(2)}%`;
@@ -181,14 +177,14 @@ function agentsTable() {
   const rows = table({
     caption: "Agents", key: (row) => row.agent, onsort: (sort) => change({ sort }), empty: "No such agent.", cls: "agents",
     columns: [
-      { label: "Agent", sort: "name", up: true, of: (row) => row.agent, node: (row) => link(row.agent, "agent", row.agent) },
-      { label: "State", sort: "state", up: true, of: (row) => row.state, node: (row) => chip(row.state) },
-      { label: "Share", sort: "share", hint: "Of the ring, and so of the hosts; the mark is what its capacity makes fair", cls: "share", of: (row) => [row.share, row.fair], node: (row) => shareCell(row.share, row.fair) },
-      { label: "Pages", num: true, sort: "pages", text: (row) => count(row.pages) },
+      linked("Agent", "agent", "agent", { sort: "name", up: true }),
+      { ...stated, sort: "state", up: true },
+      { label: "Share", sort: "share", hint: "Of the ring, and so of the hosts; the mark is what its capacity makes fair", cls: "share", of: (row) => [row.share, row.fair], node: (row) => shareCell(row, live.crawl.agents) },
+      counted("Pages", "pages", { sort: "pages" }),
       { label: "Pages/s", num: true, sort: "speed", text: (row) => (row.working ? rate(row.pages_per_second) : NONE) },
-      { label: "Hosts", num: true, sort: "hosts", text: (row) => count(row.hosts) },
-      { label: "Queue", num: true, sort: "queued", text: (row) => count(row.queued) },
-      { label: "Inbox", num: true, sort: "inbox", text: (row) => count(row.inbox) },
+      counted("Hosts", "hosts", { sort: "hosts" }),
+      counted("Queue", "queued", { sort: "queued" }),
+      counted("Inbox", "inbox", { sort: "inbox" }),
       { label: "", cls: "act", of: drains, node: (row) => (drains(row) ? verb("Drain", () => verbs.drain(row.agent), "small") : null) },
     ],
   });
@@ -217,15 +213,16 @@ function agentsTable() {
 
 const drains = (row) => row.working && !["leaving", "silent"].includes(row.state);
 
-function shareCell(share, fair) {
+// Its share of the ring beside the greatest among `rows`.
+function shareCell({ share, fair }, rows) {
   if (!isNumber(share)) return NONE;
-  const label = `${percent(share)} of the ring; fair: ${percent(fair)}`;
-  return [bar(share, fair, label), el("span", { cls: "num" }, percent(share))];
+  const whole = 1.08 * rows.reduce((most, row) => Math.max(most, row.share ?? 0, row.fair ?? 0), 0);
+  return [bar(share, whole, `${percent(share)} of the ring; fair: ${percent(fair)}`, fair), el("span", { cls: "num" }, percent(share))];
 }
 
 function eventsList() {
   const list = el("ol", { cls: "events" });
-  const nothing = el("p", { cls: "empty" }, "Nothing has changed since this server has looked.");
+  const nothing = vacant("Nothing has changed since this server has looked.");
   const more = button("Show all", () => ((whole = true), draw()), { cls: "quiet" });
   const node = card("What has happened", list, nothing, more);
   let whole = false;
@@ -240,5 +237,5 @@ function eventsList() {
 }
 
 function eventLine(event) {
-  return el("li", {}, chip(event.what), el("span", {}, event.agent ? link(event.agent, "agent", event.agent) : "the crawl"), when(event.time), el("small", {}, plain(event.text)));
+  return el("li", {}, chip(event.what), el("span", {}, event.agent ? link(event.agent, "agent", event.agent) : "the crawl"), when(event.time), small(plain(event.text)));
 }

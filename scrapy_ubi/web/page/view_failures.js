@@ -25,7 +25,7 @@ function failuresView(parameters, context) {
     field("URL", "url", { value: chosen.url, type: "text", placeholder: "http://…" }), el("button", { cls: "primary" }, "Show"),
     button("Clear", () => change({ reason: "", host: "", url: "" }), { cls: "quiet" }));
   const reasons = el("div", { cls: "reasons" });
-  const head = el("p", { cls: "headline" });
+  const head = headline();
   const again = verb("Requeue these", () => (answer?.total ? verbs.requeue(given(), answer.total) : null));
   const missing = el("div", {});
   const rows = failedTable();
@@ -52,16 +52,16 @@ function failuresView(parameters, context) {
     renew(missing, answer.missing, () => missingNote(answer));
     rows.set(answer.failed);
   });
-  return el("div", {}, card(null, form, missing, el("div", { cls: "row between" }, head, again)),
+  return div(card(null, form, missing, el("div", { cls: "row between" }, head, again)),
     el("div", { cls: "split left" }, card("Reasons", reasons), card(`The newest, at most ${FAILED_SHOWN}`, rows.node)));
 }
 
 function reasonBars(answer, chosen, change) {
   const all = Object.entries(answer.reasons);
-  if (!all.length) return el("p", { cls: "empty" }, "No reasons.");
+  if (!all.length) return vacant("No reasons.");
   const most = Math.max(...all.map(([, number]) => number));
   return all.slice(0, 30).map(([reason, number]) => el("div", { cls: "reason" },
-    button([el("bdi", { cls: "foreign" }, plain(reason)), el("span", { cls: "num" }, count(number)), bar(number / most, undefined, `${count(number)} of ${count(answer.total)}`), el("small", {}, reasonWords(reason))],
+    button([el("bdi", { cls: "foreign" }, plain(reason)), el("span", { cls: "num" }, count(number)), bar(number, most, `${count(number)} of ${count(answer.total)}`), small(reasonWords(reason))],
       () => change({ reason: chosen.reason === reason ? "" : reason }), { cls: "choice", "aria-pressed": String(chosen.reason === reason), title: "Show these only" }),
     verb("Requeue", () => verbs.requeue({ reason, ...(chosen.host ? { host: chosen.host } : {}) }, number), "small")));
 }
@@ -70,11 +70,9 @@ function failedTable() {
   return table({
     caption: "Failed URLs, the newest first", key: (row) => `${row.agent} ${row.key} ${row.host}`, empty: "Nothing to show.", cls: "failed",
     columns: [
-      { label: "URL", cls: "wide", of: (row) => row.url, node: (row) => link(row.url, "url", row.url) },
-      { label: "Reason", of: (row) => row.reason, node: (row) => el("span", { title: reasonWords(row.reason) }, plain(row.reason)) },
-      { label: "Host", of: (row) => row.host, node: (row) => link(row.host, "host", row.host) },
+      linked("URL", "url", "url", { cls: "wide" }),
+      { label: "Reason", of: (row) => row.reason, node: (row) => [foreign(row.reason), div(small(reasonWords(row.reason)))] },
       { label: "When", num: true, of: (row) => row.when, node: (row) => when(row.when) },
-      { label: "", cls: "act", of: (row) => row.url, node: (row) => verb("Requeue", () => verbs.requeue({ url: row.url }, 1), "small") },
     ],
   });
 }
@@ -105,7 +103,7 @@ function urlView(parameters, context, about) {
       renew(result, answer, () => urlCards(answer));
     });
   }
-  return el("div", {}, card(null, form, about ? null : el("p", { cls: "quiet" }, "It is found however it is spelled: the key is made as the scheduler makes it.")), result);
+  return div(card(null, form, about ? null : quiet("It is found however it is spelled: the key is made as the scheduler makes it.")), result);
 }
 
 function urlCards(answer) {
@@ -114,17 +112,17 @@ function urlCards(answer) {
   return [
     missingNote(answer),
     el("div", { cls: "split" },
-      card(null, el("p", { cls: "headline" }, chip(where), ` ${told}`),
+      card(null, headline(chip(where), ` ${told}`),
         facts([
           ["URL", foreign(answer.url)], answer.host ? ["Host", link(answer.host, "host", answer.host)] : null,
           answer.owner ? ["Owner of its host", link(answer.owner, "agent", answer.owner)] : null,
           answer.successors?.length ? ["Keep a copy", listOf(answer.successors, "agent")] : null,
           isNumber(answer.depth) ? ["Depth", count(answer.depth)] : null, isNumber(answer.priority) ? ["Priority", String(answer.priority)] : null,
-          answer.when ? ["When", when(answer.when)] : null, answer.key ? ["Key", el("code", {}, answer.key)] : null,
+          answer.when ? ["When", when(answer.when)] : null, answer.key ? ["Key", code(answer.key)] : null,
         ]),
-        el("div", { cls: "row" }, where === "failed" ? verb("Requeue it", () => verbs.requeue({ url: answer.url }, 1)) : null,
+        inLine(where === "failed" ? verb("Requeue it", () => verbs.requeue({ url: answer.url }, 1)) : null,
           where === "unknown" ? verb("Seed it", () => verbs.seed([answer.url], {})) : null)),
       answer.agents?.length ? card("What agents say", el("ul", { cls: "lines" }, answer.agents.map((row) => el("li", {}, link(row.agent, "agent", row.agent), " ", chip(row.where, row.role === "copy" ? " (copy)" : ""),
-        el("small", {}, plain([row.reason, row.state ? `the host is ${row.state}` : ""].filter(Boolean).join("; "))))))) : null),
+        small(plain([row.reason, row.state ? `the host is ${row.state}` : ""].filter(Boolean).join("; "))))))) : null),
   ];
 }

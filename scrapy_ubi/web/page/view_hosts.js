@@ -3,11 +3,15 @@
 
 const HOSTS_SHOWN = 50;
 const HOST_EVERY = 5000; // milliseconds
-const SLOWEST = "queued"; // the order in which the slowest hosts come first
-const HOST_ORDERS = { queued: "longest queue", done: "most done", failed: "most failed", next: "next one due", host: "name" };
+const HOST_ORDERS = { slowest: "slowest: what waits, by its delay", queued: "longest queue", done: "most done", failed: "most failed", next: "next one due", host: "name" };
+
+// The order in which the slowest hosts come first.
+const slowestSort = () => (live.about.sorts.includes("slowest") ? "slowest" : "queued");
 
 function hostsView(parameters, context) {
-  const chosen = { sort: HOST_ORDERS[parameters.get("sort")] ? parameters.get("sort") : "queued", search: parameters.get("search") ?? "", copies: parameters.get("copies") ?? "" };
+  const orders = Object.entries(HOST_ORDERS).filter(([name]) => live.about.sorts.includes(name));
+  const wanted = parameters.get("sort");
+  const chosen = { sort: live.about.sorts.includes(wanted) ? wanted : slowestSort(), search: parameters.get("search") ?? "", agent: parameters.get("agent") ?? "" };
   const places = [""]; // the `after` of each page up to this one
   let answer = null;
   const rows = hostsTable((sort) => change({ sort }));
@@ -16,11 +20,11 @@ function hostsView(parameters, context) {
   const on = button("Next", () => (places.push(answer.after), refresh()));
   const missing = el("div", {});
   const search = field("Part of the name", "search", { type: "search", value: chosen.search, placeholder: "shop.example" });
-  const sort = field("Order", "sort", { options: Object.entries(HOST_ORDERS), value: chosen.sort });
-  const form = el("form", { cls: "row above" }, search, sort, el("button", { cls: "primary" }, "Show"));
+  const sort = field("Order", "sort", { options: orders, value: chosen.sort });
+  const form = el("form", { cls: "row above" }, search, sort, field("Agent", "agent", { value: chosen.agent, placeholder: "all" }), el("button", { cls: "primary" }, "Show"));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    change({ search: form.elements.search.value.trim(), sort: form.elements.sort.value });
+    change({ search: form.elements.search.value.trim(), sort: form.elements.sort.value, agent: form.elements.agent.value.trim() });
   });
   form.elements.sort.addEventListener("change", () => form.requestSubmit());
 
@@ -59,14 +63,14 @@ function hostsTable(onsort) {
   return table({
     caption: "Hosts", key: (row) => `${row.host} ${row.agent}`, onsort, empty: "No host is known by this name.", cls: "hosts",
     columns: [
-      { label: "Host", sort: "host", up: true, of: (row) => [row.host, row.shards], node: (row) => [link(row.host, "host", row.host), row.shards ? el("small", {}, ` ${count(row.shards)} shards`) : null] },
-      { label: "State", of: (row) => [row.state, row.role], node: (row) => chip(row.state, row.role === "copy" ? " (copy)" : "") },
-      { label: "Queue", num: true, sort: "queued", text: (row) => count(row.queued) },
-      { label: "Done", num: true, sort: "done", text: (row) => count(row.done) },
-      { label: "Failed", num: true, sort: "failed", text: (row) => count(row.failed) },
+      { label: "Host", sort: "host", up: true, of: (row) => [row.host, row.shards], node: (row) => [link(row.host, "host", row.host), row.shards ? small(` ${count(row.shards)} shards`) : null] },
+      stated,
+      counted("Queue", "queued", { sort: "queued" }),
+      counted("Done", "done", { sort: "done" }),
+      counted("Failed", "failed", { sort: "failed" }),
       { label: "Next", num: true, sort: "next", up: true, hint: "How long until it may be fetched again", text: (row) => (row.next === null ? NONE : row.next ? span(row.next) : "now") },
       { label: "Delay", num: true, hint: "Between two requests", text: (row) => (isNumber(row.delay) ? span(row.delay) : NONE) },
-      { label: "Needs", num: true, hint: "At least, for what waits: queue × delay", text: (row) => (needs(row) ? span(needs(row)) : NONE) },
+      { label: "Needs", num: true, sort: live.about.sorts.includes("slowest") && "slowest", hint: "At least, for what waits: queue × delay", text: (row) => (needs(row) ? span(needs(row)) : NONE) },
       { label: "Agent", of: (row) => row.agent, node: (row) => (row.shards ? plain(row.agent) : link(row.agent, "agent", row.agent)) },
       { label: "Last error", cls: "why", of: (row) => row.error, node: (row) => foreign(row.error) },
     ],
@@ -97,8 +101,8 @@ function hostCards(answer, settings, host) {
   return [
     missingNote(answer),
     el("div", { cls: "split" },
-      el("div", {}, card("Now", hostWords(main, answer), hostFacts(main, owned, rows, answer)), queueCard(main)),
-      el("div", {}, hostVerbs(answer.host ?? host, main, given), robotsCard(main), hostFailures(main, answer.host ?? host))),
+      div(card("Now", hostWords(main, answer), hostFacts(main, owned, rows, answer)), queueCard(main)),
+      div(hostVerbs(answer.host ?? host, main, given), robotsCard(main), hostFailures(main, answer.host ?? host))),
   ];
 }
 
@@ -108,7 +112,7 @@ function hostWords(row, answer) {
   const wait = least ? ` At its delay that takes ${span(least)} at least.` : "";
   const why = { busy: "One of its pages is being fetched.", idle: "Nothing of it waits.", waiting: "It waits for its turn.", held: "It is still being handed over.", resting: "Its queue rests on disk until its turn.", excluded: "It does not answer, and is left alone for a while.", ended: "It was given up: what waits of it fails." };
   const state = row.state.startsWith("postponed") ? `It is left alone: ${row.state.slice(11) || "for a while"}.` : (why[row.state] ?? "");
-  return el("p", { cls: "headline" }, chip(row.state), ` ${many(row.queued, "URL")} wait. ${plain(state)}${wait}`);
+  return headline(chip(row.state), ` ${many(row.queued, "URL")} wait. ${plain(state)}${wait}`);
 }
 
 function hostFacts(row, owned, rows, answer) {
@@ -135,12 +139,12 @@ function hostVerbs(host, row, given) {
   const set = given.filter((one) => one.name !== "pause");
   const delay = isNumber(row.delay) && row.delay > 0 ? row.delay : 0;
   return card("Change",
-    el("div", { cls: "row" }, el("label", { cls: "field" }, el("span", {}, "Delay, seconds"), input), verb("Set", () => (input.value ? verbs.set(name, Number(input.value), host) : null)),
+    inLine(el("label", { cls: "field" }, el("span", {}, "Delay, seconds"), input), verb("Set", () => (input.value ? verbs.set(name, Number(input.value), host) : null)),
       delay ? verb("Double it", () => verbs.set(name, +(delay * 2).toFixed(3), host)) : null),
-    el("div", { cls: "row" }, paused ? verb("Resume this host", () => verbs.resume(host)) : verb("Pause this host", () => verbs.pause(host)),
+    inLine(paused ? verb("Resume this host", () => verbs.resume(host)) : verb("Pause this host", () => verbs.pause(host)),
       row.failed ? verb(`Requeue ${count(row.failed)} failed`, () => verbs.requeue({ host }, row.failed)) : null),
-    set.length ? el("ul", { cls: "plain" }, set.map((one) => el("li", { cls: "row" }, el("code", {}, plain(`${one.name} = ${one.value}`)), el("small", {}, "since ", when(one.when)), verb("Take back", () => verbs.unset(one.name, host), "small")))) : null,
-    el("p", { cls: "quiet" }, el("a", { href: address("settings", "", { host }) }, "Other settings of this host")));
+    set.length ? el("ul", { cls: "plain" }, set.map((one) => el("li", { cls: "row" }, code(plain(`${one.name} = ${one.value}`)), small("since ", when(one.when)), verb("Take back", () => verbs.unset(one.name, host), "small")))) : null,
+    quiet(el("a", { href: address("settings", "", { host }) }, "Other settings of this host")));
 }
 
 function robotsCard(row) {
@@ -155,13 +159,13 @@ function robotsCard(row) {
 
 function queueCard(row) {
   const lines = [...(row.in_flight ?? []).map((one) => ({ ...one, flying: true })), ...(row.queue ?? [])];
-  if (!lines.length) return card("Queue", el("p", { cls: "empty" }, "Nothing waits."));
+  if (!lines.length) return card("Queue", vacant("Nothing waits."));
   return card("Queue, in this order", el("ol", { cls: "lines" }, lines.map((one) => el("li", {}, link(one.url, "url", one.url),
-    el("small", {}, one.flying ? "in flight" : `depth ${one.depth}, priority ${one.priority}`)))));
+    small(one.flying ? "in flight" : `depth ${one.depth}, priority ${one.priority}`)))));
 }
 
 function hostFailures(row, host) {
   if (!row.failures?.length) return null;
-  return card("Failed last", el("ol", { cls: "lines" }, row.failures.map((one) => el("li", {}, link(one.url, "url", one.url), el("small", {}, plain(one.reason), ", ", when(one.when))))),
+  return card("Failed last", el("ol", { cls: "lines" }, row.failures.map((one) => el("li", {}, link(one.url, "url", one.url), small(plain(one.reason), ", ", when(one.when))))),
     el("p", {}, el("a", { href: address("failures", "", { host }) }, "All failures of this host")));
 }

@@ -18,8 +18,8 @@ function mailView(parameters, context) {
   const boxes = table({
     caption: "Inboxes", key: (row) => row.agent, empty: "No agents.", cls: "fit",
     columns: [
-      { label: "Agent", of: (row) => row.agent, node: (row) => link(row.agent, "agent", row.agent) },
-      { label: "State", of: (row) => row.state, node: (row) => chip(row.state) },
+      linked("Agent", "agent", "agent"),
+      stated,
       { label: "Letters", num: true, of: (row) => [row.inbox, shows(row, false)], node: (row) => cell(row, row.inbox, false) },
       { label: "Dead", num: true, of: (row) => [row.dead_letters, shows(row, true)], node: (row) => cell(row, row.dead_letters, true) },
     ],
@@ -30,7 +30,7 @@ function mailView(parameters, context) {
 
   function draw() {
     if (!live.crawl) return;
-    const rows = sorted(live.crawl.agents, (row) => [1e12 - row.inbox - 1e6 * row.dead_letters, row.agent].join(" "));
+    const rows = sorted(live.crawl.agents, (row) => 1e15 - row.inbox - 1e6 * row.dead_letters);
     if (!state.agent && rows.length) Object.assign(state, { agent: rows[0].agent, dead: !rows[0].inbox && rows[0].dead_letters > 0 }) && read();
     boxes.set(rows.slice(state.offset, state.offset + BOXES_SHOWN));
     pages.set(state.offset, Math.min(BOXES_SHOWN, rows.length - state.offset), rows.length);
@@ -50,14 +50,14 @@ function mailView(parameters, context) {
 }
 
 function lettersHead(box, shown, what) {
-  if (!box.total) return el("p", { cls: "empty" }, `No ${what}.`);
-  return el("p", { cls: "quiet" }, `${many(box.total, what)}${shown < box.total ? `; the first ${count(shown)} are shown` : ""}.`);
+  if (!box.total) return vacant(`No ${what}.`);
+  return quiet(`${many(box.total, what)}${shown < box.total ? `; the first ${count(shown)} are shown` : ""}.`);
 }
 
 function waitingLetters(box) {
   return [lettersHead(box, box.letters.length, "letter"), ...box.letters.map((letter) => el("article", { cls: "letter" },
     el("h3", {}, letter.lane === "state" ? "Copies and handovers" : letter.lane === "discovery" ? "URLs found" : plain(letter.lane || "Letter"), " from ", letter.from ? link(letter.from, "agent", letter.from) : "nobody known"),
-    el("p", { cls: "quiet" }, `${many(letter.records ?? 0, "record")}, ${size(letter.size)}, number ${letter.seq}, `, when(letter.time)),
+    quiet(`${many(letter.records ?? 0, "record")}, ${size(letter.size)}, number ${letter.seq}, `, when(letter.time)),
     letter.unreadable ? notice(`Unreadable: ${letter.unreadable}`, "bad") : null,
     letter.unreadable && letter.head ? el("pre", {}, plain(letter.head)) : null,
     ...(letter.deltas ?? []).slice(0, 3).map(deltaLines),
@@ -68,8 +68,8 @@ function waitingLetters(box) {
 function deltaLines(delta) {
   const said = [delta.discovered.length && many(delta.discovered.length, "URL"), delta.done.length && `${count(delta.done.length)} done`, delta.redo.length && `${count(delta.redo.length)} to follow again`,
     delta.notes && "notes", delta.offer && `offer: knows ${count(delta.offer.known)}, done ${count(delta.offer.done)}`].filter(Boolean).join(", ");
-  const line = (entry) => el("li", {}, link(entry.url, "url", entry.url), el("small", {}, `depth ${entry.depth}`));
-  return el("div", { cls: "delta" }, link(delta.host, "host", delta.host), el("small", {}, said),
+  const line = (entry) => el("li", {}, link(entry.url, "url", entry.url), small(`depth ${entry.depth}`));
+  return el("div", { cls: "delta" }, link(delta.host, "host", delta.host), small(said),
     el("ul", { cls: "lines" }, delta.discovered.slice(0, 4).map(line)),
     delta.discovered.length > 4 ? folded(many(delta.discovered.length - 4, "more URL"), () => el("ul", { cls: "lines" }, delta.discovered.slice(4, 4 + 5 * LINES_SHOWN).map(line))) : null);
 }
@@ -77,7 +77,7 @@ function deltaLines(delta) {
 function deadLetters(box) {
   return [lettersHead(box, box.dead.length, "dead letter"), ...box.dead.map((letter) => el("article", { cls: "letter" },
     el("h3", {}, plain(letter.reason)),
-    el("p", { cls: "quiet" }, "from ", letter.sender ? link(letter.sender, "agent", letter.sender) : "an unknown sender", `, ${size(letter.size)}, `, isNumber(letter.time) ? when(letter.time) : plain(letter.id)),
+    quiet("from ", letter.sender ? link(letter.sender, "agent", letter.sender) : "an unknown sender", `, ${size(letter.size)}, `, isNumber(letter.time) ? when(letter.time) : plain(letter.id)),
     letter.head ? el("pre", {}, plain(letter.head)) : null))];
 }
 

@@ -26,15 +26,15 @@ function outputCards(answer, measures) {
     caption: "Outputs by store", key: (row) => row.store, cls: "fit", empty: "No store is kept here (UBI_STORES), or nothing is written yet.",
     columns: [
       { label: "What", of: (row) => row.store, node: (row) => el("strong", {}, plain(row.store)) }, { label: "Size", num: true, text: (row) => size(row.bytes) },
-      { label: "Records", num: true, text: (row) => count(row.records) }, { label: "Files", num: true, text: (row) => count(row.parts) },
-      { label: "Open", num: true, hint: "Still being written", text: (row) => count(row.open_parts) }, { label: "Agents", num: true, text: (row) => count(row.agents.size) },
-      { label: "Make one file of it", cls: "wide", of: (row) => row.store, node: (row) => el("code", {}, collectCommand(row.store)) },
+      counted("Records", "records"), counted("Files", "parts"),
+      counted("Open", "open_parts", { hint: "Still being written" }), { label: "Agents", num: true, text: (row) => count(row.agents.size) },
+      { label: "Make one file of it", cls: "wide", of: (row) => row.store, node: (row) => code(collectCommand(row.store)) },
     ],
   });
   total.set(list);
   return [
-    card("What came out", el("p", { cls: "headline" }, outputWords(list, measures)), total.node,
-      el("p", { cls: "quiet" }, answer.looked ? ["Seen on this machine, in ", el("code", {}, plain(answer.looked)), ". Outputs on other machines are not counted here."] : "Outputs on other machines are not counted here.")),
+    card("What came out", headline(outputWords(list, measures)), total.node,
+      quiet(answer.looked ? ["Seen on this machine, in ", code(plain(answer.looked)), ". Outputs on other machines are not counted here."] : "Outputs on other machines are not counted here.")),
     el("div", { cls: "pair" }, duplicatesCard(answer.duplicates ?? {}, measures), partsCard(answer.outputs)),
   ];
 }
@@ -58,7 +58,7 @@ function duplicatesCard(said, measures) {
       ...noted.map(([name, number]) => [`Pages that are ${name.slice(11)} copies`, count(number)]),
       ...joined.map(([step, number]) => [`URLs joined by ${plain(step)}`, count(number)]),
     ]),
-    el("ul", { cls: "lines" }, Object.entries(said.examples ?? {}).map(([step, pair]) => el("li", {}, el("small", {}, `${plain(step)}: not fetched, as the second has the same normal form`), [pair].flat(2).slice(0, 2).map((url) => el("div", {}, foreign(url)))))),
+    el("ul", {}, Object.entries(said.examples ?? {}).map(([step, pair]) => el("li", {}, small(`${plain(step)}: not fetched, as the second has the same normal form`), [pair].flat(2).slice(0, 2).map((url) => div(foreign(url)))))),
     el("pre", {}, command("collect", "duplicates", "-o", "duplicates.jsonl")));
 }
 
@@ -66,32 +66,32 @@ function partsCard(outputs) {
   const rows = table({
     caption: "Outputs by agent", key: (row) => `${row.agent} ${row.store} ${row.run}`, empty: "Nothing.", cls: "fit",
     columns: [
-      { label: "Agent", of: (row) => row.agent, node: (row) => link(row.agent, "agent", row.agent) }, { label: "What", text: (row) => plain(row.store) },
-      { label: "Size", num: true, text: (row) => size(row.bytes) }, { label: "Files", num: true, text: (row) => count(row.parts) },
+      linked("Agent", "agent", "agent"), { label: "What", text: (row) => plain(row.store) },
+      { label: "Size", num: true, text: (row) => size(row.bytes) }, counted("Files", "parts"),
     ],
   });
   rows.set(sorted(outputs, (row) => -row.bytes).slice(0, 30));
-  return card("By agent", rows.node, outputs.length > 30 ? el("p", { cls: "quiet" }, `The 30 largest of ${count(outputs.length)}.`) : null);
+  return card("By agent", rows.node, outputs.length > 30 ? quiet(`The 30 largest of ${count(outputs.length)}.`) : null);
 }
 
 function seedsView(parameters, context) {
   const form = el("form", {},
     field("URLs, one a line", "urls", { rows: 5, required: true, placeholder: "http://shop.example/\nhttp://news.example/" }),
-    el("div", { cls: "row" }, field("Priority", "priority", { type: "number", step: 1, value: "1000" }, "higher comes first"),
+    inLine(field("Priority", "priority", { type: "number", step: 1, value: "1000" }, "higher comes first"),
       el("label", { cls: "check" }, el("input", { type: "checkbox", name: "force" }), "fetch them even if they are known")),
-    el("div", { cls: "row" }, el("button", { cls: "primary verb" }, "Seed")));
+    inLine(el("button", { cls: "primary verb" }, "Seed")));
   const urls = () => form.elements.urls.value.split(/\s+/).filter(Boolean);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const more = { priority: Number(form.elements.priority.value) || 0, ...(form.elements.force.checked ? { force: true } : {}) };
     if (urls().length && (await act(verbs.seed(urls(), more)))) form.elements.urls.value = "";
   });
-  const head = el("p", { cls: "headline" });
+  const head = headline();
   const rows = table({
     caption: "Answers to seeds", key: (row) => row.seed, empty: "No seed was answered yet.", cls: "fit",
     columns: [
       { label: "Answer", of: (row) => row.said, node: (row) => chip(row.said) }, { label: "When", of: (row) => row.time, node: (row) => when(row.time) },
-      { label: "URL", cls: "wide", of: (row) => row.url, node: (row) => (row.url ? link(row.url, "url", row.url) : el("code", {}, plain(row.seed))) },
+      { label: "URL", cls: "wide", of: (row) => row.url, node: (row) => (row.url ? link(row.url, "url", row.url) : code(plain(row.seed))) },
       { label: "Why", cls: "wide", of: (row) => row.why, node: (row) => foreign(row.why) },
     ],
   });
@@ -100,7 +100,7 @@ function seedsView(parameters, context) {
     say(head, answer.waiting ? `${many(answer.waiting, "seed")} wait for an agent.` : "No seed waits.");
     rows.set(answer.answers);
   });
-  return el("div", { cls: "pair" }, card("Add seeds", form, el("p", { cls: "quiet" }, "Agents of a crawl that waits for seeds (", el("code", {}, "UBI_SERVE"), ") take them. Filters do not drop a seed.")), card("What became of them", head, rows.node));
+  return el("div", { cls: "pair" }, card("Add seeds", form, quiet("Agents of a crawl that waits for seeds (", code("UBI_SERVE"), ") take them. Filters do not drop a seed.")), card("What became of them", head, rows.node));
 }
 
 function agentView(parameters, context, name) {
@@ -116,19 +116,19 @@ function agentView(parameters, context, name) {
 function agentCards(row) {
   const number = (name, words) => [words, count(row[name])];
   return el("div", { cls: "split" },
-    card(null, el("p", { cls: "headline" }, chip(row.state), row.working ? ` ${rate(row.pages_per_second)} pages/s; ${many(row.queued, "URL")} wait at ${many(row.hosts, "host")}.` : " It does not take part now."),
+    card(null, headline(chip(row.state), row.working ? ` ${rate(row.pages_per_second)} pages/s; ${many(row.queued, "URL")} wait at ${many(row.hosts, "host")}.` : " It does not take part now."),
       facts([
-        ["Share of the ring", row.share === null ? null : shareCell(row.share, row.fair)], ["Capacity", row.capacity], number("replicas", "Points on the ring"),
+        ["Share of the ring", row.share === null ? null : shareCell(row, live.crawl.agents)], ["Capacity", row.capacity], number("replicas", "Points on the ring"),
         number("pages", "Pages fetched"), number("done", "URLs done"), number("known", "URLs known"), number("queued", "URLs waiting"), number("in_flight", "In flight"), number("hosts", "Hosts"),
         number("forwarded", "Forwarded to others"), number("outbox", "Not acknowledged yet"), number("failed", "Failed"), ["Pages a second", rate(row.pages_per_second)], ["Has crawled", span(row.seconds)],
       ])),
     el("div", {},
-      card("Change", el("div", { cls: "row" }, drains(row) ? verb("Drain this agent", () => verbs.drain(row.agent)) : el("p", { cls: "empty" }, "Nothing to do: it does not work, or leaves already."))),
+      card("Change", inLine(drains(row) ? verb("Drain this agent", () => verbs.drain(row.agent)) : vacant("Nothing to do: it does not work, or leaves already."))),
       card("Mail", facts([["Letters waiting", el("a", { href: address("mail", "", { agent: row.agent }) }, count(row.inbox))], ["Dead letters", el("a", { href: address("mail", "", { agent: row.agent, dead: 1 }) }, count(row.dead_letters))]])),
       card("Process", facts([
         ["Spider", row.spider && foreign(row.spider)], ["Machine", row.machine && foreign(row.machine)], ["Process", row.pid ? String(row.pid) : null], ["Version", row.version && foreign(row.version)],
-        ["Started", row.started ? when(row.started) : null], ["Last seen", isNumber(row.age) ? `${span(row.age)} ago` : null], ["View", row.view ? el("code", {}, plain(row.view).slice(0, 16)) : null],
-        ["Incarnation", row.incarnation ? el("code", {}, plain(row.incarnation)) : null],
+        ["Started", row.started ? when(row.started) : null], ["Last seen", isNumber(row.age) ? `${span(row.age)} ago` : null], ["View", row.view ? code(plain(row.view).slice(0, 16)) : null],
+        ["Incarnation", row.incarnation ? code(plain(row.incarnation)) : null],
       ]), row.unreadable?.length ? notice(`Unreadable: ${row.unreadable.join("; ")}`, "bad") : null),
       card(null, el("p", {}, el("a", { href: address("hosts", "", { agent: row.agent }) }, "Its hosts"), " · ", el("a", { href: address("ring", "", { agent: row.agent }) }, "Its part of the ring")))));
 }

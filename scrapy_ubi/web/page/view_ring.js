@@ -7,7 +7,7 @@ const RING_EVERY = 10000; // milliseconds
 function ringView(parameters, context) {
   const canvas = el("canvas", { role: "img", cls: "ring" });
   const middle = el("p", { cls: "middle", "aria-hidden": "true" });
-  const words = el("p", { cls: "quiet" });
+  const words = quiet();
   const owner = ownerForm(context, (answer) => ((placed = answer), draw()));
   let ring = null;
   let chosen = parameters.get("agent") ?? "";
@@ -18,11 +18,11 @@ function ringView(parameters, context) {
     caption: "Agents on the ring", key: (row) => row.agent, empty: "No agent has a part of the ring.", cls: "fit",
     columns: [
       { label: "Agent", of: (row) => [row.agent, row.agent === chosen], node: (row) => button(el("bdi", {}, plain(row.agent)), () => choose(row.agent), { cls: "choice foreign", "aria-pressed": String(row.agent === chosen), title: "Show its parts" }) },
-      { label: "Share", cls: "share", of: (row) => [row.share, row.fair], node: (row) => shareCell(row.share, row.fair) },
+      { label: "Share", cls: "share", of: (row) => [row.share, row.fair], node: (row) => shareCell(row, ring.agents) },
       { label: "Of fair", num: true, hint: "Its share by its fair share: 1 is perfect balance", text: (row) => (row.fair ? (row.share / row.fair).toFixed(2) : NONE) },
       { label: "Capacity", num: true, text: (row) => String(+row.capacity.toFixed(2)) },
-      { label: "Points", num: true, hint: "Its replicas on the ring", text: (row) => count(row.replicas) },
-      { label: "Hosts", num: true, text: (row) => count(row.hosts) },
+      counted("Points", "replicas", { hint: "Its replicas on the ring" }),
+      counted("Hosts", "hosts"),
     ],
   });
   const pages = pager((to) => ((offset = to), draw()), RING_ROWS, "agents");
@@ -45,7 +45,7 @@ function ringView(parameters, context) {
     ring = await ask("ring", {}, context.signal);
     draw();
   });
-  return el("div", { cls: "split ringed" }, card(null, el("div", { cls: "round" }, canvas, middle), words), el("div", {}, card("Parts", rows.node, pages.node), owner));
+  return el("div", { cls: "split ringed" }, card(null, el("div", { cls: "round" }, canvas, middle), words), div(card("Parts", rows.node, pages.node), owner));
 }
 
 function ringWords(agents) {
@@ -63,11 +63,11 @@ function chooseAt(event, canvas, ring, choose) {
   if (owner) choose(owner.agent);
 }
 
-// Neighbouring agents differ in lightness as well as in hue.
+// Hues around the accent, from green to violet; agents that follow each other differ in lightness as well.
 function ringColour(index, dark) {
-  const hue = (200 + index * 137.5) % 360;
-  const light = [62, 74, 54, 80][index % 4];
-  return `hsl(${hue} ${dark ? 26 : 38}% ${dark ? light - 18 : light}%)`;
+  const part = (index * 0.618) % 1;
+  const light = [52, 76, 40, 64, 84][index % 5];
+  return `hsl(${150 + part * 115} ${dark ? 22 : 30}% ${dark ? light * 0.8 : light}%)`;
 }
 
 function drawRing(canvas, ring, chosen, placed) {

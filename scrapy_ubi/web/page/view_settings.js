@@ -3,7 +3,7 @@
 
 function settingsView(parameters, context) {
   const host = parameters.get("host") ?? "";
-  const head = el("p", { cls: "headline" });
+  const head = headline();
   const notes = el("div", {});
   const form = settingForm(host);
   const changed = table({
@@ -24,13 +24,14 @@ function settingsView(parameters, context) {
   });
   context.every(5000, async () => {
     const answer = await ask("settings", {}, context.signal);
-    say(head, `${many(answer.changed.length, "value")} given while the crawl runs${answer.behind.length ? `; not heard yet by ${answer.behind.slice(0, 5).join(", ")}` : answer.changed.length ? "; all agents have heard everything" : ""}.`);
+    head.hidden = !answer.changed.length && !answer.behind.length;
+    say(head, answer.behind.length ? `Not heard yet by ${answer.behind.slice(0, 5).map(plain).join(", ")}.` : "All agents have heard everything.");
     renew(notes, answer.refused, () => Object.entries(answer.refused).flatMap(([agent, fields]) => Object.entries(fields).slice(0, 3).map(([name, why]) => notice(`${agent} refuses ${name}: ${why}`, "bad"))));
     changed.set(answer.changed);
     all.set(answer.live);
     form.offer(answer.live);
   });
-  return el("div", {}, el("div", { cls: "split" }, card("Changed", head, notes, changed.node), form.node), card("What can be changed", all.node));
+  return div(el("div", { cls: "split" }, card("Changed", head, notes, changed.node), form.node), card("What can be changed", all.node));
 }
 
 function takeBack(row) {
@@ -42,7 +43,7 @@ function settingForm(host) {
   const help = el("p", { cls: "quiet", "aria-live": "polite" });
   const choice = el("select", { name: "name", required: true });
   const form = el("form", {}, el("label", { cls: "field" }, el("span", {}, "Setting"), choice), help,
-    field("Value", "value", { required: true, placeholder: "2" }), field("Host, empty for all", "host", { value: host, placeholder: "shop.example" }), el("div", { cls: "row" }, el("button", { cls: "primary verb" }, "Set")));
+    field("Value", "value", { required: true, placeholder: "2" }), field("Host, empty for all", "host", { value: host, placeholder: "shop.example" }), inLine(el("button", { cls: "primary verb" }, "Set")));
   let rows = [];
   const told = () => {
     const row = rows.find((one) => one.name === choice.value);
