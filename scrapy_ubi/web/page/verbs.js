@@ -24,7 +24,7 @@ function dialog(title, content, confirm, { danger = false, read = () => true } =
     const form = el("form", { method: "dialog" },
       el("h2", {}, title), content,
       el("div", { cls: "row end" },
-        el("button", { value: "", formnovalidate: true }, confirm ? "Cancel" : "Close"),
+        button(confirm ? "Cancel" : "Close", () => box.close("")),
         confirm && el("button", { value: "yes", cls: danger ? "danger" : "primary" }, confirm)));
     const box = el("dialog", { "aria-label": title }, form);
     box.addEventListener("close", () => {
