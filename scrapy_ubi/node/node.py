@@ -48,8 +48,9 @@ from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.report import figures, query_source
+from scrapy_ubi.node.report.host_answers import Answer
 from scrapy_ubi.node.report.publish import Publisher, published
-from scrapy_ubi.node.report.queries import Answer, Question, answer
+from scrapy_ubi.node.report.queries import Question, answer
 from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.node.start import NodeEvents, Start
 from scrapy_ubi.node.steering.pace import HostPace

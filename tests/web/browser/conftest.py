@@ -24,7 +24,7 @@ from aiohttp import web
 
 from tests.web.browser.made_up import MadeUp
 
-LIMIT = 30.0  # seconds a condition may take on a busy machine
+LIMIT = 20.0  # seconds a condition may take on a busy machine
 CHROMIUM, DRIVER = shutil.which("chromium") or shutil.which("chromium-browser"), shutil.which("chromedriver")
 ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 
