@@ -61,13 +61,12 @@ async function askToken() {
   return true;
 }
 
-// Why the server does not take this token; '' when it does.
+// Why the server does not take this token; '' when it does. It judges the token before the body, and an empty body changes nothing.
 async function whyRefused(typed) {
   try {
-    await tell("token", {}, typed);
+    await tell("unset", {}, typed);
   } catch (error) {
-    if (error.status === 401) return "This is not the token.";
-    if ([0, 403, 503].includes(error.status)) return error.message;
+    if (error.status !== 400) return error.status === 401 ? "This is not the token." : error.message;
   }
   return "";
 }

@@ -117,7 +117,7 @@ function hostWords(row, answer) {
 
 function hostFacts(row, owned, rows, answer) {
   const total = (name) => sum(owned.length ? owned.map((one) => one[name]) : [row[name]]);
-  const health = row.health ?? {};
+  const { until: rest, end, delay = {}, health } = row.notes ?? {};
   return facts([
     ["Owner", answer.owner ? link(answer.owner, "agent", answer.owner) : NONE],
     ["Copies", listOf(rows.filter((one) => one.role === "copy").map((one) => one.agent), "agent") ?? "none"],
@@ -125,8 +125,10 @@ function hostFacts(row, owned, rows, answer) {
     ["Next request", row.next === null ? NONE : row.next ? `in ${span(row.next)}` : "now"],
     ["Delay", isNumber(row.delay) ? span(row.delay) : NONE],
     ["Loads at once", row.loads || "1"],
-    ["Failures in a row", count(health.failing ?? 0)],
-    health.postponed_until ? ["Left alone until", [when(health.postponed_until), health.why ? ` (${plain(health.why)})` : ""]] : null,
+    Object.keys(delay).length ? ["Delay asked for by", Object.entries(delay).map(([source, seconds]) => `${plain(source)} ${span(seconds)}`).join(", ")] : null,
+    health ? ["Did not answer", `${count(health[0])} in a row`] : null,
+    rest ? ["Left alone until", [when(rest[0]), ` (${plain(rest[1])})`]] : null,
+    end ? ["Given up", foreign(end)] : null,
     row.error ? ["Last error", foreign(row.error)] : null,
     row.learned ? ["Learned", foreign(row.learned)] : null,
   ]);
@@ -147,14 +149,14 @@ function hostVerbs(host, row, given) {
     quiet(el("a", { href: address("settings", "", { host }) }, "Other settings of this host")));
 }
 
+// What is remembered of its robots.txt, by authority (politeness/robots/record.py has the letters).
 function robotsCard(row) {
-  const robots = row.robots;
-  if (!robots) return null;
-  return card("robots.txt", facts([
-    ["State", robots.known ? "read" : "not read yet"],
-    robots.fetched ? ["Read", when(robots.fetched)] : null,
-    ["Asks for a delay of", isNumber(robots.crawl_delay) ? span(robots.crawl_delay) : "none"],
-  ]));
+  const records = Object.entries(row.notes?.robots ?? {});
+  if (!records.length) return card("robots.txt", vacant("Nothing is remembered of it at this agent."));
+  return card("robots.txt", records.slice(0, 4).map(([authority, said]) => div(facts([
+    ["Of", foreign(authority)], ["State", said.g ? "given up" : said.t ? "read" : "not reached yet"], said.t ? ["Read", when(said.t)] : null,
+    ["Asks for a delay of", said.d ? span(said.d) : "none"], said.s ? ["Not reached since", when(said.s)] : null,
+  ]), said.r ? el("pre", { title: "Its rules, as they travel" }, plain(said.r)) : null)));
 }
 
 function queueCard(row) {

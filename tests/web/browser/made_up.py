@@ -154,8 +154,10 @@ class MadeUp:
         row = self.host_row(number)
         delay = next((one["value"] for one in self.changed if one["host"] == name and one["name"] == "UBI_HOST_DELAY"), row["delay"])
         mine = {
-            **row, "delay": float(delay), "health": {"failing": 2, "postponed_until": time.time() + 40, "why": "retry-after"} if "postponed" in row["state"] else {"failing": 0, "postponed_until": None, "why": ""},
-            "robots": {"known": True, "crawl_delay": 2.0, "fetched": time.time() - 3000},
+            **row, "delay": float(delay), "notes": {
+                "delay": {"robots": 2.0}, "robots": {f"http://{name}": {"t": time.time() - 3000, "d": 2.0, "r": "Disallow: /cart"}},
+                **({"until": [time.time() + 40, "retry-after"], "health": [2, 0]} if "postponed" in row["state"] else {}),
+            },
             "queue": [{"url": f"http://{name}/page/{n}?q={'x' * (n * 9)}", "key": f"{n:016x}", "depth": 2 + n % 3, "priority": 0} for n in range(min(12, row["queued"]))],
             "in_flight": [{"url": f"http://{name}/now"}],
             "failures": [{"url": f"http://{name}/gone/{n}", "reason": "http/404", "when": time.time() - 400 * (n + 1), "depth": 3, "priority": 0} for n in range(min(5, row["failed"]))],
@@ -267,6 +269,8 @@ class MadeUp:
         async def changes(request: web.Request) -> web.StreamResponse:
             if request.headers.get("Authorization") != f"Bearer {self.token}":
                 return web.json_response({"error": {"status": 401, "kind": "token", "message": "This needs the token."}}, status=401)
+            if request.match_info["verb"] == "unset" and not await request.json():
+                return web.json_response({"error": {"status": 400, "kind": "bad_request", "message": "Give names."}}, status=400)
             return web.json_response(self.change(request.match_info["verb"], await request.json()))
 
         async def document(request: web.Request) -> web.StreamResponse:

@@ -58,7 +58,7 @@ def test_drain_an_agent(page: Tab, crawl: MadeUp) -> None:
     page.until_says("scrapy ubi drain lab-2")
     page.press("Drain", "dialog")
     page.until_says("lab-2 is asked to leave.", "leaving")
-    assert crawl.told == [("token", {}), ("drain", {"agent": "lab-2", "force": False})]
+    assert crawl.told == [("drain", {"agent": "lab-2", "force": False})]
 
 
 def test_double_the_delay_of_a_host(page: Tab, crawl: MadeUp) -> None:
