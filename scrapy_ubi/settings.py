@@ -109,6 +109,8 @@ class UbiSettings:
     crawl_max_depth: int = DEFAULT.crawl_max_depth
     crawl_max_seconds: float = DEFAULT.crawl_max_seconds
     bot_page: str | None = DEFAULT.bot_page
+    web: str | None = DEFAULT.web  # "host:port"
+    web_token_file: Path | None = DEFAULT.web_token_file
     max_body: int = DEFAULT.max_body
     max_body_types: Literal["html", "all"] = DEFAULT.max_body_types
     error_log: Path | None = DEFAULT.error_log

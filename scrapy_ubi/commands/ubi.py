@@ -43,6 +43,7 @@ from scrapy_ubi.commands import (
     steer,
     url,
     wacz,
+    web,
 )
 from scrapy_ubi.commands.addon_remark import addon_remark
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl
@@ -66,7 +67,11 @@ FIGURES: Mapping[str, Callable[[CrawlStatus], Answer]] = {
     "agents": lambda status: (render_status.agents(status), document.status(status)),
     "report": lambda status: (render_report.report(status), document.report(status)),
 }
-RUNS: Mapping[str, Callable[[BaseSettings, argparse.Namespace], int]] = {"run": run.run, "crawl": crawl_site.run}
+RUNS: Mapping[str, Callable[[BaseSettings, argparse.Namespace], int]] = {
+    "run": run.run,
+    "crawl": crawl_site.run,
+    "web": web.run,
+}
 FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]] = {
     "crawls": crawls.run,
     "inbox": inbox_report.run,

@@ -34,9 +34,8 @@ Function = Callable[[BaseSettings, argparse.Namespace], T]
 
 
 class CrawlReader:
-    """One crawl, asked by many. `crawl`: its name, None while it is not known; `source`: where it is read from (`redis`,
-    `directories`, `agent`); `agent`: the lone agent that shows itself. With a `connection` that one is used, and is not
-    closed here."""
+    """One crawl, asked by many. `crawl`: its name, None while it is not known; `agent`: the lone agent that shows
+    itself. A `connection` that is given is used, and is not closed here."""
 
     def __init__(
         self,
@@ -77,7 +76,7 @@ class CrawlReader:
             self._under_way -= 1
 
     def _answer(self, function: Function[T], options: dict[str, Any]) -> T:
-        usual = {
+        usual: dict[str, Any] = {
             "redis_url": self._redis_url,
             "crawl": self.crawl,
             "connection": self._connected(),

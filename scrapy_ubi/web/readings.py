@@ -60,7 +60,8 @@ def of_command(run: Callable[[BaseSettings, argparse.Namespace], QueryReport], *
 def _inbox(settings: BaseSettings, opts: argparse.Namespace) -> Document:
     opts.dead, opts.full = False, False
     made = inbox_report.run(settings, opts).document
-    kept, size = [], 0
+    kept: list[Document] = []
+    size = 0
     for letter in made["letters"]:
         size += len(json.dumps(letter))
         if kept and size > MOST_LETTERS:

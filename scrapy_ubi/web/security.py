@@ -105,7 +105,7 @@ def read_token(path: str) -> tuple[str, bool]:
 
 def _make(file: Path) -> bool:
     try:
-        with file.open("x", encoding="ascii", opener=_private) as new:
+        with open(file, "x", encoding="ascii", opener=_private) as new:
             new.write(secrets.token_urlsafe(TOKEN_BYTES) + "\n")
     except FileExistsError:
         return False
@@ -130,8 +130,8 @@ def host_name(header: str) -> str:
     """The name or address in a Host header, in small letters, without its port; empty where it is none."""
     text = header.strip().lower()
     if text.startswith("["):
-        name, _, rest = text[1:].partition("]")
-        return name if not rest or _is_port(rest) else ""
+        name, end, rest = text[1:].partition("]")
+        return name if end and (not rest or _is_port(rest)) else ""
     name, colon, port = text.partition(":")
     return name if not colon or _is_port(colon + port) else ""
 
