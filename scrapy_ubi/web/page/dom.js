@@ -99,7 +99,11 @@ function renew(node, of, make) {
   const text = JSON.stringify(of);
   if (node.dataset.of === text) return;
   node.dataset.of = text;
+  const focused = node.contains(document.activeElement) ? document.activeElement : null;
+  const at = focused ? [...node.querySelectorAll("a, button")].indexOf(focused) : -1;
   node.replaceChildren(...[make()].flat().filter((one) => one !== null && one !== undefined && one !== false));
+  const again = at < 0 ? null : node.querySelectorAll("a, button")[at];
+  if (again && again.textContent === focused.textContent) again.focus({ preventScroll: true });
 }
 
 function sum(numbers) {

@@ -61,12 +61,12 @@ async function askToken() {
   return true;
 }
 
-// Why the server does not take this token; '' when it does. It judges the token before the body, and an empty body changes nothing.
+// Why the server does not take this token; '' when it does.
 async function whyRefused(typed) {
   try {
-    await tell("unset", {}, typed);
+    await tell("token", {}, typed);
   } catch (error) {
-    if (error.status !== 400) return error.status === 401 ? "This is not the token." : error.message;
+    return error.status === 401 ? "This is not the token." : error.message;
   }
   return "";
 }

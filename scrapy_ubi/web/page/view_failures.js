@@ -91,6 +91,7 @@ function urlView(parameters, context, about) {
   const input = field("URL", "url", { type: "text", value: about, required: true, placeholder: "http://shop.example/page" });
   const form = el("form", { cls: "row above" }, input, el("button", { cls: "primary" }, "Where is it?"));
   const result = el("div", { "aria-live": "polite" });
+  const doing = inLine();
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const to = address("url", form.elements.url.value.trim());
@@ -101,9 +102,11 @@ function urlView(parameters, context, about) {
     context.every(5000, async () => {
       const answer = await ask("url", { url: about }, context.signal);
       renew(result, answer, () => urlCards(answer));
+      const { where, url } = answer;
+      renew(doing, [where, url], () => (where === "failed" ? verb("Requeue it", () => verbs.requeue({ url }, 1)) : where === "unknown" ? verb("Seed it", () => verbs.seed([url], {})) : null));
     });
   }
-  return div(card(null, form, about ? null : quiet("It is found however it is spelled: the key is made as the scheduler makes it.")), result);
+  return div(card(null, form, about ? null : quiet("It is found however it is spelled: the key is made as the scheduler makes it.")), result, doing);
 }
 
 function urlCards(answer) {
@@ -119,9 +122,7 @@ function urlCards(answer) {
           answer.successors?.length ? ["Keep a copy", listOf(answer.successors, "agent")] : null,
           isNumber(answer.depth) ? ["Depth", count(answer.depth)] : null, isNumber(answer.priority) ? ["Priority", String(answer.priority)] : null,
           answer.when ? ["When", when(answer.when)] : null, answer.key ? ["Key", code(answer.key)] : null,
-        ]),
-        inLine(where === "failed" ? verb("Requeue it", () => verbs.requeue({ url: answer.url }, 1)) : null,
-          where === "unknown" ? verb("Seed it", () => verbs.seed([answer.url], {})) : null)),
+        ])),
       answer.agents?.length ? card("What agents say", el("ul", { cls: "lines" }, answer.agents.map((row) => el("li", {}, link(row.agent, "agent", row.agent), " ", chip(row.where, row.role === "copy" ? " (copy)" : ""),
         small(plain([row.reason, row.state ? `the host is ${row.state}` : ""].filter(Boolean).join("; "))))))) : null),
   ];

@@ -78,36 +78,36 @@ function hostsTable(onsort) {
 }
 
 function hostView(parameters, context, host) {
-  const node = el("div", { cls: "host" });
+  // What is pressed stands apart from figures that change, so that no button is replaced under a finger.
+  const [said, doing, more] = [div(), div(), div()];
   let settings = null;
   const refresh = context.every(HOST_EVERY, async () => {
     const answer = await ask("host", { host, limit: 20 }, context.signal);
-    if (node.contains(document.activeElement) && document.activeElement.matches("input")) return; // somebody types
-    renew(node, [answer, settings], () => hostCards(answer, settings, host));
+    const rows = answer.agents;
+    const row = rows.find((one) => one.role !== "copy") ?? rows[0];
+    renew(said, answer, () => hostCards(answer, row));
+    if (!row) return;
+    const given = (settings?.changed ?? []).filter((one) => one.host === answer.host);
+    renew(more, [row.notes, row.failures], () => [robotsCard(row), hostFailures(row, answer.host)]);
+    if (doing.contains(document.activeElement) && document.activeElement.matches("input")) return; // somebody types
+    renew(doing, [given, row.delay, row.failed], () => hostVerbs(answer.host, row, given));
   });
   context.every(0, async () => {
     settings = await ask("settings", {}, context.signal);
     refresh();
   });
-  return node;
+  return div(el("div", { cls: "split" }, said, div(doing, more)));
 }
 
-function hostCards(answer, settings, host) {
+function hostCards(answer, main) {
   if (!answer.agents.length) return [missingNote(answer), card(null, notice("No agent knows this host."), el("p", {}, el("a", { href: address("hosts") }, "All hosts")))];
   const rows = answer.agents;
   const owned = rows.filter((row) => row.role !== "copy");
-  const main = owned[0] ?? rows[0];
-  const given = (settings?.changed ?? []).filter((one) => one.host === answer.host);
-  return [
-    missingNote(answer),
-    el("div", { cls: "split" },
-      div(card("Now", hostWords(main, answer), hostFacts(main, owned, rows, answer)), queueCard(main)),
-      div(hostVerbs(answer.host ?? host, main, given), robotsCard(main), hostFailures(main, answer.host ?? host))),
-  ];
+  return [missingNote(answer), card("Now", hostWords(main), hostFacts(main, owned, rows, answer)), queueCard(main)];
 }
 
 // One sentence: what holds this host up.
-function hostWords(row, answer) {
+function hostWords(row) {
   const least = needs(row);
   const wait = least ? ` At its delay that takes ${span(least)} at least.` : "";
   const why = { busy: "One of its pages is being fetched.", idle: "Nothing of it waits.", waiting: "It waits for its turn.", held: "It is still being handed over.", resting: "Its queue rests on disk until its turn.", excluded: "It does not answer, and is left alone for a while.", ended: "It was given up: what waits of it fails." };

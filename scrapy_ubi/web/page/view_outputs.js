@@ -104,31 +104,35 @@ function seedsView(parameters, context) {
 }
 
 function agentView(parameters, context, name) {
-  const node = el("div", {});
+  const [node, doing, more] = [div(), div(), div()];
   context.hear(() => {
     const row = live.crawl.agents.find((one) => one.agent === name);
     if (!row) renew(node, name, () => card(null, notice("There is no such agent."), el("p", {}, el("a", { href: address("crawl") }, "All agents"))));
-    else renew(node, row, () => agentCards(row));
+    else renew(node, row, () => agentFacts(row));
+    renew(doing, row ? drains(row) : null, () => row && card("Change", inLine(drains(row) ? verb("Drain this agent", () => verbs.drain(name)) : vacant("Nothing to do: it does not work, or leaves already."))));
+    renew(more, row ?? null, () => row && agentCards(row));
   });
-  return node;
+  return el("div", { cls: "split" }, node, div(doing, more));
+}
+
+function agentFacts(row) {
+  const number = (name, words) => [words, count(row[name])];
+  return card(null, headline(chip(row.state), row.working ? ` ${rate(row.pages_per_second)} pages/s; ${many(row.queued, "URL")} wait at ${many(row.hosts, "host")}.` : " It does not take part now."),
+    facts([
+      ["Share of the ring", row.share === null ? null : shareCell(row, live.crawl.agents)], ["Capacity", row.capacity], number("replicas", "Points on the ring"),
+      number("pages", "Pages fetched"), number("done", "URLs done"), number("known", "URLs known"), number("queued", "URLs waiting"), number("in_flight", "In flight"), number("hosts", "Hosts"),
+      number("forwarded", "Forwarded to others"), number("outbox", "Not acknowledged yet"), number("failed", "Failed"), ["Pages a second", rate(row.pages_per_second)], ["Has crawled", span(row.seconds)],
+    ]));
 }
 
 function agentCards(row) {
-  const number = (name, words) => [words, count(row[name])];
-  return el("div", { cls: "split" },
-    card(null, headline(chip(row.state), row.working ? ` ${rate(row.pages_per_second)} pages/s; ${many(row.queued, "URL")} wait at ${many(row.hosts, "host")}.` : " It does not take part now."),
-      facts([
-        ["Share of the ring", row.share === null ? null : shareCell(row, live.crawl.agents)], ["Capacity", row.capacity], number("replicas", "Points on the ring"),
-        number("pages", "Pages fetched"), number("done", "URLs done"), number("known", "URLs known"), number("queued", "URLs waiting"), number("in_flight", "In flight"), number("hosts", "Hosts"),
-        number("forwarded", "Forwarded to others"), number("outbox", "Not acknowledged yet"), number("failed", "Failed"), ["Pages a second", rate(row.pages_per_second)], ["Has crawled", span(row.seconds)],
-      ])),
-    el("div", {},
-      card("Change", inLine(drains(row) ? verb("Drain this agent", () => verbs.drain(row.agent)) : vacant("Nothing to do: it does not work, or leaves already."))),
-      card("Mail", facts([["Letters waiting", el("a", { href: address("mail", "", { agent: row.agent }) }, count(row.inbox))], ["Dead letters", el("a", { href: address("mail", "", { agent: row.agent, dead: 1 }) }, count(row.dead_letters))]])),
-      card("Process", facts([
-        ["Spider", row.spider && foreign(row.spider)], ["Machine", row.machine && foreign(row.machine)], ["Process", row.pid ? String(row.pid) : null], ["Version", row.version && foreign(row.version)],
-        ["Started", row.started ? when(row.started) : null], ["Last seen", isNumber(row.age) ? `${span(row.age)} ago` : null], ["View", row.view ? code(plain(row.view).slice(0, 16)) : null],
-        ["Incarnation", row.incarnation ? code(plain(row.incarnation)) : null],
-      ]), row.unreadable?.length ? notice(`Unreadable: ${row.unreadable.join("; ")}`, "bad") : null),
-      card(null, el("p", {}, el("a", { href: address("hosts", "", { agent: row.agent }) }, "Its hosts"), " · ", el("a", { href: address("ring", "", { agent: row.agent }) }, "Its part of the ring")))));
+  return [
+    card("Mail", facts([["Letters waiting", el("a", { href: address("mail", "", { agent: row.agent }) }, count(row.inbox))], ["Dead letters", el("a", { href: address("mail", "", { agent: row.agent, dead: 1 }) }, count(row.dead_letters))]])),
+    card("Process", facts([
+      ["Spider", row.spider && foreign(row.spider)], ["Machine", row.machine && foreign(row.machine)], ["Process", row.pid ? String(row.pid) : null], ["Version", row.version && foreign(row.version)],
+      ["Started", row.started ? when(row.started) : null], ["Last seen", isNumber(row.age) ? `${span(row.age)} ago` : null], ["View", row.view ? code(plain(row.view).slice(0, 16)) : null],
+      ["Incarnation", row.incarnation ? code(plain(row.incarnation)) : null],
+    ]), row.unreadable?.length ? notice(`Unreadable: ${row.unreadable.join("; ")}`, "bad") : null),
+    card(null, el("p", {}, el("a", { href: address("hosts", "", { agent: row.agent }) }, "Its hosts"), " · ", el("a", { href: address("ring", "", { agent: row.agent }) }, "Its part of the ring"))),
+  ];
 }
