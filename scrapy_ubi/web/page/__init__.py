@@ -5,15 +5,15 @@ Rules of this module:
 * The files beside it are the page, in the order of `SCRIPTS`: each is a part of one script, with one idea. They share one scope, and
   `page.html` has a place for each of `{nonce}`, `{style}` and `{script}`.
 * Data of a crawl never comes in here. The script asks for it, and shows it as text.
-* Nothing is built: what is left out on the way (indentation, comments) only saves bytes. So a file holds no text that goes over
-  several lines.
+* There is no step that builds: the page is put together when it is first wanted (`packed` saves bytes on the way).
 """
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from importlib.resources import files
+
+from scrapy_ubi.web.page import packed
 
 SCRIPTS = (
     *("text.js", "dom.js", "server.js", "verbs.js", "table.js", "chart.js"),
@@ -35,24 +35,16 @@ def page(nonce: str) -> str:
 
 
 _MARKS = str.maketrans("", "", "+/-_=")
-_SPACES = re.compile(r"\s*([{};,])\s*")  # in a style, where they mean nothing
 
 
 @cache
 def _whole() -> str:
     """The page with its style and script, and a place for the nonce in both their tags."""
-    style = _read("page.css")
-    script = "\n".join(_packed(_read(name)) for name in SCRIPTS)
-    html = _read("page.html")
-    head, rest = html.split("{style}")
+    style = packed.style(_read("page.css"))
+    script = "\n".join(packed.script(_read(name)) for name in SCRIPTS)
+    head, rest = _read("page.html").split("{style}")
     between, end = rest.split("{script}")
-    return "".join((head, _SPACES.sub(r"\1", _packed(style)), between, f'"use strict";\n(() => {{\n{script}\n}})();\n', end))
-
-
-def _packed(text: str) -> str:
-    """The lines of a script or a style without what surrounds them, and without lines that are a comment."""
-    lines = (line.strip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith(("//", "/*")))
+    return "".join((head, style, between, f'"use strict";\n(() => {{\n{script}\n}})();\n', end))
 
 
 def _read(name: str) -> str:

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from scrapy_ubi.web.page import MOST_BYTES, SCRIPTS, page
+from scrapy_ubi.web.page import MOST_BYTES, SCRIPTS, packed, page
 
 HOUSE = files("scrapy_ubi.web.page")
 LONGEST = 350  # lines of a file
@@ -57,3 +57,21 @@ def test_every_file_of_the_page_is_in_the_package() -> None:
 def test_the_markup_has_no_inline_handler_and_no_style_attribute() -> None:
     markup = HOUSE.joinpath("page.html").read_text("utf-8")
     assert not re.search(r"\son\w+=|\sstyle=", markup)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("const a = (b, c) => { return b + c; };", "const a=(b,c)=>{return b + c;};"),
+        ('  f("a  ,  b");\n// a comment\n\n  g();', 'f("a  ,  b");\ng();'),
+        ("`a , ${b ? `c : ${ {d: 1} } , e` : \"f , g\"} , h`", "`a , ${b?`c : ${{d:1}} , e`:\"f , g\"} , h`"),
+        ("a = b - -c;", "a=b - -c;"),
+    ],
+)  # fmt: skip
+def test_packing_leaves_texts_and_templates_alone(text: str, kept: str) -> None:
+    assert packed.script(text) == kept
+
+
+def test_packing_refuses_what_has_no_end() -> None:
+    with pytest.raises(ValueError, match="no end"):
+        packed.script("a = `b ${c}")
