@@ -12,7 +12,7 @@ function tellAuthority() {
 // Says what has happened, to eyes and to screen readers. Errors stay longer.
 function announce(text, cls = "") {
   const region = document.getElementById(cls === "bad" ? "alerts" : "said");
-  const line = el("p", { cls: `toast ${cls}` }, plain(text));
+  const line = el("p", { cls: `toast ${cls}`, title: "Press to close", onclick: () => line.remove() }, plain(text));
   region.append(line);
   while (region.children.length > 3) region.firstChild.remove();
   setTimeout(() => line.remove(), cls === "bad" ? 15000 : 7000);
