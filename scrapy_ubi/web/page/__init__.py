@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* The files beside it are the page, in the order of `SCRIPTS`: each is a part of one script, with one idea. They share one scope, and
-  `page.html` has a place for each of `{nonce}`, `{style}` and `{script}`.
+* The files beside it are the page, in the order of `SCRIPTS`: each is a part of one script, with one idea. They share
+  one scope, and `page.html` has a place for each of `{nonce}`, `{style}` and `{script}`.
 * Data of a crawl never comes in here. The script asks for it, and shows it as text.
 * There is no step that builds: the page is put together when it is first wanted (`packed` saves bytes on the way).
 """

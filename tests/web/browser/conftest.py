@@ -23,10 +23,18 @@ import pytest
 from aiohttp import web
 
 from tests.web.browser.made_up import MadeUp
+from tests.web.browser.stub_server import application
 
 LIMIT = 20.0  # seconds a condition may take on a busy machine
 CHROMIUM, DRIVER = shutil.which("chromium") or shutil.which("chromium-browser"), shutil.which("chromedriver")
-ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--no-first-run", "--disable-background-networking")
+ARGUMENTS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-dev-shm-usage",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+)
 
 
 class Tab:
@@ -40,7 +48,9 @@ class Tab:
         """Open the page at this address, and wait until it shows figures."""
         self.address = address
         self.driver.get(f"{address}/#/{view}")
-        self.until("return document.getElementById('fresh').textContent === 'live' && document.querySelector('#main h1')")
+        self.until(
+            "return document.getElementById('fresh').textContent === 'live' && document.querySelector('#main h1')"
+        )
 
     def show(self, view: str) -> None:
         """Go to another view by its address."""
@@ -58,7 +68,9 @@ class Tab:
             if found:
                 return found
             if time.monotonic() > end:
-                raise AssertionError(f"not within {limit:g} s: {condition}\nthe page says:\n{self.text[:1500]}\n...\n{self.text[-700:]}")
+                raise AssertionError(
+                    f"not within {limit:g} s: {condition}\nthe page says:\n{self.text[:1500]}\n...\n{self.text[-700:]}"
+                )
             time.sleep(0.05)
 
     def until_says(self, *texts: str) -> None:
@@ -91,7 +103,8 @@ class Tab:
 
     def look(self, width: int = 1280, height: int = 900, dark: bool = False) -> None:
         self.driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
@@ -165,7 +178,7 @@ def serve() -> Iterator[Callable[[MadeUp], str]]:
         return f"http://127.0.0.1:{runner.addresses[0][1]}"
 
     def at(crawl: MadeUp) -> str:
-        return asyncio.run_coroutine_threadsafe(start(crawl.app()), loop).result(10)
+        return asyncio.run_coroutine_threadsafe(start(application(crawl)), loop).result(10)
 
     yield at
     for runner in runners:

@@ -12,7 +12,19 @@ from tests.web.browser.made_up import HOSTILE, TOKEN, MadeUp
 pytestmark = pytest.mark.browser
 
 Serve = Callable[[MadeUp], str]
-VIEWS = ("crawl", "ring", "hosts", "failures", "url", "mail", "outputs", "seeds", "settings", "agent/lab-2", "host/news1.site1.example")
+VIEWS = (
+    "crawl",
+    "ring",
+    "hosts",
+    "failures",
+    "url",
+    "mail",
+    "outputs",
+    "seeds",
+    "settings",
+    "agent/lab-2",
+    "host/news1.site1.example",
+)
 MOST_NODES = 2000
 
 
@@ -80,7 +92,8 @@ def _contrast(tab: Tab, selector: str) -> float:
             const canvas = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
             const light = (colours) => {
               for (const colour of colours) { canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); }
-              const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map((v) => (v / 255 <= 0.04045 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+              const part = (v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+              const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].map((value) => part(value / 255));
               return 0.2126 * r + 0.7152 * g + 0.0722 * b;
             };
             const behind = [];
@@ -98,7 +111,19 @@ def test_text_stands_out(tab: Tab, serve: Serve, dark: bool) -> None:
     tab.look(dark=dark)
     tab.open(serve(MadeUp(agents=10)))
     tab.until("return document.querySelector('td .verb') && document.querySelector('.chip.bad')")
-    for selector in (".headline", ".head .quiet", "h2", "td a", "td .chip.good", ".chip.warn", ".chip.bad", ".chip.calm", "#views a", "td .verb", "th"):
+    for selector in (
+        ".headline",
+        ".head .quiet",
+        "h2",
+        "td a",
+        "td .chip.good",
+        ".chip.warn",
+        ".chip.bad",
+        ".chip.calm",
+        "#views a",
+        "td .verb",
+        "th",
+    ):
         assert _contrast(tab, selector) >= 4.5, selector
 
 
@@ -113,8 +138,24 @@ def test_the_keyboard_alone_reaches_and_does_everything(tab: Tab, serve: Serve) 
     for _ in range(60):
         tab.keys("\ue004")
         seen.add(tab.run("const a = document.activeElement; return a.textContent.trim().split(' ')[0] || a.tagName"))
-        assert tab.run("return document.activeElement === document.body || getComputedStyle(document.activeElement).outlineStyle !== 'none'")
-    assert {"Crawl", "Ring", "Hosts", "Failures", "URL", "Mail", "Outputs", "Seeds", "Settings", "Read-only:", "Pause", "Drain", "lab-1"} <= seen
+        assert tab.run(
+            "const a = document.activeElement;return a === document.body || getComputedStyle(a).outlineStyle !== 'none'"
+        )
+    assert {
+        "Crawl",
+        "Ring",
+        "Hosts",
+        "Failures",
+        "URL",
+        "Mail",
+        "Outputs",
+        "Seeds",
+        "Settings",
+        "Read-only:",
+        "Pause",
+        "Drain",
+        "lab-1",
+    } <= seen
     tab.run("document.getElementById('authority').focus()")
     tab.keys("\ue007")
     tab.until("return document.querySelector('dialog[open]')")
@@ -134,7 +175,9 @@ def test_without_the_token_buttons_say_so_and_change_nothing(tab: Tab, serve: Se
     crawl = MadeUp()
     tab.open(serve(crawl))
     tab.until("return document.querySelector('td .verb')")
-    assert tab.run("return getComputedStyle(document.querySelector('.head .verb'), '::after').content") == '" · read-only"'
+    assert (
+        tab.run("return getComputedStyle(document.querySelector('.head .verb'), '::after').content") == '" · read-only"'
+    )
     tab.press("Pause the crawl")
     tab.until("return document.querySelector('dialog[open]')")
     tab.type("token", "wrong\ue007")
@@ -155,19 +198,27 @@ def test_a_dead_agent_is_told_aloud(tab: Tab, serve: Serve) -> None:
     tab.until_says("What has happened")
     crawl.die("lab-3")
     tab.until("return document.querySelector('[role=alert] .toast')?.textContent.includes('lab-3')")
-    tab.until("return [...document.querySelectorAll('.agents tr')].some(one => one.textContent.includes('lab-3') && one.querySelector('.chip.bad')?.textContent === 'dead')")
+    tab.until(
+        "return [...document.querySelectorAll('.agents tr')]"
+        ".some(one => one.textContent.includes('lab-3') && one.querySelector('.chip.bad')?.textContent === 'dead')"
+    )
     tab.until("return document.querySelector('.events li').textContent.includes('dead')")
 
 
 def test_focus_survives_new_figures(tab: Tab, serve: Serve) -> None:
     tab.open(serve(MadeUp()))
     tab.until("return document.querySelector('td .verb')")
-    tab.run("window.kept = document.querySelector('td .verb'); window.kept.focus(); window.was = document.querySelector('.agents').textContent")
+    tab.run(
+        "window.kept = document.querySelector('td .verb'); window.kept.focus();"
+        "window.was = document.querySelector('.agents').textContent"
+    )
     tab.until("return document.querySelector('.agents').textContent !== window.was")
     assert tab.run("return document.activeElement === window.kept && window.kept.isConnected")
 
 
 def test_motion_stops_where_it_is_not_wanted(tab: Tab, serve: Serve) -> None:
-    tab.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]})
+    tab.driver.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]}
+    )
     tab.open(serve(MadeUp()))
     assert tab.run("return document.getAnimations().length") == 0

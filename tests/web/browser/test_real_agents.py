@@ -64,7 +64,19 @@ def test_a_killed_agent_is_shown_as_dead_and_the_crawl_goes_on(
     until_there(one_server, 3)
     (tmp_path / "token").write_text("a-token-of-this-test-only\n")
     (tmp_path / "token").chmod(0o600)
-    command = ("ubi", "web", "--json", "--port", "0", "--token-file", "token", "--crawl", "bot:served", "--redis-url", one_server.url)
+    command = (
+        "ubi",
+        "web",
+        "--json",
+        "--port",
+        "0",
+        "--token-file",
+        "token",
+        "--crawl",
+        "bot:served",
+        "--redis-url",
+        one_server.url,
+    )
     served = running(project.start(*command))
     address = json.loads(read_until(served, '"url"').splitlines()[-1])["url"].rstrip("/")
 
@@ -72,7 +84,10 @@ def test_a_killed_agent_is_shown_as_dead_and_the_crawl_goes_on(
     tab.until_says("3 waiting")
     agents["a2"].kill()
     killed = time.monotonic()
-    shown = "return [...document.querySelectorAll('.agents tbody tr')].some(one => one.textContent.includes('a2') && one.querySelector('.chip')?.textContent === 'dead')"
+    shown = (
+        "return [...document.querySelectorAll('.agents tbody tr')]"
+        ".some(one => one.textContent.includes('a2') && one.querySelector('.chip')?.textContent === 'dead')"
+    )
     tab.until(shown, FAILURE + GRACE + BUSY)
     print(f"shown as dead {time.monotonic() - killed:.1f} s after kill -9")
     tab.until("return document.querySelector('.events').textContent.includes('a2')")

@@ -30,13 +30,21 @@ def test_a_nonce_that_could_be_markup_is_refused(nonce: str) -> None:
 
 def test_it_names_no_other_origin() -> None:
     found = set(re.findall(r"https?://[^\s'\"`)<]*", page("abc")))
-    assert {one for one in found if ".example" not in one} <= {"http://www.w3.org/2000/svg", "http://${typed}/", "http://…"}
+    assert {one for one in found if ".example" not in one} <= {
+        "http://www.w3.org/2000/svg",
+        "http://${typed}/",
+        "http://…",
+    }
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_no_script_makes_markup_or_code_of_text(name: str) -> None:
     text = HOUSE.joinpath(name).read_text("utf-8")
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|setTimeout\(\s*[\"'`]|createContextualFragment|srcdoc", text)
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|srcdoc"
+        r"|\beval\b|new Function|setTimeout\(\s*[\"'`]",
+        text,
+    )
     assert not re.search(r"localStorage|indexedDB|document\.cookie|XMLHttpRequest|WebSocket|import\(", text)
     assert text.startswith("//"), "a script opens with what lives there"
     assert "Rules" in text[:600]
