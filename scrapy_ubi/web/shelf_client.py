@@ -43,7 +43,7 @@ class ShelfClient:
     def __init__(self, shelf: Callable[[], Shelf], crawl: str, loop: asyncio.AbstractEventLoop) -> None:
         self._shelf, self._loop, self._keys, self._crawl = shelf, loop, RedisKeys(crawl), crawl
 
-    def _in_loop(self, do: Callable[[], T]) -> T:
+    def in_loop(self, do: Callable[[], T]) -> T:
         """What `do` gives in the event loop. Raises redis.TimeoutError where that has no time, or has ended."""
         done: Future[T] = Future()
 
@@ -61,7 +61,8 @@ class ShelfClient:
 
     # -- hashes
 
-    def _hash(self, key: str) -> Raw:
+    def fields(self, key: str) -> Raw:
+        """A hash itself; called in the loop."""
         keys, shelf = self._keys, self._shelf()
         if key in (keys.beats, keys.agents, keys.control):
             found: Raw = getattr(shelf, key.rpartition(":")[2])
@@ -76,33 +77,33 @@ class ShelfClient:
 
     def hgetall(self, key: str) -> Raw:
         """All fields."""
-        return self._in_loop(lambda: dict(self._hash(key)))
+        return self.in_loop(lambda: dict(self.fields(key)))
 
     def hmget(self, key: str, names: Iterable[str]) -> list[bytes | None]:
         """Some fields."""
-        return self._in_loop(lambda: [self._hash(key).get(encode(name)) for name in names])
+        return self.in_loop(lambda: [self.fields(key).get(encode(name)) for name in names])
 
     def hset(
         self, key: str, name: Text | None = None, value: Text | None = None, mapping: Mapping[Text, Text] | None = None
     ) -> int:
         """Write fields."""
         given = dict(mapping or {}) | ({name: value} if name is not None and value is not None else {})
-        self._in_loop(lambda: self._hash(key).update({_raw(one): _raw(text) for one, text in given.items()}))
+        self.in_loop(lambda: self.fields(key).update({_raw(one): _raw(text) for one, text in given.items()}))
         return len(given)
 
     def hdel(self, key: str, *names: str) -> int:
         """Remove fields."""
-        return self._in_loop(lambda: sum(self._hash(key).pop(encode(name), None) is not None for name in names))
+        return self.in_loop(lambda: sum(self.fields(key).pop(encode(name), None) is not None for name in names))
 
     def delete(self, key: str) -> int:
         """Forget an answer; nothing else is deleted by commands that look."""
         owner, kind = self._of_agent(key)
-        return self._in_loop(lambda: int(kind == "answers" and self._shelf().answers.pop(owner, None) is not None))
+        return self.in_loop(lambda: int(kind == "answers" and self._shelf().answers.pop(owner, None) is not None))
 
     # -- streams
 
-    def _stream(self, key: str) -> list[tuple[bytes, Raw]]:
-        """The entries, the oldest first."""
+    def stream(self, key: str) -> list[tuple[bytes, Raw]]:
+        """The entries, the oldest first; called in the loop."""
         shelf = self._shelf()
         if key == self._keys.seeds:
             return [(encode(number), dict(fields)) for number, fields in shelf.seeds.waiting.items()]
@@ -115,26 +116,26 @@ class ShelfClient:
 
     def xlen(self, key: str) -> int:
         """How many there are."""
-        return self._in_loop(lambda: len(self._stream(key)))
+        return self.in_loop(lambda: len(self.stream(key)))
 
     def xrange(self, key: str, count: int) -> list[tuple[bytes, Raw]]:
         """The oldest."""
-        return self._in_loop(lambda: self._stream(key)[:count])
+        return self.in_loop(lambda: self.stream(key)[:count])
 
     def xrevrange(self, key: str, count: int) -> list[tuple[bytes, Raw]]:
         """The newest, the newest first."""
-        return self._in_loop(lambda: self._stream(key)[::-1][:count])
+        return self.in_loop(lambda: self.stream(key)[::-1][:count])
 
-    def xadd(self, key: str, fields: Mapping[Text, Text]) -> bytes:
-        """Write a seed; its id."""
+    def seed(self, key: str, fields: Mapping[Text, Text]) -> bytes:
+        """Write a seed; its id. Called in the loop."""
         raw = {_raw(name): _raw(value) for name, value in fields.items()}
-        return self._in_loop(lambda: encode(self._shelf().seeds.append(raw)) if key == self._keys.seeds else b"")
+        return encode(self._shelf().seeds.append(raw)) if key == self._keys.seeds else b""
 
     def xread(self, streams: Mapping[str, bytes], count: int, block: int | None = None) -> list[Any]:
         """What is new in the answers to seeds; with `block` (ms) after a pause where there is nothing."""
         [(key, after)] = streams.items()
         for attempt in range(2):
-            found = self._in_loop(lambda: [one for one in self._stream(key) if _place(one[0]) > _place(after)][:count])
+            found = self.in_loop(lambda: [one for one in self.stream(key) if _place(one[0]) > _place(after)][:count])
             if found or not block or attempt:
                 return [(key, found)] if found else []
             time.sleep(block / 1000)
@@ -144,7 +145,7 @@ class ShelfClient:
 
     def ping(self) -> bool:
         """It is there as long as the agent is."""
-        return self._in_loop(lambda: True)
+        return self.in_loop(lambda: True)
 
     def time(self) -> tuple[int, int]:
         """Seconds and microseconds, of this machine."""
@@ -177,20 +178,20 @@ class _Calls:
 
     def hgetall(self, key: str) -> None:
         """See the client."""
-        self._calls.append(lambda: self._client.hgetall(key))
+        self._calls.append(lambda: dict(self._client.fields(key)))
 
     def xlen(self, key: str) -> None:
         """See the client."""
-        self._calls.append(lambda: self._client.xlen(key))
+        self._calls.append(lambda: len(self._client.stream(key)))
 
     def xadd(self, key: str, fields: Mapping[Text, Text]) -> None:
         """See the client."""
-        self._calls.append(lambda: self._client.xadd(key, fields))
+        self._calls.append(lambda: self._client.seed(key, fields))
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """Make them; what each has given."""
+        """Make them, in one turn of the loop; what each has given."""
         calls, self._calls = self._calls, []
-        return [call() for call in calls]
+        return self._client.in_loop(lambda: [call() for call in calls])
 
 
 def _raw(text: Text) -> bytes:

@@ -55,6 +55,7 @@ class WebApp:
     def __init__(self, reader: CrawlReader, access: Access) -> None:
         self._reader, self._access = reader, access
         self.live = LiveStream(reader)
+        self._verbs = sorted(name for name in VERBS if name != "seeds" or reader.source != "agent")
         self._own: dict[str, Handler] = {
             "about": self._about,
             "crawl": self._crawl,
@@ -118,6 +119,8 @@ class WebApp:
 
     async def _change(self, request: web.Request, name: str) -> web.StreamResponse:
         check_change(self._access, request.headers, request.scheme)
+        if name not in self._verbs:
+            raise Problem(409, "refused", "An agent without Redis takes no seeds: give it a UBI_REDIS_URL.")
         verb = VERBS[name]
         said = parameters.of_body(verb.fields, await request.read())
         logger.info("%s asks for %s.", request.remote, name)
@@ -137,7 +140,7 @@ class WebApp:
                 "agent": self._reader.agent,
                 "changes": changes,
                 "token_to_read": self._access.token_to_read,
-                "verbs": sorted(VERBS) if changes else [],
+                "verbs": self._verbs if changes else [],
                 "sorts": list(SORTS),
             }
         )

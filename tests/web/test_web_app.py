@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp import ClientError, web
 from aiohttp.test_utils import TestClient
 
 from scrapy_ubi.node.report.queries import Question
@@ -129,7 +131,10 @@ def test_changes_are_the_commands() -> None:
         said = await change(client, "set", values={"UBI_HOST_DELAY": 2}, host="H1.example", wait=False)
         assert said["set"] == [{"name": "UBI_HOST_DELAY", "host": "h1.example", "value": 2.0}]
         settings = await read(client, "settings")
-        assert {(one["name"], one["value"]) for one in settings["changed"]} == {("pause", True), ("UBI_HOST_DELAY", 2.0)}
+        assert {(one["name"], one["value"]) for one in settings["changed"]} == {
+            ("pause", True),
+            ("UBI_HOST_DELAY", 2.0),
+        }
         assert {"name", "value", "host", "kind", "choices", "help"} == settings["live"][0].keys()
         await change(client, "unset", names=["UBI_HOST_DELAY"], host="h1.example", wait=False)
         await change(client, "resume", wait=False)
@@ -194,7 +199,7 @@ def test_a_crawl_that_is_not_there_is_said_and_waited_for() -> None:
 
 
 def test_every_path_is_documented() -> None:
-    text = open("docs/reference/web-api.md", encoding="utf-8").read()
+    text = (Path(__file__).parents[2] / "docs/reference/web-api.md").read_text(encoding="utf-8")
     for name in READINGS:
         assert f"/api/{name}" in text, name
     for name in VERBS:
@@ -264,15 +269,25 @@ def test_only_so_many_look(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_viewer_that_does_not_read_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live_stream, "EVERY", 0.02)
-    monkeypatch.setattr("scrapy_ubi.web.web_app.PATIENCE", 0.2)
-    crawl = Crawl([f"agent-{number:04}" for number in range(300)])
+    monkeypatch.setattr(live_stream, "EVERY", 0.05)
+    monkeypatch.setattr("scrapy_ubi.web.web_app.PATIENCE", 0.1)
+    written: list[bytes] = []
+    write = web.StreamResponse.write
+
+    async def stuck(self: web.StreamResponse, data: bytes) -> None:
+        written.append(data)
+        await (write(self, data) if len(written) < 3 else asyncio.Event().wait())
+
+    monkeypatch.setattr(web.StreamResponse, "write", stuck)
 
     async def test(client: Client) -> None:
-        answer = await client.get("/api/events")
         live = client.app_of_ours.live  # type: ignore[attr-defined]
-        while live.viewers:  # it reads nothing, and its buffers fill
-            await asyncio.sleep(0.05)
-        answer.close()
+        async with client.get("/api/events") as answer:
+            await messages(answer, 1)
+            assert live.viewers == 1
+            while live.viewers:
+                await asyncio.sleep(0.02)
+            with pytest.raises((ClientError, ConnectionError)):
+                await answer.content.read()
 
-    run(test, crawl)
+    run(test, Crawl())
