@@ -86,12 +86,12 @@ function notice(text, cls = "") {
 }
 
 // A labelled input; `more` are attributes of the input.
-function field(label, name, more = {}, hint = "") {
+function field(label, name, more = {}) {
   const { options, ...rest } = more;
   const input = options
     ? el("select", { name, ...rest }, options.map(([value, text]) => el("option", { value, selected: value === rest.value }, text)))
     : el(rest.rows ? "textarea" : "input", { name, autocomplete: "off", spellcheck: "false", ...rest });
-  return el("label", { cls: "field" }, el("span", {}, label), input, hint && small(hint));
+  return el("label", { cls: "field" }, el("span", {}, label), input);
 }
 
 // New children for a node, but only when what they depend on has changed: so focus, selection and scrolling stay.

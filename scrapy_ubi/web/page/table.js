@@ -58,7 +58,7 @@ function tableRow(columns) {
       const of = column.of ? JSON.stringify(column.of(data)) : JSON.stringify(data);
       if (of === held[at]) return;
       held[at] = of;
-      cells[at].replaceChildren(...[column.node(data)].flat().filter((one) => one !== null && one !== undefined && one !== false));
+      cells[at].replaceChildren(...[column.node(data)].flat().filter((one) => one || one === 0));
     });
   }
   return { node, show };

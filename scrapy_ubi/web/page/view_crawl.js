@@ -86,7 +86,7 @@ function crawlView(parameters, context) {
   }
   context.hear(draw);
   context.every(10000, history);
-  context.every(60000, search);
+  context.every(300000, search); // agents look through all of their hosts for it
   return node;
 }
 

@@ -71,7 +71,7 @@ function failedTable() {
     caption: "Failed URLs, the newest first", key: (row) => `${row.agent} ${row.key} ${row.host}`, empty: "Nothing to show.", cls: "failed",
     columns: [
       linked("URL", "url", "url", { cls: "wide" }),
-      { label: "Reason", of: (row) => row.reason, node: (row) => [foreign(row.reason), div(small(reasonWords(row.reason)))] },
+      { label: "Reason", of: (row) => row.reason, cls: "cause", node: (row) => div(foreign(row.reason), div(small(reasonWords(row.reason)))) },
       { label: "When", num: true, of: (row) => row.when, node: (row) => when(row.when) },
     ],
   });

@@ -72,7 +72,7 @@ function hostsTable(onsort) {
       { label: "Delay", num: true, hint: "Between two requests", text: (row) => (isNumber(row.delay) ? span(row.delay) : NONE) },
       { label: "Needs", num: true, sort: live.about.sorts.includes("slowest") && "slowest", hint: "At least, for what waits: queue × delay", text: (row) => (needs(row) ? span(needs(row)) : NONE) },
       { label: "Agent", of: (row) => row.agent, node: (row) => (row.shards ? plain(row.agent) : link(row.agent, "agent", row.agent)) },
-      { label: "Last error", cls: "why", of: (row) => row.error, node: (row) => foreign(row.error) },
+      { label: "Last error", cls: "why", of: (row) => row.error, node: (row) => row.error && foreign(row.error) },
     ],
   });
 }
@@ -153,8 +153,8 @@ function hostVerbs(host, row, given) {
 function robotsCard(row) {
   const records = Object.entries(row.notes?.robots ?? {});
   if (!records.length) return card("robots.txt", vacant("Nothing is remembered of it at this agent."));
-  return card("robots.txt", records.slice(0, 4).map(([authority, said]) => div(facts([
-    ["Of", foreign(authority)], ["State", said.g ? "given up" : said.t ? "read" : "not reached yet"], said.t ? ["Read", when(said.t)] : null,
+  return card("robots.txt", records.slice(0, 4).map(([authority, said]) => div(el("p", {}, foreign(authority)), facts([
+    ["State", said.g ? "given up" : said.t ? "read" : "not reached yet"], said.t ? ["Read", when(said.t)] : null,
     ["Asks for a delay of", said.d ? span(said.d) : "none"], said.s ? ["Not reached since", when(said.s)] : null,
   ]), said.r ? el("pre", { title: "Its rules, as they travel" }, plain(said.r)) : null)));
 }

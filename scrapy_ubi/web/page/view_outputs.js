@@ -77,7 +77,7 @@ function partsCard(outputs) {
 function seedsView(parameters, context) {
   const form = el("form", {},
     field("URLs, one a line", "urls", { rows: 5, required: true, placeholder: "http://shop.example/\nhttp://news.example/" }),
-    inLine(field("Priority", "priority", { type: "number", step: 1, value: "1000" }, "higher comes first"),
+    inLine(field("Priority, higher comes first", "priority", { type: "number", step: 1, value: "1000" }),
       el("label", { cls: "check" }, el("input", { type: "checkbox", name: "force" }), "fetch them even if they are known")),
     inLine(el("button", { cls: "primary verb" }, "Seed")));
   const urls = () => form.elements.urls.value.split(/\s+/).filter(Boolean);
@@ -92,7 +92,7 @@ function seedsView(parameters, context) {
     columns: [
       { label: "Answer", of: (row) => row.said, node: (row) => chip(row.said) }, { label: "When", of: (row) => row.time, node: (row) => when(row.time) },
       { label: "URL", cls: "wide", of: (row) => row.url, node: (row) => (row.url ? link(row.url, "url", row.url) : code(plain(row.seed))) },
-      { label: "Why", cls: "wide", of: (row) => row.why, node: (row) => foreign(row.why) },
+      { label: "Why", cls: "wide", of: (row) => row.why, node: (row) => row.why && foreign(row.why) },
     ],
   });
   context.every(3000, async () => {
