@@ -19,8 +19,8 @@ function ringView(parameters, context) {
     columns: [
       { label: "Agent", of: (row) => [row.agent, row.agent === chosen], node: (row) => button(el("bdi", {}, plain(row.agent)), () => choose(row.agent), { cls: "choice foreign", "aria-pressed": String(row.agent === chosen), title: "Show its parts" }) },
       { label: "Share", cls: "share", of: (row) => [row.share, row.fair], node: (row) => shareCell(row, ring.agents) },
-      { label: "Of fair", num: true, hint: "Its share by its fair share: 1 is perfect balance", text: (row) => (row.fair ? (row.share / row.fair).toFixed(2) : NONE) },
-      { label: "Capacity", num: true, text: (row) => String(+row.capacity.toFixed(2)) },
+      { label: "Of fair", num: true, hint: "Its share by its fair share: 1 is perfect balance", text: (row) => (row.fair && isNumber(row.share) ? (row.share / row.fair).toFixed(2) : NONE) },
+      { label: "Capacity", num: true, text: (row) => (isNumber(row.capacity) ? String(+row.capacity.toFixed(2)) : NONE) },
       counted("Points", "replicas", { hint: "Its replicas on the ring" }),
       counted("Hosts", "hosts"),
     ],
@@ -50,7 +50,8 @@ function ringView(parameters, context) {
 
 function ringWords(agents) {
   if (!agents.length) return "No agent has a part of the ring.";
-  const ratios = agents.filter((row) => row.fair).map((row) => row.share / row.fair);
+  const ratios = agents.filter((row) => row.fair && isNumber(row.share)).map((row) => row.share / row.fair);
+  if (!ratios.length) return `${many(agents.length, "agent")}; two of them cannot be on one ring.`;
   const deviation = sum(ratios.map((ratio) => Math.abs(ratio - 1))) / ratios.length;
   return `${many(agents.length, "agent")}, ${many(sum(agents.map((row) => row.replicas)), "point")}. The largest part is ${Math.max(...ratios).toFixed(2)} times what is fair; mean deviation ${percent(deviation)}.`;
 }
@@ -82,7 +83,7 @@ function drawRing(canvas, ring, chosen, placed) {
   art.setTransform(scale, 0, 0, scale, (width * scale) / 2, (width * scale) / 2);
   const [outer, inner] = [width / 2 - 10, width / 2 - 10 - Math.min(46, width / 7)];
   for (const [first, last, owner] of ringArcs(ring.sectors)) {
-    art.fillStyle = owner === chosen ? accent : chosen >= 0 ? line : ringColour(owner, dark);
+    art.fillStyle = owner < 0 ? line : owner === chosen ? accent : chosen >= 0 ? line : ringColour(owner, dark);
     ringArc(art, first / ring.sectors.length, last / ring.sectors.length, owner === chosen ? outer + 5 : outer, inner);
   }
   if (placed && isNumber(placed.point)) {
