@@ -143,6 +143,8 @@ async function begin() {
   }
   tellAuthority();
   window.addEventListener("hashchange", () => {
+    token.load();
+    tellAuthority();
     show();
     document.querySelector("#main h1").focus({ preventScroll: false });
     window.scrollTo(0, 0);

@@ -27,6 +27,7 @@ function failuresView(parameters, context) {
   const reasons = el("div", { cls: "reasons" });
   const head = headline();
   const again = verb("Requeue these", () => (answer?.total ? verbs.requeue(given(), answer.total) : null));
+  again.hidden = true;
   const missing = el("div", {});
   const rows = failedTable();
   let answer = null;
