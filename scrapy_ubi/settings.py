@@ -120,7 +120,7 @@ class UbiSettings:
     lean: bool = DEFAULT.lean
     filters: tuple[object, ...] = DEFAULT.filters  # as given: `urls.filters` makes the chain of them
     filter_log: Path | None = DEFAULT.filter_log
-    links_of: tuple[object, ...] = DEFAULT.links_of  # as given: `links.handlers.choice` makes them
+    links_of: tuple[object, ...] = DEFAULT.links_of  # as given: `links.handlers.handler_choice` makes them
     score: tuple[object, ...] = DEFAULT.score  # as given: `urls.scores` makes the chain of them
     scores: Path | None = DEFAULT.scores
     rank: object = DEFAULT.rank  # as given: `ranking` makes the ranker

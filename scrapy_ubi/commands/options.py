@@ -16,7 +16,7 @@ from scrapy_ubi.commands.number_arguments import seconds, whole
 from scrapy_ubi.commands.run_options import add_run_subcommand
 from scrapy_ubi.commands.seed_options import add_seed_subcommand
 from scrapy_ubi.commands.steer_options import add_steering_subcommands
-from scrapy_ubi.commands.web import add_web_subcommand
+from scrapy_ubi.commands.web_options import add_web_subcommand
 
 _LETTERS = whole(1, 10_000)  # asked for at once; a letter may have a megabyte
 _REPLICAS, _COPIES = whole(1, 100_000), whole(0, 8)

@@ -43,7 +43,7 @@ from scrapy_ubi.commands import (
     steer,
     url,
     wacz,
-    web,
+    web_options,
 )
 from scrapy_ubi.commands.addon_remark import addon_remark
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl
@@ -70,7 +70,7 @@ FIGURES: Mapping[str, Callable[[CrawlStatus], Answer]] = {
 RUNS: Mapping[str, Callable[[BaseSettings, argparse.Namespace], int]] = {
     "run": run.run,
     "crawl": crawl_site.run,
-    "web": web.run,
+    "web": web_options.run,
 }
 FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]] = {
     "crawls": crawls.run,

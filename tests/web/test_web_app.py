@@ -225,9 +225,14 @@ async def messages(answer: Any, number: int) -> list[dict[str, Any]]:
 def test_events_come_live_for_all_viewers_by_one_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_stream, "EVERY", 0.15)
     crawl = Crawl()
-    looks = []
-    look = live_stream.LiveStream._look
-    monkeypatch.setattr(live_stream.LiveStream, "_look", lambda self, *given: looks.append(1) or look(self, *given))
+    looks: list[int] = []
+    read = live_stream.read_figures
+
+    def counted(*given: Any) -> Any:
+        looks.append(1)
+        return read(*given)
+
+    monkeypatch.setattr(live_stream, "read_figures", counted)
 
     async def test(client: Client) -> None:
         async with client.get("/api/events") as one, client.get("/api/events") as two:
