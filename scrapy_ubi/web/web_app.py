@@ -97,7 +97,8 @@ class WebApp:
         _allow(request, *_READS)
         nonce = secrets.token_urlsafe(NONCE_BYTES)
         headers = {"Content-Security-Policy": page_policy(nonce)}
-        return web.Response(text=page(nonce), content_type="text/html", charset="utf-8", headers=headers)
+        text = await asyncio.to_thread(page, nonce)  # it is read of files, the first time
+        return web.Response(text=text, content_type="text/html", charset="utf-8", headers=headers)
 
     async def _api(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
