@@ -21,7 +21,8 @@ from aiohttp import web
 
 import scrapy_ubi
 from scrapy_ubi.node.report.queries import SORTS
-from scrapy_ubi.web import crawl_history, parameters
+from scrapy_ubi.web import crawl_history, index_now, parameters
+from scrapy_ubi.web.index_now import IndexNow
 from scrapy_ubi.web.live_stream import FAULTS, PATIENCE, LiveStream
 from scrapy_ubi.web.page import page
 from scrapy_ubi.web.parameters import Field, number
@@ -35,6 +36,7 @@ from scrapy_ubi.web.security import (
     Access,
     check_change,
     check_host,
+    check_json,
     check_token,
     page_policy,
 )
@@ -51,8 +53,8 @@ _MINUTES = {"minutes": Field(number(1, 1440), 60), "agent": Field(parameters.tex
 class WebApp:
     """The server of one crawl. `application` is what aiohttp runs."""
 
-    def __init__(self, reader: CrawlReader, access: Access) -> None:
-        self._reader, self._access = reader, access
+    def __init__(self, reader: CrawlReader, access: Access, notices: IndexNow | None = None) -> None:
+        self._reader, self._access, self._notices = reader, access, notices
         self.live = LiveStream(reader)
         self._verbs = sorted(name for name in VERBS if name != "seeds" or reader.source != "agent")
         self._own: dict[str, Handler] = {
@@ -65,6 +67,8 @@ class WebApp:
         self.application.router.add_route("*", "/", self._page)
         self.application.router.add_route("*", "/api/{name}", self._api)
         self.application.router.add_route("*", "/seeds", self._seeds)
+        if notices is not None:
+            self.application.router.add_route("*", "/indexnow", self._index_now)
         self.application.on_shutdown.append(self._close)
 
     async def _close(self, application: web.Application) -> None:
@@ -125,6 +129,20 @@ class WebApp:
         said = parameters.of_body(verb.fields, await request.read())
         logger.info("%s asks for %s.", request.remote, name)
         return _json(await self._reader.run(verb.answer, **said))
+
+    async def _index_now(self, request: web.Request) -> web.StreamResponse:
+        """A site says what has changed. It has no token: the key in a file of its host stands for it."""
+        assert self._notices is not None
+        _allow(request, "GET", "POST")
+        if request.method == "POST":
+            check_json(request.headers)
+            said = parameters.of_body(index_now.MANY, await request.read())
+        else:
+            said = _query(request, index_now.ONE)
+        notice = index_now.notice_of(said, self._notices.hosts)
+        await self._notices.believe(notice)
+        seeds = {"urls": notice.urls, "priority": None, "force": True, "wait": False}
+        return _json(await self._reader.run(VERBS["seeds"].answer, **seeds))
 
     # -- what no command answers
 
