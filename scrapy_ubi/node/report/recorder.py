@@ -7,7 +7,7 @@ Rules of this module:
 * The file is written in a thread, one writing at a time; what comes meanwhile waits for the next one. A file that
   cannot be written stops nothing: it is said once in the log, and tried again.
 * Counting is the publisher's matter, which knows how often it may be done.
-* The timeline belongs to the crawl in the agent's store: where that begins anew, so does the timeline.
+* The timeline belongs to the crawl in the agent's store: where that begins again, so does the timeline.
 """
 
 from __future__ import annotations
