@@ -21,7 +21,7 @@ from aiohttp import web
 
 import scrapy_ubi
 from scrapy_ubi.node.report.queries import SORTS
-from scrapy_ubi.web import crawl_history, index_now, parameters
+from scrapy_ubi.web import index_now, page_history, parameters
 from scrapy_ubi.web.index_now import IndexNow
 from scrapy_ubi.web.live_stream import FAULTS, PATIENCE, LiveStream
 from scrapy_ubi.web.page import page
@@ -190,7 +190,7 @@ class WebApp:
         """Of the agents' timelines; of agents without, what was seen here."""
         asked = _query(request, _MINUTES)
         await self.live.document()
-        told = await self._reader.run(crawl_history.run, agents=self.live.agents, **asked)
+        told = await self._reader.run(page_history.run, agents=self.live.agents, **asked)
         if not told["points"] and asked["agent"] is None:
             step, points = self.live.history.since(time.time() - 60 * asked["minutes"])
             told |= {"source": "server", "step": step, "points": points}
