@@ -26,6 +26,7 @@ from scrapy_ubi.components.downloader_middleware import UbiDownloaderMiddleware
 from scrapy_ubi.components.expand_middleware import INNERMOST as NEXT_TO_SPIDER
 from scrapy_ubi.components.expand_middleware import PlainLinksMiddleware
 from scrapy_ubi.components.find_scheduler import own_scheduler
+from scrapy_ubi.components.progress import place_progress
 from scrapy_ubi.components.robots_placing import place_robots
 from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
@@ -89,6 +90,7 @@ class Addon:
         _make_faster(settings)
         _introduce(settings)
         _show(settings)
+        place_progress(settings)
         scrapy_delays.let_through(settings, _ADDON)
         _say_what_is_done_otherwise(settings)
 

@@ -1,7 +1,7 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | host HOST | url URL |
 failed | requeue | seed URL | reset | set | unset | settings | pause | resume | finish | collect | quality | rank |
-search | wacz`: a crawl, seen from outside; `scrapy ubi web` for a browser. `scrapy ubi run SPIDER`: its agents, on this
-machine. `scrapy ubi crawl URL`: the same without a project.
+search | wacz`: a crawl, seen from outside; `scrapy ubi web` for a browser; `version`: what is installed. `scrapy ubi
+run SPIDER`: its agents, on this machine. `scrapy ubi crawl URL`: the same without a project.
 
 The commands only read, but for `run`, `crawl`, `drain`, `requeue`, `seed`, `reset`, and those that change a running
 crawl; `collect`, `quality`, `rank` and `wacz` write the files that they are told, and `search` its index. Errors are
@@ -36,12 +36,14 @@ from scrapy_ubi.commands import (
     one_host,
     owner_report,
     rank,
+    report_html,
     reset,
     run,
     search,
     seed,
     steer,
     url,
+    version,
     wacz,
     web_options,
 )
@@ -89,6 +91,7 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "rank": rank.run,
     "search": search.run,
     "wacz": wacz.run,
+    "version": version.run,
     "set": steer.run_set,
     "unset": steer.run_unset,
     "pause": steer.run_pause,
@@ -159,6 +162,9 @@ class Command(ScrapyCommand):
                 return
             if opts.what in FRONTIER:
                 self._look(FRONTIER[opts.what](self.settings, opts), opts)
+                return
+            if opts.what == "report" and opts.html:
+                self._look(report_html.run(self.settings, opts), opts)
                 return
             if opts.what in FIGURES and not getattr(opts, "watch", False):
                 _print(FIGURES[opts.what](figures(self.settings, opts)), opts)

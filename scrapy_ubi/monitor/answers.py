@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any
 
 from scrapy_ubi.node.report.host_answers import MOST_ROWS
+from scrapy_ubi.node.report.queries import HISTORY
+from scrapy_ubi.node.report.timeline import MOST_EVENTS, read_row
 from scrapy_ubi.untrusted.checks import (
     MOST_COUNT,
     Malformed,
@@ -39,6 +41,14 @@ _is_reasons: Check = partial(is_mapping, most=MOST_REASONS, each=_is_count)
 
 def _or_none(check: Check) -> Check:
     return lambda value: value is None or check(value)
+
+
+def _is_moment(value: Any) -> bool:
+    """Whether this is a row of a timeline that holds."""
+    try:
+        return isinstance(value, dict) and bool(read_row(value))
+    except Malformed:
+        return False
 
 
 _HOST: Mapping[str, Check] = {
@@ -96,6 +106,7 @@ _NEEDED: Mapping[str, Mapping[str, Check]] = {
     "host": {"total": _is_count, "cut": lambda value: isinstance(value, bool)},
     "failed": {"total": _is_count, "cut": lambda value: isinstance(value, bool), "reasons": _is_reasons},
     "url": {"where": _is_text, "role": _is_text},
+    "history": {"step": _is_time, "events": partial(is_list, most=MOST_EVENTS, each=_is_moment)},
     "requeue": {"requeued": _is_count, "unfit": _is_count, "more": lambda value: isinstance(value, bool)},
 }
 _OPTIONAL: Mapping[str, Check] = {
@@ -130,11 +141,13 @@ def _checked(ask: str, data: Mapping[str, Any]) -> Answer:
     answer = _held(data, _NEEDED[ask])
     if ask == "url":
         answer |= _held(data, {name: check for name, check in _OPTIONAL.items() if name in data})
-    if ask in _ROWS:
+    if ask in _ROWS or ask == HISTORY:
         rows = data.get("rows")
         if not isinstance(rows, list) or len(rows) > MOST_ROWS:
             raise Malformed("rows are no list, or too many")
-        answer["rows"] = [_row(row, ask) for row in rows]
+        answer["rows"] = rows if ask == HISTORY else [_row(row, ask) for row in rows]
+    if ask == HISTORY and not all(_is_moment(row) for row in answer["rows"]):
+        raise Malformed("a row is no moment of a timeline")
     return answer
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -25,6 +26,8 @@ from scrapy_ubi.web.crawl_view import view
 from scrapy_ubi.web.problem import Problem
 from scrapy_ubi.web.reader import CrawlReader
 from scrapy_ubi.web.seen_history import SeenHistory
+
+logger = logging.getLogger("scrapy_ubi.web")
 
 EVERY = 2.0  # s
 SELDOM = 60.0  # s, of directories
@@ -40,6 +43,7 @@ class LiveStream:
         self._reader = reader
         self._events = CrawlEvents()
         self.history = SeenHistory()
+        self.agents = 0  # how many there are
         self._reading = asyncio.Lock()
         self._document, self._read_at, self._lives = "", -SELDOM, True
         self._viewers: set[asyncio.Queue[str | None]] = set()
@@ -64,7 +68,7 @@ class LiveStream:
     def _look(self, settings: BaseSettings, opts: argparse.Namespace) -> str:
         """Read it; in a thread, as making the text of a thousand agents takes milliseconds."""
         status, here = read_figures(settings, opts)
-        self._reader.crawl, self._lives = status.crawl, not here
+        self._reader.crawl, self._lives, self.agents = status.crawl, not here, len(status.agents)
         self._events.look(status)
         made = view(status, not here, self._events.kept)
         self.history.look(made)
@@ -103,6 +107,9 @@ class LiveStream:
             event, data = "crawl", await self.document()
         except Problem as problem:
             event, data = "trouble", json.dumps(problem.document())
+        except Exception:
+            logger.exception("The crawl could not be shown.")
+            event, data = "trouble", json.dumps(FAULTS)
         return f"id: {self._number}\nevent: {event}\ndata: {data}\n\n"
 
     async def close(self) -> None:

@@ -7,13 +7,12 @@ from typing import Any
 
 from scrapy_ubi.monitor.document import Document
 
-FIELDS = ("time", "pages", "pages_per_second", "queued", "failed")
 KEPT = 3_600  # points: two hours of looks
 MOST_POINTS = 720  # of an answer
 
 
 class SeenHistory:
-    """Points of one crawl, the oldest first."""
+    """Points of one crawl, the oldest first; their values are `crawl_history.FIELDS`."""
 
     def __init__(self) -> None:
         self._points: deque[tuple[float, ...]] = deque(maxlen=KEPT)

@@ -15,6 +15,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.crawl_choice import given_crawl
 from scrapy_ubi.errors import UbiError
+from scrapy_ubi.web.index_now import IndexNow
 from scrapy_ubi.web.problem import Problem
 from scrapy_ubi.web.reader import CrawlReader
 from scrapy_ubi.web.security import Access, check_bound, read_token
@@ -44,7 +45,7 @@ async def _serve(reader: CrawlReader, access: Access, opts: argparse.Namespace, 
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    app = WebApp(reader, access)
+    app = WebApp(reader, access, IndexNow(frozenset(host.lower() for host in opts.notices)) if opts.notices else None)
     async with listening(app, access.host, opts.port) as url:
         trouble = ""
         try:

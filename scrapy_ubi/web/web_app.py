@@ -21,7 +21,8 @@ from aiohttp import web
 
 import scrapy_ubi
 from scrapy_ubi.node.report.queries import SORTS
-from scrapy_ubi.web import parameters
+from scrapy_ubi.web import crawl_history, index_now, parameters
+from scrapy_ubi.web.index_now import IndexNow
 from scrapy_ubi.web.live_stream import FAULTS, PATIENCE, LiveStream
 from scrapy_ubi.web.page import page
 from scrapy_ubi.web.parameters import Field, number
@@ -35,10 +36,10 @@ from scrapy_ubi.web.security import (
     Access,
     check_change,
     check_host,
+    check_json,
     check_token,
     page_policy,
 )
-from scrapy_ubi.web.seen_history import FIELDS
 from scrapy_ubi.web.verbs import VERBS
 
 logger = logging.getLogger("scrapy_ubi.web")
@@ -52,8 +53,8 @@ _MINUTES = {"minutes": Field(number(1, 1440), 60), "agent": Field(parameters.tex
 class WebApp:
     """The server of one crawl. `application` is what aiohttp runs."""
 
-    def __init__(self, reader: CrawlReader, access: Access) -> None:
-        self._reader, self._access = reader, access
+    def __init__(self, reader: CrawlReader, access: Access, notices: IndexNow | None = None) -> None:
+        self._reader, self._access, self._notices = reader, access, notices
         self.live = LiveStream(reader)
         self._verbs = sorted(name for name in VERBS if name != "seeds" or reader.source != "agent")
         self._own: dict[str, Handler] = {
@@ -66,6 +67,8 @@ class WebApp:
         self.application.router.add_route("*", "/", self._page)
         self.application.router.add_route("*", "/api/{name}", self._api)
         self.application.router.add_route("*", "/seeds", self._seeds)
+        if notices is not None:
+            self.application.router.add_route("*", "/indexnow", self._index_now)
         self.application.on_shutdown.append(self._close)
 
     async def _close(self, application: web.Application) -> None:
@@ -98,7 +101,8 @@ class WebApp:
         _allow(request, *_READS)
         nonce = secrets.token_urlsafe(NONCE_BYTES)
         headers = {"Content-Security-Policy": page_policy(nonce)}
-        return web.Response(text=page(nonce), content_type="text/html", charset="utf-8", headers=headers)
+        text = await asyncio.to_thread(page, nonce)  # it is read of files, the first time
+        return web.Response(text=text, content_type="text/html", charset="utf-8", headers=headers)
 
     async def _api(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
@@ -126,6 +130,20 @@ class WebApp:
         logger.info("%s asks for %s.", request.remote, name)
         return _json(await self._reader.run(verb.answer, **said))
 
+    async def _index_now(self, request: web.Request) -> web.StreamResponse:
+        """A site says what has changed. It has no token: the key in a file of its host stands for it."""
+        assert self._notices is not None
+        _allow(request, "GET", "POST")
+        if request.method == "POST":
+            check_json(request.headers)
+            said = parameters.of_body(index_now.MANY, await request.read())
+        else:
+            said = _query(request, index_now.ONE)
+        notice = index_now.notice_of(said, self._notices.hosts)
+        await self._notices.believe(notice)
+        seeds = {"urls": notice.urls, "priority": None, "force": True, "wait": False}
+        return _json(await self._reader.run(VERBS["seeds"].answer, **seeds))
+
     # -- what no command answers
 
     async def _about(self, request: web.Request) -> web.StreamResponse:
@@ -150,13 +168,14 @@ class WebApp:
         return _json(await self.live.document())
 
     async def _history(self, request: web.Request) -> web.StreamResponse:
+        """Of the agents' timelines; of agents without, what was seen here."""
         asked = _query(request, _MINUTES)
-        if asked["agent"] is None:
-            await self.live.document()
-        step, points = self.live.history.since(time.time() - 60 * asked["minutes"])
-        points = points if asked["agent"] is None else []
-        made = {"crawl": self._reader.crawl, "source": "server", "step": step, "fields": FIELDS, "points": points}
-        return _json({**made, "missing": {}})
+        await self.live.document()
+        told = await self._reader.run(crawl_history.run, agents=self.live.agents, **asked)
+        if not told["points"] and asked["agent"] is None:
+            step, points = self.live.history.since(time.time() - 60 * asked["minutes"])
+            told |= {"source": "server", "step": step, "points": points}
+        return _json(told)
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         _query(request, {})

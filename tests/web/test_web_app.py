@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from aiohttp import ClientError, web
 from aiohttp.test_utils import TestClient
 
+from scrapy_ubi.commands.stopped_status import read_figures
 from scrapy_ubi.node.report.queries import Question
-from scrapy_ubi.web import live_stream
+from scrapy_ubi.web import live_stream, reader
 from scrapy_ubi.web.readings import READINGS
 from scrapy_ubi.web.verbs import VERBS
 from tests.monitor.by_hand import CRAWL
@@ -71,10 +74,33 @@ def test_the_crawl_at_one_look() -> None:
         assert {("joined", "a1"), ("left", "a3"), ("blocked", "a0")} <= whats
         about = await read(client, "about")
         assert (about["crawl"], about["changes"]) == (CRAWL, True)
-        history = await read(client, "history", minutes=10)
-        assert len(history["points"]) == 1 and len(history["points"][0]) == len(history["fields"])
 
     run(test, crawl)
+
+
+def test_how_it_went_by_the_agents_timelines_or_as_it_was_seen() -> None:
+    def timelines(agent: str, question: Question) -> dict[str, Any]:
+        assert (question.ask, question.span) == ("history", 600.0)
+        begin = int(time.time()) - 100
+        rows = [{"time": begin + 10 * n, "pages": 50 * n, "queued": 7, "state": "crawling"} for n in range(11)]
+        events = [{"time": begin, "what": "joined", "who": agent}]
+        return {"agent": agent, "ask": "history", "step": 0, "rows": rows, "events": events}
+
+    async def told(client: Client) -> None:
+        history = await read(client, "history", minutes=10)
+        assert (history["source"], history["missing"]) == ("agents", {})
+        assert {len(point) for point in history["points"]} == {len(history["fields"])}
+        assert history["points"][-1][1] == 1000 and max(point[3] or 0 for point in history["points"]) == 14
+        assert {(one["what"], one["agent"]) for one in history["events"]} == {("joined", "a1"), ("joined", "a2")}
+
+    async def seen(client: Client) -> None:
+        history = await read(client, "history", minutes=10)
+        assert (history["source"], len(history["points"])) == ("server", 1)
+        assert len(history["points"][0]) == len(history["fields"])
+
+    run(told, Crawl(), answering=timelines)
+    with patch.object(reader, "PATIENCE", 0.1):
+        run(seen, Crawl())
 
 
 def test_the_ring_is_bounded_and_adds_up() -> None:
@@ -226,11 +252,10 @@ def test_events_come_live_for_all_viewers_by_one_reading(monkeypatch: pytest.Mon
     monkeypatch.setattr(live_stream, "EVERY", 0.15)
     crawl = Crawl()
     looks: list[int] = []
-    read = live_stream.read_figures
 
     def counted(*given: Any) -> Any:
         looks.append(1)
-        return read(*given)
+        return read_figures(*given)
 
     monkeypatch.setattr(live_stream, "read_figures", counted)
 
@@ -244,7 +269,8 @@ def test_events_come_live_for_all_viewers_by_one_reading(monkeypatch: pytest.Mon
             while (seen := (await messages(one, 1))[0])["agents_total"] != 3:
                 pass
             assert ("joined", "a3") in {(event["what"], event["agent"]) for event in seen["events"]}
-            crawl.shelf.agents.clear(), crawl.shelf.beats.clear()
+            crawl.shelf.agents.clear()
+            crawl.shelf.beats.clear()
             while (seen := (await messages(two, 1))[0])["event"] != "trouble":
                 pass
             assert seen["error"]["status"] == 404
@@ -258,6 +284,26 @@ def test_events_come_live_for_all_viewers_by_one_reading(monkeypatch: pytest.Mon
         assert len(looks) == before  # without a viewer nothing is read
 
     run(test, crawl)
+
+
+def test_a_fault_of_ours_does_not_end_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_stream, "EVERY", 0.05)
+    faults = iter([True, True])
+
+    def breaks(*given: Any) -> Any:
+        if next(faults, False):
+            raise ZeroDivisionError
+        return read_figures(*given)
+
+    monkeypatch.setattr(live_stream, "read_figures", breaks)
+
+    async def test(client: Client) -> None:
+        async with client.get("/api/events") as answer:
+            seen = await messages(answer, 3)
+        assert [one["event"] for one in seen] == ["trouble", "trouble", "crawl"]
+        assert seen[0]["error"]["kind"] == "fault" and "ZeroDivision" not in str(seen)
+
+    run(test, Crawl())
 
 
 def test_only_so_many_look(monkeypatch: pytest.MonkeyPatch) -> None:

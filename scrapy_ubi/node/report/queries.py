@@ -5,9 +5,8 @@ Rules of this module:
 
 * No I/O: what an answer needs is in a `Source`. Answering only reads, but for `requeue`.
 * A question is data from outside: `Question.parse` takes it whole or not at all, and says why.
-* Answers are bounded, in rows (`MOST_ROWS`) and in bytes (`MOST_BYTES`): each agent gives the first rows in the wanted
-  order, so that the first of all agents are among them. How many there are in all is always said.
-* A host that is cut into shards is answered for by all of them that the agent has; the one who asks adds them up.
+* Answers are bounded, in rows (`MOST_ROWS`) and bytes (`MOST_BYTES`): each agent gives the first rows in the wanted
+  order, and says how many there are in all. Of a host that is cut all shards answer; the one who asks adds them up.
 * Nothing looks at every URL: an answer is linear in the hosts or in the failures kept, and at most `LOOKED` entries of
   one host are looked at.
 """
@@ -31,7 +30,8 @@ from scrapy_ubi.untrusted.checks import KEY, NAME, Malformed, fits, is_number, i
 from scrapy_ubi.urls.host_shards import host_of_key
 from scrapy_ubi.urls.key import seed_key
 
-ASKS = ("hosts", "host", "url", "failed", "requeue")
+HISTORY = "history"  # answered from the timeline, by `timeline_answer`
+ASKS = ("hosts", "host", "url", "failed", "requeue", HISTORY)
 SORTS = ("queued", "done", "failed", "next", "host")
 MOST_BYTES = 1_000_000  # of the rows of an answer
 LONGEST_TEXT = 200_000  # characters of a question; a URL may have 65,536, and JSON may write one in six
@@ -50,6 +50,7 @@ class Question:
     `key` (16 hex digits); `failed` and `requeue` choose by `reason`, `host`, and `url` with `key` (all that are given
     have to hold); `requeue` chooses everything with `everything` only, and of all this what failed `before` (unix
     seconds; 0: whenever). With `outputs_of` it is about pages whose outputs that agent has, in place of failures.
+    `history` has `limit`, and looks back `span` seconds (0: to the beginning).
     """
 
     ask: str
@@ -67,6 +68,7 @@ class Question:
     outputs_of: str = ""
     search: str = ""
     after: str = ""
+    span: float = 0.0
 
     def text(self) -> str:
         """As JSON: what is not at its default."""
@@ -137,6 +139,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "outputs_of": lambda value: fits(value, NAME),
     "search": lambda value: is_text(value, 300),
     "after": lambda value: is_text(value, 400) and _is_place(value),
+    "span": lambda value: is_number(value, LATEST),
 }
 
 

@@ -11,7 +11,7 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.links.handlers.handler_choice import NAMES, chosen
 from tests.links.handlers.given import fetched, found
 
-HERE = "tests.links.handlers.test_choice"
+HERE = "tests.links.handlers.test_handler_choice"
 
 
 class Lines:
