@@ -46,21 +46,25 @@ class _Host(NamedTuple):
 def figures(settings: BaseSettings, opts: argparse.Namespace) -> CrawlStatus:
     """The status of the crawl that is meant, from wherever it can be had; where from is said on standard error when it
     is not Redis. Raises UbiError."""
+    status, here = read_figures(settings, opts)
+    if here:
+        said = "These figures are from the directories of stopped agents here, not from Redis."
+        print(f"scrapy ubi: {said}", file=sys.stderr)
+    return status
+
+
+def read_figures(settings: BaseSettings, opts: argparse.Namespace) -> tuple[CrawlStatus, bool]:
+    """The same, and whether it is from directories. Raises UbiError."""
     crawl = given_crawl(settings, opts)
     if not (opts.redis_url or settings.get("UBI_REDIS_URL")) and (status := stopped_status(settings, crawl)):
-        return _said(status)
+        return status, True
     with connect(settings, opts) as to:
         try:
-            return choose_crawl(settings, opts, to)
+            return choose_crawl(settings, opts, to), False
         except UbiNoCrawl:
             if (status := stopped_status(settings, crawl)) is None:
                 raise
-            return _said(status)
-
-
-def _said(status: CrawlStatus) -> CrawlStatus:
-    print("scrapy ubi: These figures are from the directories of stopped agents here, not from Redis.", file=sys.stderr)
-    return status
+            return status, True
 
 
 def stopped_status(settings: BaseSettings, crawl: str | None) -> CrawlStatus | None:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from scrapy_ubi.node.report.queries import HISTORY, MOST_ROWS
+from scrapy_ubi.node.report.host_answers import MOST_ROWS
+from scrapy_ubi.node.report.queries import HISTORY
 from scrapy_ubi.node.report.timeline import MOST_EVENTS, read_row
 from scrapy_ubi.untrusted.checks import (
     MOST_COUNT,
@@ -60,6 +61,33 @@ _HOST: Mapping[str, Check] = {
     "next": _or_none(_is_time),
     "error": _is_text,
 }
+_ENTRY: Mapping[str, Check] = {"url": _is_text, "key": _is_text, "depth": _is_whole, "priority": _is_whole}
+_FAILURE: Mapping[str, Check] = {**_ENTRY, "reason": _is_text, "when": _is_time}
+
+
+def _list_of(checks: Mapping[str, Check]) -> Check:
+    """Whether a value is a list of objects with these names, and no other."""
+
+    def holds(value: Any) -> bool:
+        return (
+            isinstance(value, dict)
+            and value.keys() == checks.keys()
+            and all(check(value[name]) for name, check in checks.items())
+        )
+
+    return partial(is_list, most=MOST_ROWS, each=holds)
+
+
+_ONE_HOST: Mapping[str, Check] = {
+    **_HOST,
+    "learned": _is_text,
+    "loads": _is_text,
+    "delay": _is_time,
+    "notes": partial(is_mapping, most=MOST_REASONS, each=lambda value: True),
+    "queue": _list_of(_ENTRY),
+    "in_flight": _list_of(_ENTRY),
+    "failures": _list_of(_FAILURE),
+}
 _LATER: Mapping[str, Mapping[str, Check]] = {
     "hosts": {"learned": _is_text, "loads": _is_text}
 }  # older agents lack them: ""
@@ -72,9 +100,10 @@ _FAILED: Mapping[str, Check] = {
     "depth": _is_whole,
     "priority": _is_whole,
 }
-_ROWS: Mapping[str, Mapping[str, Check]] = {"hosts": _HOST, "failed": _FAILED}
+_ROWS: Mapping[str, Mapping[str, Check]] = {"hosts": _HOST, "host": _ONE_HOST, "failed": _FAILED}
 _NEEDED: Mapping[str, Mapping[str, Check]] = {
     "hosts": {"total": _is_count, "cut": lambda value: isinstance(value, bool)},
+    "host": {"total": _is_count, "cut": lambda value: isinstance(value, bool)},
     "failed": {"total": _is_count, "cut": lambda value: isinstance(value, bool), "reasons": _is_reasons},
     "url": {"where": _is_text, "role": _is_text},
     "history": {"step": _is_time, "events": partial(is_list, most=MOST_EVENTS, each=_is_moment)},

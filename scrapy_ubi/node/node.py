@@ -48,7 +48,7 @@ from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.report import figures, query_source, timeline_answer
 from scrapy_ubi.node.report.publish import Publisher, published
-from scrapy_ubi.node.report.queries import HISTORY, Answer, Question, answer
+from scrapy_ubi.node.report.queries import HISTORY, Question, answer
 from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.node.report.recorder import Recorder
 from scrapy_ubi.node.start import NodeEvents, Start
@@ -244,7 +244,7 @@ class Node:
         self._choice.read_ahead(now)
         self._waker.arm()
 
-    def _answer(self, question: Question) -> Answer:
+    def _answer(self, question: Question) -> dict[str, Any]:
         now = self._clock()
         if question.ask == HISTORY:
             return timeline_answer.answer(question, self.agent_id, self.recorder.timeline, unix())

@@ -8,7 +8,8 @@ Rules of this module:
 
 from __future__ import annotations
 
-from scrapy_ubi.node.report.queries import Answer, Question
+from scrapy_ubi.node.report.host_answers import Answer
+from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.node.report.timeline import Timeline, row
 
 
