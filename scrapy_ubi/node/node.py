@@ -114,7 +114,8 @@ class Node:
         self.live = RuntimeSettings(settings, self.note)
         self._pace = HostPace(self.live, self.hosts, self._clock)
         policy = host_policy(self.hosts, self.limits, self.addresses, self._limit, self.iterations, self._pace.on_turn)
-        fixed, told = figures.fixed(settings, start.agent_id, start.spider, start.origin), self._events.incarnation
+        fixed = figures.fixed(settings, start.agent_id, start.spider, start.origin, start.metrics)
+        told = self._events.incarnation
         self._crawl = Crawl(settings, start.agent_id, disk, fixed, told, self._clock, start.predecessor, policy)
 
     def _make_mail(self, start: Start) -> None:
@@ -122,14 +123,14 @@ class Node:
         settings, crawl, fatal, clock, transport = self.settings, self._crawl, self._fatal, self._clock, self.transport
         self._io = io = IoThread(own_thread=settings.redis_url is not None)
         self.seeds = SeedInbox(self._events.seed, self._events.wake) if settings.serve else None
-        self._publisher = Publisher(crawl, lambda: self.state, clock)
-        self._exchanges = ExchangeLoop(crawl, self._publisher, settings.flush_records, self._exchanged, clock)
+        self.publisher = Publisher(crawl, lambda: self.state, clock)
+        self._exchanges = ExchangeLoop(crawl, self.publisher, settings.flush_records, self._exchanged, clock)
         self._ticker = Ticker(crawl, settings, fatal, self._exchanges.turn, self._events.cancel, self._ticked, clock)
         self._beats = Beats(crawl, transport, settings, self._heard, clock)
         self._dead_agents = DeadAgents(crawl, io, transport, settings.failure_timeout)
         self._lost_agents = LostAgents(crawl, io, transport, self._exchanges.control)
         self._join = Join(crawl, settings, io, transport, start, self._beats.line, self._follow, clock)
-        self._leave = Leave(crawl, settings, fatal, self._exchanges, self._publisher, clock, self._lost_agents.look)
+        self._leave = Leave(crawl, settings, fatal, self._exchanges, self.publisher, clock, self._lost_agents.look)
 
     def _make_work(self) -> None:
         """The parts that choose requests, follow their visits, and take what they find."""
@@ -148,13 +149,14 @@ class Node:
         self._choice = NextRequest(
             crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm, turns
         )
-        self.live.follow(self._publisher.soon)
+        self.live.follow(self.publisher.soon)
         Steered(self.live, self._pace, crawl, (self.limits, self.crawl_limits), self.access, waker, self.seeds)
 
     def _follow(self) -> None:
         """Work for the agent that the crawl has now."""
         self.agent, self.frontier, self.tally = self._crawl.agent, self._crawl.frontier, self._crawl.tally
         self.frontier.loads = HostLoads(self._limit) if self._limit is not None else None
+        self.tally.traffic = self._events.traffic
         self.joins = self.tally.joins  # what lossy steps of the normal form have joined
         self.hosts.begin(self.agent, self.frontier)
         self.access.begin()
@@ -169,7 +171,7 @@ class Node:
         self._io.start()
         try:
             control = await self._join.go()
-            self._publisher.kept = self._join.published
+            self.publisher.kept = self._join.published
         except BaseException:
             await self._let_go()
             raise

@@ -39,6 +39,7 @@ class Publisher:
         self._big_host = BigHost(crawl)
         self._next_at = self._count_at = 0.0
         self._counters: dict[str, Any] = {}
+        self._shown, self._shown_at = "", -2 * profile.PUBLISH
         self.kept = ""
 
     def profile(self) -> str | None:
@@ -49,14 +50,34 @@ class Publisher:
         self._next_at = now + profile.PUBLISH
         if self.kept:
             return self.kept
-        if now >= self._count_at:
-            self._counters = self._crawl.counters()
+        if self._count(now):
             self._big_host.look(self._counters["queued"], self._counters["in_flight"])
-            self._count_at = now + (self._clock() - now) * COUNTING
+        return self._text(now)
+
+    def shown(self) -> str:
+        """The last profile, for who asks the agent itself; a new one where that is old, as none is published while
+        Redis is away."""
+        now = self._clock()
+        if now - self._shown_at >= 2 * profile.PUBLISH:
+            self._count(now)
+            return self._text(now)
+        return self._shown
+
+    def _count(self, now: float) -> bool:
+        """Count, if it is not too soon for that; whether it was done."""
+        if now < self._count_at:
+            return False
+        self._counters = self._crawl.counters()
+        self._count_at = now + (self._clock() - now) * COUNTING
+        return True
+
+    def _text(self, now: float) -> str:
         crawl = self._crawl
-        return profile.text(
+        self._shown_at = now
+        self._shown = profile.text(
             crawl.fixed, crawl.agent, self._state(), self._counters, crawl.former, crawl.handed_over, crawl.live
         )
+        return self._shown
 
     def soon(self, changed: object = None) -> None:
         """Let the next one be due now: there is news, as what has `changed` says."""
