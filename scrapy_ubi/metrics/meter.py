@@ -138,10 +138,11 @@ def _lanes(fields: Mapping[str, str]) -> list[str]:
 
 
 class Lag:
-    """How late the event loop was. `look` runs in it, until it is cancelled."""
+    """How late the event loop was. `look` runs in it, until it is cancelled: `looks` so far."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
+        self.looks = 0  # so far
         self._slots: deque[tuple[float, float]] = deque(maxlen=SLOTS + 1)  # begun (s), the longest lag (s)
 
     async def look(self) -> None:
@@ -150,6 +151,7 @@ class Lag:
             due = self._clock() + LOOK
             await asyncio.sleep(LOOK)
             self.late(max(0.0, self._clock() - due))
+            self.looks += 1
 
     def late(self, seconds: float) -> None:
         """The loop was so late just now."""

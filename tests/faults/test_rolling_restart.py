@@ -30,7 +30,7 @@ def is_ready(group: Group, name: str) -> bool:
 
 
 def test_five_agents_are_restarted_one_by_one_and_nothing_is_fetched_twice(make_group: MakeGroup) -> None:
-    group = make_group(latency=1.0, hosts=80, pages=3000, UBI_METRICS="127.0.0.1:0")
+    group = make_group(latency=1.0, hosts=80, pages=2600, UBI_METRICS="127.0.0.1:0")
     group.start_together(*FIVE)
     for name in FIVE:
         group.until(lambda name=name: is_ready(group, name), f"{name} to be ready")  # type: ignore[misc]
