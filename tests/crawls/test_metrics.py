@@ -13,8 +13,8 @@ from typing import Any
 from scrapy import Request, Spider
 from scrapy.http import Response, TextResponse
 
-from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.crawl_metrics import targets
+from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.profile import Profile, read_profile
 from tests.support.crawls import agent_of, crawl
 from tests.support.prometheus import Recorded, needs_promtool, promtool

@@ -81,7 +81,7 @@ def test_a_name_is_one_that_prometheus_recommends(metric: tuple[str, ...]) -> No
     assert (kind == "counter") == name.endswith("_total")
     assert kind != "histogram" or name.endswith("_seconds")
     assert not re.search(r"_(?:milliseconds|ms|minutes|kilobytes|kb|mb|percent|count|sum|bucket|gauge|counter)\b", name)
-    assert meaning and not meaning.endswith(".") and meaning[0].isupper() or meaning[0].isdigit()
+    assert (meaning and not meaning.endswith(".") and meaning[0].isupper()) or meaning[0].isdigit()
     assert not {"le", "host", "url", "quantile"} & set(own)
     assert not any(f"_{unit}_" in name and not name.endswith("_total") for unit in UNITS)
 

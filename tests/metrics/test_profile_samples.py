@@ -34,7 +34,10 @@ def test_counters_and_gauges_are_told_under_their_names() -> None:
 
 def test_responses_are_told_by_the_five_classes_alone() -> None:
     found = told(responses={"2xx": 5, "4xx": 1, "9xx": 3, "evil": 4})
-    assert {labels["class"]: value for _, labels, value in found.find("ubi_responses_total", {})} == {"2xx": 5, "4xx": 1}
+    assert {labels["class"]: value for _, labels, value in found.find("ubi_responses_total", {})} == {
+        "2xx": 5,
+        "4xx": 1,
+    }
 
 
 def test_failures_are_told_by_the_first_word_of_their_reason() -> None:

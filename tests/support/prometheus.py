@@ -24,9 +24,9 @@ _SELECTOR = re.compile(rf"([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(\{{(?:[^{{}}\"]|{_STRING
 _MATCHER = re.compile(rf"([a-zA-Z_]\w*)\s*(=~|!~|!=|=)\s*({_STRING})")
 _GROUPED = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^()]*)\)")
 WORDS = frozenset(
-    "sum max min avg count topk bottomk rate increase irate delta histogram_quantile clamp_min clamp_max abs time vector "
-    "changes max_over_time min_over_time avg_over_time label_values label_replace and or unless bool offset by without on "
-    "ignoring group_left group_right absent scalar".split()
+    "sum max min avg count topk bottomk rate increase irate delta histogram_quantile clamp_min clamp_max abs time "
+    "vector changes max_over_time min_over_time avg_over_time label_values label_replace and or unless bool offset by "
+    "without on ignoring group_left group_right absent scalar".split()
 )
 
 
@@ -62,12 +62,14 @@ class Recorded:
         """What an expression names that is not here: metrics, labels, and exact values of labels (but `$variables`)."""
         found, bare = [], _GROUPED.sub(" ", expression)
         names: set[str] = set()
-        for match in _SELECTOR.finditer(re.sub(rf"\[[^\]]*\]|\$\w+", " ", _without_texts(bare))):
+        for match in _SELECTOR.finditer(re.sub(r"\[[^\]]*\]|\$\w+", " ", _without_texts(bare))):
             names |= {match[1]} - WORDS
         names = {name for name in names if not re.fullmatch(r"[smhdwy]|inf|nan|e\d*", name, re.IGNORECASE)}
         found += [f"no metric {name}" for name in sorted(names) if not self.labels_of(name)]
         known = set().union(*(self.labels_of(name) for name in names)) if names else set()
-        grouped = {label.strip() for group in _GROUPED.findall(expression) for label in group.split(",") if label.strip()}
+        grouped = {
+            label.strip() for group in _GROUPED.findall(expression) for label in group.split(",") if label.strip()
+        }
         found += [f"no label {label}" for label in sorted(grouped - known)]
         for match in _SELECTOR.finditer(bare):
             for label, how, text in _MATCHER.findall(match[2] or ""):
@@ -88,4 +90,4 @@ def promtool(*arguments: str, stdin: str = "", cwd: Path | None = None) -> None:
     """Run promtool, and fail with what it says."""
     assert PROMTOOL is not None
     done = subprocess.run([PROMTOOL, *arguments], input=stdin, text=True, capture_output=True, timeout=60, cwd=cwd)
-    assert (done.returncode, done.stderr.strip()) == (0, "") or not done.returncode, done.stdout + done.stderr
+    assert not done.returncode, done.stdout + done.stderr
