@@ -8,11 +8,13 @@ Rules of this module:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.http import Response
 
+from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.node.report.figures import Traffic
 from scrapy_ubi.settings import UbiSettings
@@ -35,6 +37,10 @@ async def open_metrics(settings: UbiSettings, disk: AgentDisk, stores: Outputs |
     """The metrics of the agent, told from now on; None where that is not wanted. Raises UbiSettingError."""
     if settings.metrics is None:
         return None
+    if find_spec("aiohttp") is None:
+        raise UbiSettingError(
+            "UBI_METRICS", "is set and aiohttp is not installed", 'run pip install "scrapy-ubi[metrics]"'
+        )
     from scrapy_ubi.metrics.agent_metrics import AgentMetrics
 
     metrics = AgentMetrics(settings)

@@ -48,7 +48,7 @@ class AgentMetrics:
         self._looks = asyncio.ensure_future(self.meter.lag.look())
 
     async def close(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         if self._looks is not None:
             self._looks.cancel()
             with suppress(asyncio.CancelledError):

@@ -67,7 +67,7 @@ class Endpoint:
         logger.info("Prometheus is answered at http://%s/metrics (UBI_METRICS).", self.address)
 
     async def close(self) -> None:
-        """Answer no more."""
+        """Stop answering."""
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None

@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* What it reads was checked (`node.report.profile`). Labels are bounded here all the same: of reasons the first word, at
+* What it reads was checked (`node.report.profile`). Labels are bounded here nevertheless: of reasons the first word, at
   most `MOST_WORDS` of them, the rest is `other`; of responses the five classes.
 """
 

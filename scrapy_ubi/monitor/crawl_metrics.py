@@ -3,7 +3,7 @@
 
 Rules of this module:
 
-* An agent that has not worked for `KEPT` seconds is told no more: counters of the dead would stand for ever.
+* An agent that has not worked for `KEPT` seconds is left out: the counters of the dead would never go away.
 * How an agent stands in its group is told while it works. A view is complete here when every working agent has
   published it, has settled, and holds up no host: what each of them finds when it reads the same beats.
 """

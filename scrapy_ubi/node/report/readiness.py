@@ -7,7 +7,7 @@ Rules of this module:
   (docs/explanation/protocol.md).
 * Then every host has its owner and all copies that so many agents can keep, and what is found from now on is
   acknowledged by owner and successors. One more agent may leave, or be lost, and nothing is lost with it.
-* An agent whose mail or disk waits is not ready: what it has told nobody has no second copy.
+* An agent whose mail or disk waits is not ready: what no other agent has heard of has no second copy.
 """
 
 from __future__ import annotations
