@@ -15,7 +15,7 @@ import resource
 import sys
 from contextlib import suppress
 
-from scrapy_ubi.metrics.endpoint import Answers, Endpoint
+from scrapy_ubi.metrics.endpoint import Endpoint, EndpointPages
 from scrapy_ubi.metrics.exposition import Exposition
 from scrapy_ubi.metrics.meter import Meter
 from scrapy_ubi.metrics.profile_samples import GroupFacts, labels_of, put_group, put_profile, put_state
@@ -34,7 +34,7 @@ class AgentMetrics:
         self._crawl, self._agent, self._most_lag = settings.crawl, settings.agent_id, settings.stall_timeout
         self.meter = Meter()
         self.node: Node | None = None
-        self._endpoint = Endpoint(settings.metrics, Answers(self.text, self.why_not_alive, self.why_not_ready))
+        self._endpoint = Endpoint(settings.metrics, EndpointPages(self.text, self.why_not_alive, self.why_not_ready))
         self._looks: asyncio.Task[None] | None = None
 
     @property

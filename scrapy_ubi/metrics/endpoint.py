@@ -32,7 +32,7 @@ TAKEN = (errno.EADDRINUSE, errno.EACCES)
 ANY = ("0.0.0.0", "::")
 
 
-class Answers(NamedTuple):
+class EndpointPages(NamedTuple):
     """What is told: the metrics; why it is not alive, and why not ready, each empty when it is."""
 
     metrics: Callable[[], str]
@@ -41,9 +41,9 @@ class Answers(NamedTuple):
 
 
 class Endpoint:
-    """Answers at one address, from `open` to `close`. `address`: host and port by which others reach it."""
+    """EndpointPages at one address, from `open` to `close`. `address`: host and port by which others reach it."""
 
-    def __init__(self, listen: str, answers: Answers, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, listen: str, answers: EndpointPages, clock: Callable[[], float] = time.monotonic) -> None:
         host, _, port = listen.rpartition(":")
         self._host, self._port = host.strip("[]"), int(port)
         self._answers, self._clock = answers, clock

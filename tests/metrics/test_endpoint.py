@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.metrics.endpoint import Answers, Endpoint
+from scrapy_ubi.metrics.endpoint import Endpoint, EndpointPages
 
 Asked = Callable[..., Awaitable[tuple[int, str]]]
 
@@ -27,7 +27,7 @@ class World:
         return f"ubi_pages_total {self.made}\n"
 
     def run(self, ask: Callable[[Asked], Awaitable[None]], listen: str = "127.0.0.1:0") -> Endpoint:
-        answers = Answers(self.text, lambda: self.not_alive, lambda: self.not_ready)
+        answers = EndpointPages(self.text, lambda: self.not_alive, lambda: self.not_ready)
         endpoint = Endpoint(listen, answers, lambda: self.now)
 
         async def main() -> None:
