@@ -99,6 +99,7 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
     return wanted, origin
 
 
+<<<<<<< HEAD
 def claim_feeds(scheduler: UbiScheduler, spider: Spider) -> tuple[dict[str, str], FeedClaims]:
     """When the feeds begin, and the feeds, made this agent's own. Raises UbiRefused when one is another agent's."""
     feeds = FeedClaims(scheduler.crawler, scheduler.settings.shared_feeds, scheduler.alone)
@@ -112,6 +113,17 @@ def make_start(scheduler: UbiScheduler, spider: str, origin: Origin) -> Start:
     """Who the agent of this scheduler is, and when its process was asked for."""
     directory, address = scheduler.directory, scheduler.metrics.address if scheduler.metrics is not None else ""
     return Start(directory.agent_id, spider, origin, directory.predecessor, process_start.asked_for(), address)
+=======
+def make_start(directory: AgentDirectory, spider: Spider, origin: Origin) -> Start:
+    """Who the agent of this directory is, and when its process was asked for."""
+    stats = spider.crawler.stats
+
+    def received() -> int:
+        return int(stats.get_value("downloader/response_bytes", 0)) if stats is not None else 0
+
+    asked = process_start.asked_for()
+    return Start(directory.agent_id, spider.name, origin, directory.predecessor, asked, received)
+>>>>>>> main
 
 
 @dataclass(frozen=True)

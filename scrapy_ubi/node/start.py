@@ -8,7 +8,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
@@ -16,12 +16,22 @@ from scrapy_ubi.node.mail.seed_inbox import REFUSED, SeedOutcome
 from scrapy_ubi.node.report.figures import Traffic
 
 
+def nothing_yet() -> int:
+    """Of a process that does not count what it receives."""
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """How one agent is started. `agent_id` is its identifier, `spider` the name of its spider, `origin` what it is
     started from; `predecessor` is the incarnation that ran in the same directory before, if any; `started` is when, by
+<<<<<<< HEAD
     the node's clock (s), the process was started for this crawl, None: just now. `metrics` is where it
     answers Prometheus (host:port), empty: nowhere.
+=======
+    the node's clock (s), the process was started for this crawl, None: just now; `received` says how many bytes this
+    process has received of the web.
+>>>>>>> main
     """
 
     agent_id: str
@@ -29,7 +39,11 @@ class Start:
     origin: Origin = UNKNOWN
     predecessor: str | None = None
     started: float | None = None
+<<<<<<< HEAD
     metrics: str = ""
+=======
+    received: Callable[[], int] = nothing_yet
+>>>>>>> main
 
 
 class NodeEvents:
