@@ -29,13 +29,8 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-<<<<<<< HEAD
 from scrapy_ubi.components import measured, wiring
-from scrapy_ubi.components.ending import Ending, say_cut_short, say_lost
-=======
-from scrapy_ubi.components import wiring
 from scrapy_ubi.components.ending import Ending, say_cut_short
->>>>>>> main
 from scrapy_ubi.downloads.gate import Gate
 from scrapy_ubi.downloads.reach import Reach, let_reach
 from scrapy_ubi.downloads.unscheduled_results import UnscheduledResults

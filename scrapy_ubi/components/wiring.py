@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy import Spider
@@ -27,7 +28,6 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.node.group.origin import Origin
 from scrapy_ubi.node.mail.seed_inbox import SeedOutcome
-from scrapy_ubi.node.report.figures import Traffic
 from scrapy_ubi.node.start import NodeEvents, Start
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
@@ -99,7 +99,6 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
     return wanted, origin
 
 
-<<<<<<< HEAD
 def claim_feeds(scheduler: UbiScheduler, spider: Spider) -> tuple[dict[str, str], FeedClaims]:
     """When the feeds begin, and the feeds, made this agent's own. Raises UbiRefused when one is another agent's."""
     feeds = FeedClaims(scheduler.crawler, scheduler.settings.shared_feeds, scheduler.alone)
@@ -112,18 +111,9 @@ def claim_feeds(scheduler: UbiScheduler, spider: Spider) -> tuple[dict[str, str]
 def make_start(scheduler: UbiScheduler, spider: str, origin: Origin) -> Start:
     """Who the agent of this scheduler is, and when its process was asked for."""
     directory, address = scheduler.directory, scheduler.metrics.address if scheduler.metrics is not None else ""
-    return Start(directory.agent_id, spider, origin, directory.predecessor, process_start.asked_for(), address)
-=======
-def make_start(directory: AgentDirectory, spider: Spider, origin: Origin) -> Start:
-    """Who the agent of this directory is, and when its process was asked for."""
-    stats = spider.crawler.stats
-
-    def received() -> int:
-        return int(stats.get_value("downloader/response_bytes", 0)) if stats is not None else 0
-
-    asked = process_start.asked_for()
-    return Start(directory.agent_id, spider.name, origin, directory.predecessor, asked, received)
->>>>>>> main
+    stats, asked = scheduler.crawler.stats, process_start.asked_for()
+    received = partial(measured.traffic, stats)
+    return Start(directory.agent_id, spider, origin, directory.predecessor, asked, received, address)
 
 
 @dataclass(frozen=True)
@@ -253,9 +243,6 @@ class SchedulerEvents(NodeEvents):
 
     def seed(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
         return self._scheduler.outside.take(number, fields)
-
-    def traffic(self) -> Traffic:
-        return measured.traffic(self._scheduler.crawler.stats)
 
     def flush(self) -> str:
         return self._scheduler.feeds.flush()

@@ -16,22 +16,12 @@ from scrapy_ubi.node.mail.seed_inbox import REFUSED, SeedOutcome
 from scrapy_ubi.node.report.figures import Traffic
 
 
-def nothing_yet() -> int:
-    """Of a process that does not count what it receives."""
-    return 0
-
-
 @dataclass(frozen=True, slots=True)
 class Start:
     """How one agent is started. `agent_id` is its identifier, `spider` the name of its spider, `origin` what it is
     started from; `predecessor` is the incarnation that ran in the same directory before, if any; `started` is when, by
-<<<<<<< HEAD
-    the node's clock (s), the process was started for this crawl, None: just now. `metrics` is where it
-    answers Prometheus (host:port), empty: nowhere.
-=======
-    the node's clock (s), the process was started for this crawl, None: just now; `received` says how many bytes this
-    process has received of the web.
->>>>>>> main
+    the node's clock (s), the process was started for this crawl, None: just now; `traffic` says what this process has
+    received of the web. `metrics` is where it answers Prometheus (host:port), empty: nowhere.
     """
 
     agent_id: str
@@ -39,11 +29,8 @@ class Start:
     origin: Origin = UNKNOWN
     predecessor: str | None = None
     started: float | None = None
-<<<<<<< HEAD
+    traffic: Callable[[], Traffic] = Traffic
     metrics: str = ""
-=======
-    received: Callable[[], int] = nothing_yet
->>>>>>> main
 
 
 class NodeEvents:
@@ -73,10 +60,6 @@ class NodeEvents:
     def seed(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
         """Take this seed, which has come from outside and has this id, or say why not."""
         return SeedOutcome(REFUSED, "this crawl takes none")
-
-    def traffic(self) -> Traffic:
-        """What this process has received so far, for people. Asked every two seconds or so."""
-        return Traffic()
 
     def flush(self) -> str:
         """Make outlast this process what the pages have given that are done by now. Why that cannot be, as a sentence;

@@ -50,40 +50,21 @@ class Publisher:
         self._next_at = now + profile.PUBLISH
         if self.kept:
             return self.kept
-<<<<<<< HEAD
-        if self._count(now):
-            self._big_host.look(self._counters["queued"], self._counters["in_flight"])
         return self._text(now)
+
+    def _text(self, now: float) -> str:
+        crawl, counters = self._crawl, self.counted(now)
+        self._shown_at = now
+        self._shown = profile.text(
+            crawl.fixed, crawl.agent, self.state(), counters, crawl.former, crawl.handed_over, crawl.live
+        )
+        return self._shown
 
     def shown(self) -> str:
         """The last profile, for who asks the agent itself; a new one where that is old, as none is published while
         Redis is away."""
         now = self._clock()
-        if now - self._shown_at >= 2 * profile.PUBLISH:
-            self._count(now)
-            return self._text(now)
-        return self._shown
-
-    def _count(self, now: float) -> bool:
-        """Count, if it is not too soon for that; whether it was done."""
-        if now < self._count_at:
-            return False
-        self._counters = self._crawl.counters()
-        self._count_at = now + (self._clock() - now) * COUNTING
-        return True
-
-    def _text(self, now: float) -> str:
-        crawl = self._crawl
-        self._shown_at = now
-        self._shown = profile.text(
-            crawl.fixed, crawl.agent, self._state(), self._counters, crawl.former, crawl.handed_over, crawl.live
-        )
-        return self._shown
-=======
-        crawl, counters = self._crawl, self.counted(now)
-        return profile.text(
-            crawl.fixed, crawl.agent, self.state(), counters, crawl.former, crawl.handed_over, crawl.live
-        )
+        return self._text(now) if now - self._shown_at >= 2 * profile.PUBLISH else self._shown
 
     def counted(self, now: float) -> dict[str, Any]:
         """The counters at this time (s), or those counted last where it is too soon to count again."""
@@ -92,7 +73,6 @@ class Publisher:
             self._big_host.look(self._counters["queued"], self._counters["in_flight"])
             self._count_at = now + (self._clock() - now) * COUNTING
         return self._counters
->>>>>>> main
 
     def soon(self, changed: object = None) -> None:
         """Let the next one be due now: there is news, as what has `changed` says."""
