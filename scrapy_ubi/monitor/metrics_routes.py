@@ -29,9 +29,11 @@ AWAY = (redis.RedisError, OSError, UbiError)
 Read = Callable[[], Awaitable[CrawlStatus]]
 
 
-def add_routes(app: web.Application, read: Read, crawl: str = "", away: tuple[type[Exception], ...] = ()) -> None:
+def add_routes(
+    app: web.Application, read: Read, crawl: Callable[[], str], away: tuple[type[Exception], ...] = ()
+) -> None:
     """Let `app` answer these four. `read` gives the crawl's status, and may raise one of `AWAY` or `away` while it
-    cannot; `crawl` is its name."""
+    cannot; `crawl` says its name, as far as it is known."""
     pages = _Pages(read, crawl, (*AWAY, *away))
     app.router.add_get("/metrics", pages.metrics)
     app.router.add_get("/sd", pages.sd)
@@ -42,7 +44,7 @@ def add_routes(app: web.Application, read: Read, crawl: str = "", away: tuple[ty
 class _Pages:
     """The four pages of one crawl."""
 
-    def __init__(self, read: Read, crawl: str, away: tuple[type[Exception], ...]) -> None:
+    def __init__(self, read: Read, crawl: Callable[[], str], away: tuple[type[Exception], ...]) -> None:
         self._read, self._crawl, self._away = read, crawl, away
         self._lock = asyncio.Lock()
         self._status: CrawlStatus | None = None
@@ -62,7 +64,7 @@ class _Pages:
 
     async def metrics(self, request: web.Request) -> web.Response:
         status = await self._newest()
-        text = metrics_text(status, self._crawl) if status is not None else away_text(self._crawl)
+        text = metrics_text(status, self._crawl()) if status is not None else away_text(self._crawl())
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
     async def sd(self, request: web.Request) -> web.Response:

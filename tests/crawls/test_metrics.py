@@ -69,7 +69,7 @@ def test_an_agent_tells_what_it_has_done(site: Site) -> None:
     assert items[-1]["/live"] == (200, "ok\n") and items[-1]["/ready"] == (200, "ok\n")
     assert told.value("ubi_agent_state", agent="a0", state="crawling") == 1
     assert told.value("ubi_redis_up") == told.value("ubi_view_complete") == told.value("ubi_view_settled") == 1
-    assert told.value("ubi_load_seconds_count") >= len(items)
+    assert told.value("ubi_load_seconds_count") > 0
     assert told.value("process_resident_memory_bytes") > 1_000_000
     assert told.value("ubi_exchange_seconds_count") > 0 and told.value("ubi_flush_seconds_count") > 0
 

@@ -34,7 +34,7 @@ def ask(reader: Reader, *paths: str, away: tuple[type[Exception], ...] = ()) -> 
 
     async def main() -> list[tuple[int, str]]:
         app = web.Application()
-        add_routes(app, reader.read, "demo:web", away)
+        add_routes(app, reader.read, lambda: "demo:web", away)
         async with TestClient(TestServer(app)) as client:
             answers = [await client.get(path) for path in paths]
             return [(answer.status, await answer.text()) for answer in answers]
@@ -73,7 +73,7 @@ def test_a_redis_that_is_away_is_told_as_such() -> None:
 def test_nothing_can_be_changed_here() -> None:
     async def main(check: Callable[[TestClient[Any, Any]], Awaitable[None]]) -> None:
         app = web.Application()
-        add_routes(app, Reader(crawl()).read)
+        add_routes(app, Reader(crawl()).read, str)
         async with TestClient(TestServer(app)) as client:
             await check(client)
 
