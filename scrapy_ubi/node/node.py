@@ -111,9 +111,8 @@ class Node:
         self.iterations, self.live = Iterations.of(settings), RuntimeSettings(settings, self.note)
         self._pace = HostPace(self.live, self.hosts, self._clock)
         policy = host_policy(self.hosts, self.limits, self.addresses, self._limit, self.iterations, self._pace.on_turn)
-        fixed = figures.fixed(settings, start.agent_id, start.spider, start.origin, start.metrics)
-        told = self._events.incarnation
-        self._crawl = Crawl(settings, start.agent_id, disk, fixed, told, self._clock, start.predecessor, policy)
+        fixed = figures.fixed(settings, me := start.agent_id, start.spider, start.origin, start.metrics)
+        self._crawl = Crawl(settings, me, disk, fixed, self._events.incarnation, self._clock, start.predecessor, policy)
 
     def _make_mail(self, start: Start) -> None:
         """The parts that exchange mail and beats with the others, and those that the time calls."""
@@ -146,8 +145,8 @@ class Node:
         self._choice = NextRequest(
             crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm, turns
         )
-        told = (self._visits.under_way, self._traffic, self._clock, self._limit)
-        self.recorder = Recorder(crawl, self.publisher, self._exchanges, *told)
+        under_way, traffic, clock = self._visits.under_way, self._traffic, self._clock
+        self.recorder = Recorder(crawl, self.publisher, self._exchanges, under_way, traffic, clock, self._limit)
         self.live.follow(self.publisher.soon)
         Steered(self.live, self._pace, crawl, (self.limits, self.crawl_limits), self.access, waker, self.seeds)
 
@@ -155,10 +154,8 @@ class Node:
         """Work for the agent that the crawl has now."""
         self.agent, self.frontier, self.tally = self._crawl.agent, self._crawl.frontier, self._crawl.tally
         self.frontier.loads = HostLoads(self._limit) if self._limit is not None else None
-        self.joins, self.tally.traffic = (
-            self.tally.joins,
-            self._traffic,
-        )  # what lossy steps of the normal form have joined
+        self.tally.traffic = self._traffic
+        self.joins = self.tally.joins  # what lossy steps of the normal form have joined
         self.hosts.begin(self.agent, self.frontier)
         self.access.begin()
         if self.learner is not None:
