@@ -104,14 +104,15 @@ class EngineHooks:
         self._outlast_start()
 
     def _outlast_start(self) -> None:
-        """Let Scrapy's `stop_async` of the crawler, called while the spider is being opened, wait until the engine runs.
+        """Let Scrapy's `stop_async` of the crawler, called while the spider is opened, wait until the engine runs.
 
         Else the first Ctrl-C or SIGTERM stops nothing then, and ends the process of an agent that has just joined.
         """
         engine, crawler, original = self._engine, self._engine.crawler, self._engine.crawler.stop_async
 
         async def stop_async() -> None:
-            while crawler.crawling and engine.spider is not None and not engine.running:
+            # No signal of Scrapy's tells of it: `engine_started` comes before.
+            while crawler.crawling and engine.spider is not None and not engine.running:  # noqa: ASYNC110
                 await asyncio.sleep(START_LOOK)
             await original()
 
