@@ -53,6 +53,7 @@ class LarmStore(Store):
         super().__init__(arguments, settings)
         self._lines = LinkLines()
         self._last: Parsed | None = None
+        self._file: tuple[Part | None, int, str] = None, 0, ""  # of which part, the number and name of its page file
         shared.wanted = True
 
     def page(self, page: Page) -> _LarmPayload | None:
@@ -94,14 +95,21 @@ class LarmStore(Store):
             self._last = parsed if len(came.body) <= KEPT else None
         return links.title, self._lines.of(page.url, links, self.normal_form)
 
-    @staticmethod
-    def _put(body: bytes, part: Part) -> tuple[int, int]:
+    def _put(self, body: bytes, part: Part) -> tuple[int, int]:
         """Put a page into a page file; its number, and the offset there."""
-        number = max((int(name[9:-4]) for name in part.files if name.startswith("pagefile_")), default=1)
-        end = part.end_of(f"pagefile_{number}.pfl")
+        of, number, name = self._file
+        if of is not part:
+            number, name = 1, _page_file(1)
+        end = part.end_of(name)
         if end and end + len(body) > MOST:
-            number += 1
-        return number, part.append(f"pagefile_{number}.pfl", body)
+            number, name = number + 1, _page_file(number + 1)
+        offset = part.append(name, body)
+        self._file = part, number, name
+        return number, offset
+
+
+def _page_file(number: int) -> str:
+    return f"pagefile_{number}.pfl"
 
 
 def _line(fields: tuple[str, ...]) -> bytes:

@@ -214,16 +214,17 @@ def test_what_has_no_room_waits_with_its_flush(tmp_path: Path, monkeypatch: pyte
     kept = Kept(tmp_path)
     kept.page("a", "first")
     kept.flush()
-    write, full = os.write, True
+    write, full = os.writev, True
 
-    def no_room(file: int, data: Any) -> int:
+    def no_room(file: int, pieces: list[bytes]) -> int:
+        data = b"".join(pieces)
         if full and len(data) > 3:
-            return write(file, bytes(data[:3]))
+            return os.write(file, data[:3])
         if full:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return write(file, data)
+        return write(file, pieces)
 
-    monkeypatch.setattr(parts.os, "write", no_room)
+    monkeypatch.setattr(parts.os, "writev", no_room)
     kept.page("b", "second")
     mark = kept.writer.mark("run")
     kept.page("c", "third")  # behind the mark
