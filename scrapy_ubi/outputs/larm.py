@@ -64,7 +64,7 @@ class LarmStore(Store):
         location = came.headers.get("Location") if page.response is None else None
         redirect = came.urljoin(location.decode("latin-1")) if location and 300 <= came.status < 400 else ""
         parsed = shared.take(came)
-        links = read(came, parsed) if parsed is not None and isinstance(came, HtmlResponse) else None
+        links = read(came, came.text, parsed) if parsed is not None and isinstance(came, HtmlResponse) else None
         return _LarmPayload(page, came, page.body, redirect, links)
 
     def write(self, payload: _LarmPayload, part: Part) -> None:
@@ -88,9 +88,9 @@ class LarmStore(Store):
             to = clean(redirect)
             return "", f"{page.url}\t{to}\t{self.normal_form(to) or to}\t{REDIRECT}\t\n".encode("utf-8", "replace")
         if links is None:
-            if not isinstance(came, HtmlResponse) or (parsed := parse(came)) is None:
+            if not isinstance(came, HtmlResponse) or (parsed := parse(text := came.text)) is None:
                 return "", b""
-            links = read(came, parsed)
+            links = read(came, text, parsed)
             # With no tree left the allocator gives its memory back to the system, and asks for it at the next one.
             self._last = parsed if len(came.body) <= KEPT else None
         return links.title, self._lines.of(page.url, links, self.normal_form)

@@ -49,15 +49,15 @@ class LinksRead(NamedTuple):
     joiner: Joiner
 
 
-def parse(response: HtmlResponse) -> Page | None:
+def parse(text: str) -> Page | None:
     """A page as it is read for links; None where that would take a parser seconds, or gigabytes."""
-    page = written(response.text)
+    page = written(text)
     return None if is_costly(page) else Page(page)
 
 
-def read(response: HtmlResponse, page: Page) -> LinksRead:
-    """The links of a response, which was parsed into `page`."""
-    title, joiner = page.first_text("title"), _joiner(response)
+def read(response: HtmlResponse, text: str, page: Page) -> LinksRead:
+    """The links of a response with this text, which was parsed into `page`."""
+    title, joiner = page.first_text("title"), _joiner(response, text)
     if any(map(page.tags, _OTHERS)):
         return LinksRead(title, *_of_any(page.chosen(_SELECTOR)), joiner)
     nodes = page.tags("a")
@@ -71,10 +71,14 @@ def read(response: HtmlResponse, page: Page) -> LinksRead:
     return LinksRead(title, found, bytes(len(found)), _texts(nodes), joiner)
 
 
-def _joiner(response: HtmlResponse) -> Joiner:
+def _joiner(response: HtmlResponse, text: str) -> Joiner:
     """What joins links to the page's base. To look for a base takes as long as to join 20 links."""
-    usual = "<base" not in response.text[:4096].lower() and plain(response.url)
-    return Joiner(response.url if usual else get_base_url(response), response.url, response.encoding)
+    url, encoding = response.url, response.encoding
+    if "<base" not in text[:4096].lower():
+        joiner = Joiner(url, url, encoding)
+        if joiner.root or plain(url):  # what is usual enough to have a root is plain
+            return joiner
+    return Joiner(get_base_url(response), url, encoding)
 
 
 def _of_any(nodes: Iterable[LexborNode]) -> tuple[list[str], list[int], list[str]]:
