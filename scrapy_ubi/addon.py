@@ -13,10 +13,12 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
+from importlib.util import find_spec
 from typing import Any
 
 import scrapy
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.utils.misc import load_object
 from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_ubi.components import bot_page
@@ -24,6 +26,7 @@ from scrapy_ubi.components.downloader_middleware import UbiDownloaderMiddleware
 from scrapy_ubi.components.expand_middleware import INNERMOST as NEXT_TO_SPIDER
 from scrapy_ubi.components.expand_middleware import PlainLinksMiddleware
 from scrapy_ubi.components.find_scheduler import own_scheduler
+from scrapy_ubi.components.progress import place_progress
 from scrapy_ubi.components.robots_placing import place_robots
 from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
@@ -52,6 +55,7 @@ INNERMOST = 1_000_000  # of the downloader middlewares: next to the downloader
 CONCURRENT_ITEMS = 4
 
 _ADDON = SETTINGS_PRIORITIES["addon"]
+_WEB = "scrapy_ubi.web.agent_server.AgentServer"
 
 
 class Addon:
@@ -85,6 +89,8 @@ class Addon:
         versions.without_jitter(settings, _ADDON)  # otherwise a slot would at times add to a host's delay
         _make_faster(settings)
         _introduce(settings)
+        _show(settings)
+        place_progress(settings)
         scrapy_delays.let_through(settings, _ADDON)
         _say_what_is_done_otherwise(settings)
 
@@ -148,6 +154,16 @@ def _introduce(settings: BaseSettings) -> None:
     settings.setdefault_in_component_priority_dict("EXTENSIONS", bot_page.BotPage, 0)
     if isinstance(page := settings.get("UBI_BOT_PAGE"), str) and page and not settings.get(REFUSAL):
         bot_page.introduce(settings, page, _ADDON)
+
+
+def _show(settings: BaseSettings) -> None:
+    """Let the agent show its crawl to browsers. The room of that stands above this one, and is named only."""
+    if not settings.get("UBI_WEB"):
+        return
+    if find_spec("aiohttp") is None:
+        logger.warning("UBI_WEB shows nothing: aiohttp is not installed (pip install 'scrapy-ubi[web]').")
+        return
+    settings.setdefault_in_component_priority_dict("EXTENSIONS", load_object(_WEB), 0)
 
 
 def _wrap_feed_params(settings: BaseSettings) -> None:

@@ -109,6 +109,8 @@ class UbiSettings:
     crawl_max_depth: int = DEFAULT.crawl_max_depth
     crawl_max_seconds: float = DEFAULT.crawl_max_seconds
     bot_page: str | None = DEFAULT.bot_page
+    web: str | None = DEFAULT.web  # "host:port"
+    web_token_file: Path | None = DEFAULT.web_token_file
     max_body: int = DEFAULT.max_body
     max_body_types: Literal["html", "all"] = DEFAULT.max_body_types
     error_log: Path | None = DEFAULT.error_log
@@ -118,7 +120,7 @@ class UbiSettings:
     lean: bool = DEFAULT.lean
     filters: tuple[object, ...] = DEFAULT.filters  # as given: `urls.filters` makes the chain of them
     filter_log: Path | None = DEFAULT.filter_log
-    links_of: tuple[object, ...] = DEFAULT.links_of  # as given: `links.handlers.choice` makes them
+    links_of: tuple[object, ...] = DEFAULT.links_of  # as given: `links.handlers.handler_choice` makes them
     score: tuple[object, ...] = DEFAULT.score  # as given: `urls.scores` makes the chain of them
     scores: Path | None = DEFAULT.scores
     rank: object = DEFAULT.rank  # as given: `ranking` makes the ranker

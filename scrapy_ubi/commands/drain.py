@@ -11,12 +11,17 @@ Rules of this module:
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from scrapy_ubi.commands.redis_connection import RedisConnection, need_agent
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi.commands.crawl_choice import choose_crawl
+from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.commands.redis_connection import RedisConnection, connect, need_agent
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus, read_status
@@ -30,6 +35,18 @@ ERASE_LINE = "\r\x1b[K"  # ECMA-48
 
 class UbiNotDrained(UbiError):
     """The agent cannot be asked to leave, or has not left; the sentence says which and what to do."""
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
+    """Ask, and wait unless told otherwise. Raises UbiError."""
+    with connect(settings, opts) as to:
+        drain = Drain(to, choose_crawl(settings, opts, to), opts.agent)
+        drain.ask(opts.force)
+        if opts.no_wait:
+            return QueryReport([f"Agent {plain(opts.agent, 64)} is asked to leave."], drain.answer("asked", 0.0))
+        answer = drain.wait(opts.timeout)
+    ended = "has left" if answer["state"] == "left" else "has ended with the crawl"
+    return QueryReport([f"Agent {plain(opts.agent, 64)} {ended} ({answer['seconds']:.1f} s)."], answer)
 
 
 class Drain:

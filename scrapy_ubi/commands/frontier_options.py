@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable
 
 from scrapy_ubi.commands.number_arguments import seconds, whole, within
-from scrapy_ubi.node.report.queries import MOST_ROWS, SORTS
+from scrapy_ubi.node.report.host_answers import MOST_ROWS, place
+from scrapy_ubi.node.report.queries import SORTS
 from scrapy_ubi.settings_table.readers import MOST_CHANGED
 
 _ROWS = whole(1, MOST_ROWS)
@@ -29,6 +30,11 @@ Shows the hosts of the crawl, from its living agents or from the directories of 
   next        how long until it may be fetched again
   last error  why the last of them failed
   learned     what was learned of it (UBI_NORMALISE = "learned")
+"""
+HOST = """\
+Shows one host of the crawl, at its owner and at those that keep a copy: what waits in the order in which it will be
+fetched, what failed last, the delay between two pages, and what is noted of it, by section: robots (its robots.txt),
+health (how it answers), delay (who wants which), until (not to be fetched before), end (why it is given up), ...
 """
 URL = """\
 Shows where a URL is: unknown, filtered (by which filter), on its way to its owner, queued (how deep, and behind how
@@ -128,6 +134,7 @@ EXAMPLES = {
     "crawls": "examples:\n  scrapy ubi crawls\n  scrapy ubi crawls --json",
     "hosts": "examples:\n  scrapy ubi hosts\n  scrapy ubi hosts --sort failed --limit 50\n"
     "  scrapy ubi hosts --dir .ubi/mybot:news --json",
+    "host": "examples:\n  scrapy ubi host shop.example\n  scrapy ubi host shop.example --limit 100 --json",
     "url": "examples:\n  scrapy ubi url http://example.com/page\n  scrapy ubi url http://example.com/page --agent a1",
     "failed": "examples:\n  scrapy ubi failed\n  scrapy ubi failed --reason http/503 --host shop.example.com\n"
     "  scrapy ubi failed --limit 1000 --json > failed.json",
@@ -149,6 +156,11 @@ def add_frontier_subcommands(sub: Sub) -> None:
     _limit(hosts, "hosts")
     hosts.add_argument("--copies", action="store_true", help="also the copies that successors keep")
     hosts.add_argument("--shards", action="store_true", help="each shard of a host (UBI_HOST_SHARDS) by itself")
+    hosts.add_argument("--search", metavar="TEXT", help="only hosts whose names have this in them")
+    hosts.add_argument("--after", metavar="PLACE", type=_place, help="the next page: `after` of the JSON before")
+    host = _look(sub("host", "one host: its queue, its delay, its failures", HOST, EXAMPLES["host"]))
+    host.add_argument("host", metavar="HOST", help="its name, as `scrapy ubi hosts` shows it, or a URL of it")
+    _limit(host, "waiting URLs")
     url = _look(sub("url", "where a URL is, and what became of it", URL, EXAMPLES["url"]))
     url.add_argument("url", metavar="URL", help="an absolute http or https URL")
     failed = _look(sub("failed", "the requests that failed permanently", FAILED, EXAMPLES["failed"]))
@@ -227,6 +239,14 @@ def _changed(text: str) -> int:
     if number not in range(MOST_CHANGED + 1):
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 to {MOST_CHANGED}")
     return number
+
+
+def _place(text: str) -> str:
+    try:
+        place(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no place in the order of hosts") from None
+    return text
 
 
 def _look(sub: argparse.ArgumentParser) -> argparse.ArgumentParser:

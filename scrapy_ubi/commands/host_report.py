@@ -12,7 +12,8 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.commands.query import Gathered, QueryReport, gather
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.text_table import Column, count, folded, span, table
-from scrapy_ubi.node.report.queries import COPY, Question
+from scrapy_ubi.node.report.host_answers import COPY, MOST_ROWS, place
+from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.urls.host_shards import MARK, host_of_key
 
 _COLUMNS = (
@@ -39,16 +40,30 @@ _ORDERS: Mapping[str, Callable[[Answer], Any]] = {
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Ask and show. Raises UbiError."""
-    asked = Question("hosts", 0.0, agent=opts.agent or "", sort=opts.sort, limit=opts.limit, copies=opts.copies)
+    sort, limit, search = opts.sort, opts.limit, (opts.search or "").lower()
+    most = min(limit + 1, MOST_ROWS)  # one more says whether there are more
+    asked = Question("hosts", 0.0, opts.agent or "", sort, most, opts.copies, search=search, after=opts.after or "")
     found = gather(settings, opts, lambda group: asked)
-    order = _ORDERS[opts.sort]
     rows = found.rows()
     cut = {row["host"] if opts.shards else host_of_key(row["host"]) for row in rows if MARK in row["host"]}
     total = found.total("total") + len(cut)
-    rows = rows if opts.shards else added_up(rows)
-    rows = sorted(rows, key=lambda row: (order(row), row["host"], row["agent"]))[: opts.limit]
-    document = {**found.document(), "sort": opts.sort, "total": total, "hosts": rows}
+    rows, after = _page(rows if opts.shards else added_up(rows), opts)
+    more = {"search": search} if search else {}
+    document = {**found.document(), "sort": sort, **more, "total": total, "after": after, "hosts": rows}
     return QueryReport(_lines(found, opts, rows, total), document, found.answers.complaint)
+
+
+def _page(rows: list[Answer], opts: argparse.Namespace) -> tuple[list[Answer], str | None]:
+    """The rows that are shown, and the place behind them: None at the end."""
+    order = _ORDERS[opts.sort]
+    least = place(opts.after or "")
+    rows = sorted(rows, key=lambda row: (order(row), row["host"], row["agent"]))
+    rows = [row for row in rows if (order(row), row["host"]) > least]
+    if len(rows) < opts.limit or len(rows) == opts.limit < MOST_ROWS:
+        return rows, None
+    last = rows[opts.limit - 1]
+    rows = [row for row in rows if (order(row), row["host"]) <= (order(last), last["host"])]  # with all of one host
+    return rows, f"{order(last)} {last['host']}"
 
 
 _STATES = ("busy", "waiting", "resting", "held")  # of a host that is cut, the first that any of its shards is in

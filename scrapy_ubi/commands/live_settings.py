@@ -39,12 +39,25 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     head = f"crawl {plain(spoken.status.crawl, 64)}: {len(standing)} values were given while it runs"
     body = table(_COLUMNS, rows) if rows else []
     lines = [*folded(head), *([""] if body else []), *body, *_behind(spoken), *_refused(spoken)]
-    return QueryReport(lines, _document(spoken, standing))
+    return QueryReport(lines, {**_document(spoken, standing), "live": [_live(settings, name) for name in LIVE]})
 
 
 def _changed(entry: LiveEntry, now: float) -> list[str]:
     ago = f"{span(max(0.0, now - entry.when))} ago"
     return [entry.name, plain(entry.host, 100), plain(str(entry.value), 100), ago, plain(entry.who, 40)]
+
+
+def _live(settings: BaseSettings, name: str) -> dict[str, object]:
+    """A setting that can be changed, for programs; `value` is the text of what settings.py gives."""
+    row, value = LIVE[name], _given(settings, name)
+    return {
+        "name": name,
+        "value": None if value == "None" else value,
+        "host": row.live == "host",
+        "kind": row.kind,
+        "choices": list(row.choices),
+        "help": row.sentence,
+    }
 
 
 def _given(settings: BaseSettings, name: str) -> str:

@@ -59,7 +59,11 @@ def _by(given_by: str, sentence: str) -> str:
 
 @contextmanager
 def connect(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[RedisConnection]:
-    """The Redis that `--redis-url`, or else the project, names. Raises UbiSettingError, UbiUnavailable."""
+    """The Redis that `--redis-url`, or else the project, names; the connection that `opts` bring, where they bring one
+    that is open. Raises UbiSettingError, UbiUnavailable."""
+    if (open_one := getattr(opts, "connection", None)) is not None:
+        yield open_one
+        return
     url, given_by = opts.redis_url, "--redis-url"
     if not url:
         url, given_by = settings.get("UBI_REDIS_URL"), "UBI_REDIS_URL"

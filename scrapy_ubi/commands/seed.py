@@ -4,7 +4,8 @@ Rules of this module:
 
 * A seed is an entry of the stream `ubi:<crawl>:seeds`, as anybody may write it (`redis-cli XADD`); the agents judge it.
 * No more than `MOST_WAITING` seeds are let wait in Redis: the writer waits instead.
-* Answers are read while seeds are written, so that none is gone before it is read.
+* Answers are read while seeds are written, so that none is gone before it is read. They are printed as they come; only
+  `--json` keeps them, for its one document.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
-from typing import Any, TextIO, cast
+from typing import Any, TextIO, TypedDict, cast
 
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
@@ -38,6 +39,14 @@ ANSWERS = 1000  # read at once
 Fields = dict[str, str]
 
 
+class SeedAnswer(TypedDict):
+    """What became of a seed: OK, KNOWN or REFUSED, and why."""
+
+    url: str
+    said: str
+    why: str
+
+
 class UbiNotSeeded(UbiError):
     """The URLs cannot be read, or there is no room for them."""
 
@@ -50,7 +59,8 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         lines = stack.enter_context(_opened(opts.file)) if opts.file is not None else None
         to = stack.enter_context(connect(settings, opts))
         crawl = _crawl(settings, opts, to)
-        writer = SeedWriter(to, crawl, opts.wait)
+        answers: list[SeedAnswer] = []
+        writer = SeedWriter(to, crawl, None if not opts.wait else answers.append if opts.json else _say)
         seeds = _seeds(opts, lines)
         while piece := list(islice(seeds, PIECE)):
             writer.write(piece, opts.timeout)
@@ -59,7 +69,11 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         end = time.monotonic() + opts.timeout
         while opts.wait and writer.pending and time.monotonic() < end:
             writer.read(block=True)
-    return writer.report(opts.timeout)
+    return writer.report(opts.timeout, answers)
+
+
+def _say(answer: SeedAnswer) -> None:
+    print(plain(": ".join(filter(None, (f"{answer['said']} {answer['url']}", answer["why"])))), flush=True)
 
 
 def _crawl(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> str:
@@ -95,14 +109,14 @@ def _seeds(opts: argparse.Namespace, lines: TextIO | None) -> Iterator[Fields]:
 
 
 class SeedWriter:
-    """Writes seeds of one crawl, and reads what becomes of them if it `waits`. `pending`: those not answered, by id, as
-    written."""
+    """Writes seeds of one crawl, and tells `told` what becomes of each; None: no answer is waited for. `pending`: those
+    not answered, by id, as written."""
 
-    def __init__(self, to: RedisConnection, crawl: str, waits: bool) -> None:
-        self._to, self._crawl, self._keys, self._waits = to, crawl, RedisKeys(crawl), waits
+    def __init__(self, to: RedisConnection, crawl: str, told: Callable[[SeedAnswer], None] | None) -> None:
+        self._to, self._crawl, self._keys, self._told = to, crawl, RedisKeys(crawl), told
         self.pending: dict[bytes, str] = {}
         self._sent = 0
-        self._answers: list[dict[str, str]] = []
+        self._words: Counter[str] = Counter()
         with to.explained():
             last = cast(list[Any], to.client.xrevrange(self._keys.seeded, count=1))
         self._read_to: bytes = last[0][0] if last else b"0-0"
@@ -123,7 +137,7 @@ class SeedWriter:
                 said = {name: value.encode("utf-8", "surrogateescape") for name, value in fields.items()}
                 pipe.xadd(self._keys.seeds, cast(Any, said))
             written = pipe.execute()
-        for number, fields in zip(written, seeds, strict=True) if self._waits else ():
+        for number, fields in zip(written, seeds, strict=True) if self._told is not None else ():
             self.pending[number] = fields.get("url") or fields["request"]
         self._sent += len(seeds)
 
@@ -135,19 +149,18 @@ class SeedWriter:
             for number, answer in entries:
                 self._read_to = number
                 url = self.pending.pop(answer.get(b"seed", b""), None)
-                if url is not None:
+                if url is not None and self._told is not None:
                     said, why = (answer.get(name, b"").decode("utf-8", "replace") for name in (b"said", b"why"))
-                    self._answers.append({"url": url, "said": said, "why": why})
+                    self._words[said] += 1
+                    self._told({"url": url, "said": said, "why": why})
 
-    def report(self, timeout: float) -> QueryReport:
-        """What became of them."""
+    def report(self, timeout: float, answers: list[SeedAnswer]) -> QueryReport:
+        """What is left to say; `answers`: all that were told, for the document."""
         document = {"crawl": self._crawl, "sent": self._sent}
-        if not self._waits:
+        if self._told is None:
             what = "URL waits" if self._sent == 1 else "URLs wait"
             return QueryReport([f"{count(self._sent)} {what} for crawl {plain(self._crawl, 64)}."], document)
-        lines = [plain(": ".join(filter(None, (f"{one['said']} {one['url']}", one["why"])))) for one in self._answers]
-        words = Counter(one["said"] for one in self._answers)
-        refused, unanswered = words["REFUSED"], len(self.pending)
+        refused, unanswered = self._words["REFUSED"], len(self.pending)
         complaints = []
         if refused:
             complaints.append(f"{count(refused)} of {count(self._sent)} were refused.")
@@ -156,5 +169,4 @@ class SeedWriter:
                 f"{count(unanswered)} of {count(self._sent)} were not answered within {timeout:g} s: they wait, unless "
                 "Redis has lost them; see that an agent runs with UBI_SERVE."
             )
-        answers = {"unanswered": unanswered, "answers": self._answers}
-        return QueryReport(lines, {**document, **answers}, " ".join(complaints))
+        return QueryReport([], {**document, "unanswered": unanswered, "answers": answers}, " ".join(complaints))

@@ -27,8 +27,11 @@ from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.node.disk import KINDS
 from scrapy_ubi.node.hosts.host_notes import lifted, plight
 from scrapy_ubi.node.keys import requeued_nonce
-from scrapy_ubi.node.report.queries import Question, Source, answer
+from scrapy_ubi.node.report import timeline_answer
+from scrapy_ubi.node.report.queries import HISTORY, Question, Source, answer
 from scrapy_ubi.node.report.query_source import NONCE_BYTES
+from scrapy_ubi.node.report.timeline import Timeline
+from scrapy_ubi.node.report.timeline_file import read_timeline
 from scrapy_ubi.node.store_files import STORE
 from scrapy_ubi.protocol.frontier_contract import OUTPUTS_LOST
 from scrapy_ubi.protocol.host import Failure, HostState
@@ -63,10 +66,20 @@ class Stopped:
 
     def ask(self, question: Question, keys: RequestKeys) -> Answer:
         """The answer. Failed requests are taken in again durably; a crawl that was finished is no longer finished."""
+        if question.ask == HISTORY:
+            return timeline_answer.answer(question, self.place.agent, self._timeline(), time.time())
         made = answer(question, self._source(keys))
         if self._frontier.changed:
             self._frontier.flush()
         return made
+
+    def _timeline(self) -> Timeline:
+        """What is kept of it. Raises UbiDirectoryError."""
+        try:
+            return read_timeline(self.place.path, time.time())[0]
+        except OSError as error:
+            what = f"The timeline in {self.place.path} cannot be read"
+            raise UbiDirectoryError(f"{what} ({error.strerror or error}).") from error
 
     def reopen(self) -> None:
         """The crawl is not finished: there is work again, here or in another agent's directory."""

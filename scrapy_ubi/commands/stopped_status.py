@@ -4,7 +4,8 @@ it knows nothing of the crawl any more.
 Rules of this module:
 
 * It has the form of a status from Redis, and no more than that is believed of what is kept.
-* A host that lies in several directories is counted once: where most of it is done.
+* A host that lies in several directories is counted once: where most of it is done, and of copies that are equal the
+  one that the ring gives it to.
 * Directories on other machines are not seen.
 """
 
@@ -14,7 +15,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
@@ -23,11 +24,12 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.commands import directories
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl, given_crawl
 from scrapy_ubi.commands.directories import FoundDirectory
-from scrapy_ubi.commands.redis_connection import UbiNotFound, connect, listed
+from scrapy_ubi.commands.redis_connection import UbiNotFound, connect, listed, setting
 from scrapy_ubi.commands.stopped_agents import Stopped, opened
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.protocol.config import Counters
+from scrapy_ubi.protocol.ring import Ring, RingCollision
 from scrapy_ubi.urls.host_shards import FIRST, MARK
 
 _OWN = tuple(asdict(Counters()))
@@ -44,21 +46,25 @@ class _Host(NamedTuple):
 def figures(settings: BaseSettings, opts: argparse.Namespace) -> CrawlStatus:
     """The status of the crawl that is meant, from wherever it can be had; where from is said on standard error when it
     is not Redis. Raises UbiError."""
+    status, here = read_figures(settings, opts)
+    if here:
+        said = "These figures are from the directories of stopped agents here, not from Redis."
+        print(f"scrapy ubi: {said}", file=sys.stderr)
+    return status
+
+
+def read_figures(settings: BaseSettings, opts: argparse.Namespace) -> tuple[CrawlStatus, bool]:
+    """The same, and whether it is from directories. Raises UbiError."""
     crawl = given_crawl(settings, opts)
     if not (opts.redis_url or settings.get("UBI_REDIS_URL")) and (status := stopped_status(settings, crawl)):
-        return _said(status)
+        return status, True
     with connect(settings, opts) as to:
         try:
-            return choose_crawl(settings, opts, to)
+            return choose_crawl(settings, opts, to), False
         except UbiNoCrawl:
             if (status := stopped_status(settings, crawl)) is None:
                 raise
-            return _said(status)
-
-
-def _said(status: CrawlStatus) -> CrawlStatus:
-    print("scrapy ubi: These figures are from the directories of stopped agents here, not from Redis.", file=sys.stderr)
-    return status
+            return status, True
 
 
 def stopped_status(settings: BaseSettings, crawl: str | None) -> CrawlStatus | None:
@@ -73,10 +79,11 @@ def stopped_status(settings: BaseSettings, crawl: str | None) -> CrawlStatus | N
         return None
     hosts: dict[str, _Host] = {}
     facts: list[Mapping[str, Any]] = []
+    owner = _owner(settings, places)
     for place in places:
         with opened(place, settings) as stopped:
             facts.append(stopped.facts)
-            _count(place, stopped, hosts)
+            _count(place, stopped, hosts, owner)
     agents = [_agent(place, one, hosts) for place, one in zip(places, facts, strict=True)]
     run = str(facts[0].get("run", ""))
     over = any(one.get("finished") is True for one in facts)
@@ -86,10 +93,18 @@ def stopped_status(settings: BaseSettings, crawl: str | None) -> CrawlStatus | N
     return CrawlStatus(crawls[0], tuple(agents), control, time.time(), unreadable)
 
 
-def _count(place: FoundDirectory, stopped: Stopped, hosts: dict[str, _Host]) -> None:
+def _owner(settings: BaseSettings, places: Sequence[FoundDirectory]) -> Callable[[str], str]:
+    """Who has a host on the ring of these agents, at equal capacities; nobody where they cannot be on one."""
+    try:
+        return Ring.of({place.agent: setting(settings, "replicas") for place in places}).owner
+    except RingCollision:
+        return lambda host: ""
+
+
+def _count(place: FoundDirectory, stopped: Stopped, hosts: dict[str, _Host], owner: Callable[[str], str]) -> None:
     for state in stopped.states():
-        one = _Host(state.done_count, state.waiting, place.agent)
-        if state.host not in hosts or one.done > hosts[state.host].done:
+        one, known = _Host(state.done_count, state.waiting, place.agent), hosts.get(state.host)
+        if known is None or one.done > known.done or (one.done == known.done and owner(state.host) == place.agent):
             hosts[state.host] = one
 
 

@@ -1,7 +1,7 @@
-"""`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | url URL | failed |
-requeue | seed URL | reset | set | unset | settings | pause | resume | finish | collect | quality | rank | search |
-wacz`: a crawl, seen from outside. `scrapy ubi run SPIDER`: its agents, on this machine. `scrapy ubi crawl URL`: the
-same without a project.
+"""`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | host HOST | url URL |
+failed | requeue | seed URL | reset | set | unset | settings | pause | resume | finish | collect | quality | rank |
+search | wacz`: a crawl, seen from outside; `scrapy ubi web` for a browser. `scrapy ubi run SPIDER`: its agents, on this
+machine. `scrapy ubi crawl URL`: the same without a project.
 
 The commands only read, but for `run`, `crawl`, `drain`, `requeue`, `seed`, `reset`, and those that change a running
 crawl; `collect`, `quality`, `rank` and `wacz` write the files that they are told, and `search` its index. Errors are
@@ -28,10 +28,15 @@ from scrapy_ubi.commands import (
     collect_graph,
     crawl_site,
     crawls,
+    drain,
     failed,
     host_report,
+    inbox_report,
     live_settings,
+    one_host,
+    owner_report,
     rank,
+    report_html,
     reset,
     run,
     search,
@@ -39,25 +44,19 @@ from scrapy_ubi.commands import (
     steer,
     url,
     wacz,
+    web_options,
 )
 from scrapy_ubi.commands.addon_remark import addon_remark
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl
-from scrapy_ubi.commands.drain import Drain
-from scrapy_ubi.commands.locate import as_requested
 from scrapy_ubi.commands.options import add_subcommands
 from scrapy_ubi.commands.query import QueryReport
-from scrapy_ubi.commands.redis_connection import RedisConnection, UbiNotFound, connect, need_agent, setting
+from scrapy_ubi.commands.redis_connection import RedisConnection, connect
 from scrapy_ubi.commands.stopped_status import figures
-from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
-from scrapy_ubi.monitor import document, render_letters, render_report, render_status
-from scrapy_ubi.monitor.inbox_text import read_dead, read_inbox
+from scrapy_ubi.errors import UbiError, UbiUnavailable
+from scrapy_ubi.monitor import document, render_report, render_status
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
-from scrapy_ubi.monitor.url_owner import GroupSettings, group_of, ownership
-from scrapy_ubi.protocol.ring import RingCollision
-from scrapy_ubi.settings import MOST_REPLICAS, refuse_unknown, replicas_for
+from scrapy_ubi.settings import refuse_unknown
 from scrapy_ubi.untrusted.terminal_text import plain
-from scrapy_ubi.urls.host_rules import name_of
-from scrapy_ubi.urls.host_shards import name_of as shards_name
 
 WATCH_EVERY = 1.0  # seconds
 CLEAR = "\x1b[H\x1b[J"  # cursor home, erase below: less flicker than erasing all first
@@ -69,10 +68,18 @@ FIGURES: Mapping[str, Callable[[CrawlStatus], Answer]] = {
     "agents": lambda status: (render_status.agents(status), document.status(status)),
     "report": lambda status: (render_report.report(status), document.report(status)),
 }
-RUNS: Mapping[str, Callable[[BaseSettings, argparse.Namespace], int]] = {"run": run.run, "crawl": crawl_site.run}
+RUNS: Mapping[str, Callable[[BaseSettings, argparse.Namespace], int]] = {
+    "run": run.run,
+    "crawl": crawl_site.run,
+    "web": web_options.run,
+}
 FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]] = {
     "crawls": crawls.run,
+    "inbox": inbox_report.run,
+    "owner": owner_report.run,
+    "drain": drain.run,
     "hosts": host_report.run,
+    "host": one_host.run,
     "url": url.run,
     "failed": failed.run,
     "requeue": failed.requeue,
@@ -151,22 +158,17 @@ class Command(ScrapyCommand):
             if opts.what in RUNS:
                 self.exitcode = RUNS[opts.what](self.settings, opts)
                 return
-            if opts.what == "owner" and opts.agents:
-                _print(_owner(opts, _group_given(self.settings, opts)), opts)
-                return
             if opts.what in FRONTIER:
                 self._look(FRONTIER[opts.what](self.settings, opts), opts)
+                return
+            if opts.what == "report" and opts.html:
+                self._look(report_html.run(self.settings, opts), opts)
                 return
             if opts.what in FIGURES and not getattr(opts, "watch", False):
                 _print(FIGURES[opts.what](figures(self.settings, opts)), opts)
                 return
             with connect(self.settings, opts) as to:
-                if opts.what == "status" and opts.watch:
-                    _watch(self.settings, opts, to)
-                elif opts.what == "drain":
-                    _print(_drain(self.settings, opts, to), opts)
-                else:
-                    _print(_answer(self.settings, opts, to), opts)
+                _watch(self.settings, opts, to)
         except UbiError as error:
             print(f"scrapy ubi: {plain(str(error))}", file=sys.stderr)
             self.exitcode = 1
@@ -194,67 +196,6 @@ def _given(settings: BaseSettings) -> list[str]:
     """The settings that the command line names: one misspelt would leave another crawl, or directory, to be meant."""
     here = get_settings_priority("cmdline")
     return [name for name in settings if isinstance(name, str) and (settings.getpriority(name) or 0) >= here]
-
-
-def _answer(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> Answer:
-    status = choose_crawl(settings, opts, to)
-    answers: dict[str, Callable[[], Answer]] = {
-        "inbox": lambda: _inbox(opts, to, status),
-        "owner": lambda: _owner(opts, _group_now(settings, status), status),
-    }
-    return answers[opts.what]()
-
-
-def _drain(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> Answer:
-    drain = Drain(to, choose_crawl(settings, opts, to), opts.agent)
-    drain.ask(opts.force)
-    if opts.no_wait:
-        return [f"Agent {plain(opts.agent, 64)} is asked to leave."], drain.answer("asked", 0.0)
-    answer = drain.wait(opts.timeout)
-    ended = "has left" if answer["state"] == "left" else "has ended with the crawl"
-    return [f"Agent {plain(opts.agent, 64)} {ended} ({answer['seconds']:.1f} s)."], answer
-
-
-def _inbox(opts: argparse.Namespace, to: RedisConnection, status: CrawlStatus) -> Answer:
-    need_agent(status, opts.agent)
-    crawl, name = status.crawl, opts.agent
-    with to.explained():
-        box = (read_dead if opts.dead else read_inbox)(to.client, crawl, name, opts.limit)
-    if opts.dead:
-        return render_letters.dead(name, box, status.now), document.dead(crawl, name, box)
-    return render_letters.inbox(name, box, status.now, opts.full), document.inbox(crawl, name, box)
-
-
-def _owner(opts: argparse.Namespace, group: GroupSettings, status: CrawlStatus | None = None) -> Answer:
-    try:
-        answer = ownership(as_requested(opts.url), group)
-    except RingCollision as collision:
-        raise UbiNotFound(f"Two of these agents cannot be on one ring: {collision}.") from None
-    if answer is None:
-        raise UbiNotFound(f"'{plain(opts.url, 200)}' is not an absolute http or https URL, so no agent owns it.")
-    lines = render_status.owner(answer)
-    if status is not None and status.views > 1:
-        lines += ["", f"The agents have {status.views} different views now; they will agree on this in a moment."]
-    return lines, document.owner(answer)
-
-
-def _group_given(settings: BaseSettings, opts: argparse.Namespace) -> GroupSettings:
-    rules = setting(settings, "host_rules")
-    replicas = {name: replicas_for(opts.replicas, capacity) for name, capacity in opts.agents.items()}
-    for name, number in replicas.items():
-        if number > MOST_REPLICAS:
-            problem = f"times the capacity of '{plain(name, 64)}' is {number}"
-            raise UbiSettingError("--replicas", problem, f"an agent has at most {MOST_REPLICAS}, make one smaller")
-    shards = shards_name(setting(settings, "host_shards"))
-    named = {"rules_name": name_of(rules), "shards": shards}
-    return GroupSettings(replicas, opts.partition, opts.replication, rules=rules, **named)
-
-
-def _group_now(settings: BaseSettings, status: CrawlStatus) -> GroupSettings:
-    group = group_of(status, setting(settings, "host_rules"), setting(settings, "partition"))
-    if not group.replicas:
-        raise UbiNotFound(f"No agent of crawl {plain(status.crawl, 64)} is alive; name some with --agents a,b,c.")
-    return group
 
 
 def _print(answer: Answer, opts: argparse.Namespace) -> None:

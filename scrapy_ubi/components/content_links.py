@@ -30,7 +30,7 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.linkextractor import UbiLinkExtractor
 from scrapy_ubi.links.handlers import content_types
 from scrapy_ubi.links.handlers.bounds import MOST_LINKS, MOST_SECONDS, MOST_URL, FetchedBody, LinksCut, Unreadable
-from scrapy_ubi.links.handlers.choice import HEADER, PDF, LinksOf, chosen
+from scrapy_ubi.links.handlers.handler_choice import HEADER, PDF, LinksOf, chosen
 from scrapy_ubi.links.handlers.pdf_queue import PdfQueue
 from scrapy_ubi.links.joiner import WEB, Joiner
 from scrapy_ubi.process.log_once import Notices

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from scrapy.crawler import Crawler
 
 from scrapy_ubi.node import Node
-from scrapy_ubi.process import last_lines
+from scrapy_ubi.process import end_summary, last_lines
+from scrapy_ubi.process.end_summary import FeedNames
 from scrapy_ubi.scrapy_private.runs import end_badly
 from scrapy_ubi.settings import UbiSettings
 
@@ -27,6 +30,7 @@ class Ending:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self._feeds = FeedNames(crawler)
         self._endings: list[asyncio.Future[None]] = []
 
     def fail(self, sentence: str) -> None:
@@ -49,6 +53,25 @@ class Ending:
         """A person wants this agent to leave: as by SIGTERM, but for the reason."""
         logger.info("Asked to leave (scrapy ubi drain).")
         self.end("drained")
+
+    def say(self, node: Node, settings: UbiSettings, stores: Sequence[str]) -> None:
+        """Say in the last lines what the crawl has come to, and what it has lost. `stores`: what is kept of pages."""
+        last_lines.say(self._crawler, self._outcome(node, settings, stores), logging.INFO)
+        say_lost(self._crawler, node, settings)
+
+    def _outcome(self, node: Node, settings: UbiSettings, stores: Sequence[str]) -> Callable[[], list[str]]:
+        counters, stats = node.counters(), self._crawler.stats
+        outcome = end_summary.Outcome(
+            settings.crawl,
+            counters,
+            settings.dir,
+            over=node.over,
+            alone=settings.redis_url is None,
+            received=int(stats.get_value("downloader/response_bytes", 0)) if stats is not None else 0,
+            stores=tuple(stores),
+            failed_at={reason: list(hosts) for reason, hosts in counters.get("failed_at", {}).items()},
+        )
+        return lambda: end_summary.lines(replace(outcome, feeds=self._feeds.closed))  # these are closed later
 
     def burst(self, sentence: str) -> None:
         """Too many errors in close succession."""

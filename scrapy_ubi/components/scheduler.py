@@ -30,7 +30,7 @@ from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
 from scrapy_ubi.components import wiring
-from scrapy_ubi.components.ending import Ending, say_cut_short, say_lost
+from scrapy_ubi.components.ending import Ending, say_cut_short
 from scrapy_ubi.downloads.gate import Gate
 from scrapy_ubi.downloads.reach import Reach, let_reach
 from scrapy_ubi.downloads.unscheduled_results import UnscheduledResults
@@ -97,8 +97,7 @@ class UbiScheduler(BaseScheduler):
         self.trial: Trial | None = None
         self._stores: Outputs | None = None
         self.ending = Ending(crawler)
-        self._opened = False
-        self._start_ended = False
+        self._opened = self._start_ended = False
         self._held = True  # open by the user's handlers at idle, until they say otherwise
 
     @classmethod
@@ -253,7 +252,8 @@ class UbiScheduler(BaseScheduler):
             if self._stores is not None:
                 await self._stores.close()
             self._stat_buffer.close(self.node, self._keys.changed, self._page_links.taken)
-            say_lost(self.crawler, self.node, self.settings)
+            if self.trial is None:
+                self.ending.say(self.node, self.settings, self._stores.names if self._stores is not None else ())
             self._link_filter.close()
             self._downloads.close()
             self._errors.close()

@@ -98,7 +98,13 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
 
 def make_start(directory: AgentDirectory, spider: Spider, origin: Origin) -> Start:
     """Who the agent of this directory is, and when its process was asked for."""
-    return Start(directory.agent_id, spider.name, origin, directory.predecessor, process_start.asked_for())
+    stats = spider.crawler.stats
+
+    def received() -> int:
+        return int(stats.get_value("downloader/response_bytes", 0)) if stats is not None else 0
+
+    asked = process_start.asked_for()
+    return Start(directory.agent_id, spider.name, origin, directory.predecessor, asked, received)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from scrapy_ubi.node.report.queries import MOST_ROWS
+from scrapy_ubi.node.report.host_answers import MOST_ROWS
+from scrapy_ubi.node.report.queries import HISTORY
+from scrapy_ubi.node.report.timeline import MOST_EVENTS, read_row
 from scrapy_ubi.untrusted.checks import (
     MOST_COUNT,
     Malformed,
     is_count,
+    is_list,
     is_mapping,
     is_number,
     is_text,
@@ -40,6 +43,14 @@ def _or_none(check: Check) -> Check:
     return lambda value: value is None or check(value)
 
 
+def _is_moment(value: Any) -> bool:
+    """Whether this is a row of a timeline that holds."""
+    try:
+        return isinstance(value, dict) and bool(read_row(value))
+    except Malformed:
+        return False
+
+
 _HOST: Mapping[str, Check] = {
     "host": _is_text,
     "state": _is_text,
@@ -49,6 +60,33 @@ _HOST: Mapping[str, Check] = {
     "failed": _is_count,
     "next": _or_none(_is_time),
     "error": _is_text,
+}
+_ENTRY: Mapping[str, Check] = {"url": _is_text, "key": _is_text, "depth": _is_whole, "priority": _is_whole}
+_FAILURE: Mapping[str, Check] = {**_ENTRY, "reason": _is_text, "when": _is_time}
+
+
+def _list_of(checks: Mapping[str, Check]) -> Check:
+    """Whether a value is a list of objects with these names, and no other."""
+
+    def holds(value: Any) -> bool:
+        return (
+            isinstance(value, dict)
+            and value.keys() == checks.keys()
+            and all(check(value[name]) for name, check in checks.items())
+        )
+
+    return partial(is_list, most=MOST_ROWS, each=holds)
+
+
+_ONE_HOST: Mapping[str, Check] = {
+    **_HOST,
+    "learned": _is_text,
+    "loads": _is_text,
+    "delay": _is_time,
+    "notes": partial(is_mapping, most=MOST_REASONS, each=lambda value: True),
+    "queue": _list_of(_ENTRY),
+    "in_flight": _list_of(_ENTRY),
+    "failures": _list_of(_FAILURE),
 }
 _LATER: Mapping[str, Mapping[str, Check]] = {
     "hosts": {"learned": _is_text, "loads": _is_text}
@@ -62,11 +100,13 @@ _FAILED: Mapping[str, Check] = {
     "depth": _is_whole,
     "priority": _is_whole,
 }
-_ROWS: Mapping[str, Mapping[str, Check]] = {"hosts": _HOST, "failed": _FAILED}
+_ROWS: Mapping[str, Mapping[str, Check]] = {"hosts": _HOST, "host": _ONE_HOST, "failed": _FAILED}
 _NEEDED: Mapping[str, Mapping[str, Check]] = {
     "hosts": {"total": _is_count, "cut": lambda value: isinstance(value, bool)},
+    "host": {"total": _is_count, "cut": lambda value: isinstance(value, bool)},
     "failed": {"total": _is_count, "cut": lambda value: isinstance(value, bool), "reasons": _is_reasons},
     "url": {"where": _is_text, "role": _is_text},
+    "history": {"step": _is_time, "events": partial(is_list, most=MOST_EVENTS, each=_is_moment)},
     "requeue": {"requeued": _is_count, "unfit": _is_count, "more": lambda value: isinstance(value, bool)},
 }
 _OPTIONAL: Mapping[str, Check] = {
@@ -101,11 +141,13 @@ def _checked(ask: str, data: Mapping[str, Any]) -> Answer:
     answer = _held(data, _NEEDED[ask])
     if ask == "url":
         answer |= _held(data, {name: check for name, check in _OPTIONAL.items() if name in data})
-    if ask in _ROWS:
+    if ask in _ROWS or ask == HISTORY:
         rows = data.get("rows")
         if not isinstance(rows, list) or len(rows) > MOST_ROWS:
             raise Malformed("rows are no list, or too many")
-        answer["rows"] = [_row(row, ask) for row in rows]
+        answer["rows"] = rows if ask == HISTORY else [_row(row, ask) for row in rows]
+    if ask == HISTORY and not all(_is_moment(row) for row in answer["rows"]):
+        raise Malformed("a row is no moment of a timeline")
     return answer
 
 

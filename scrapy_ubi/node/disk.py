@@ -62,6 +62,7 @@ class NoDisk:
     def __init__(self, delay: float) -> None:
         self._delay = delay
         self.frontier = MemoryFrontier(delay)
+        self.history: Path | None = None
         self.saved: Saved | None = None
         self.facts: dict[str, Any] = {}
         self.trouble: Callable[[StoreError], None] = _raise
@@ -112,6 +113,7 @@ class AgentDisk:
         self, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Beside | None = None
     ) -> None:
         self.path = path
+        self.history: Path | None = path
         self._beside, self._mark = beside, None
         self._run = ""
         self._settings = settings

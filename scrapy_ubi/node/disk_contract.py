@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Protocol
 
 from scrapy_ubi.frontier.host_loads import HostLoads
@@ -49,6 +50,8 @@ class Disk(Protocol):
     saved: Saved | None
     facts: dict[str, Any]
     trouble: Callable[[StoreError], None]
+    history: Path | None
+    """The directory in which the timeline is kept; None where it is not."""
 
     @property
     def holds_outputs(self) -> bool:

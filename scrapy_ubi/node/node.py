@@ -3,9 +3,8 @@
 It makes the parts of an agent and lets them work together; each has its idea, and its rules, in a module of its own.
 Rules of this module:
 
-* `met`, `discover` (`Discoverer`), `next`, `ended`, `retry`, `put_back` and the permits (`access`) touch memory only.
-  The mail's I/O happens in a thread of its own (`IoThread`); calls of the event loop take what has arrived and give
-  what is due (`ExchangeLoop.turn`).
+* `met`, `discover` (`Discoverer`), `next`, `ended`, `retry`, `put_back`, the permits (`access`) touch memory only. The
+  mail's I/O has a thread of its own (`IoThread`); calls of the loop take what has come, and give what is due (`turn`).
 * A method that may have made a host ready arms the waker.
 * Parts that last as long as the node work for another crawl once one begins again (`_follow`).
 """
@@ -47,10 +46,11 @@ from scrapy_ubi.node.mail.inbox_check import InboxCheck, judge_of
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.mail.seed_inbox import SeedInbox
-from scrapy_ubi.node.report import figures, query_source
+from scrapy_ubi.node.report import figures, query_source, timeline_answer
 from scrapy_ubi.node.report.publish import Publisher, published
-from scrapy_ubi.node.report.queries import Answer, Question, answer
+from scrapy_ubi.node.report.queries import HISTORY, Question, answer
 from scrapy_ubi.node.report.query_inbox import QueryInbox
+from scrapy_ubi.node.report.recorder import Recorder
 from scrapy_ubi.node.start import NodeEvents, Start
 from scrapy_ubi.node.steering.pace import HostPace
 from scrapy_ubi.node.steering.runtime import RuntimeSettings
@@ -74,9 +74,7 @@ class Node:
     """One agent of a crawl, running in this event loop.
 
     `start` says who it is. `check` says why a request's JSON text cannot be accepted (None: it can); `keys` makes the
-    keys of requests. `events` hears what happens. `disk` is where the node keeps what it knows; without it that is
-    forgotten with the process.
-    """
+    keys of requests. `events` hears what happens. What the node knows is kept on `disk`, without it in memory alone."""
 
     def __init__(
         self,
@@ -98,7 +96,7 @@ class Node:
         self._fatal = Fatal(self._crawl.disk, events.fatal)
         self._waker = EngineWakeup(self._crawl, self._fatal, clock, events.wake)
         self._make_mail(start)
-        self._make_work()
+        self._make_work(start.received)
         self._follow()
 
     def _make_crawl(self, start: Start, disk: Disk) -> None:
@@ -131,7 +129,7 @@ class Node:
         self._join = Join(crawl, settings, io, transport, start, self._beats.line, self._follow, clock)
         self._leave = Leave(crawl, settings, fatal, self._exchanges, self._publisher, clock, self._lost_agents.look)
 
-    def _make_work(self) -> None:
+    def _make_work(self, received: Callable[[], int]) -> None:
         """The parts that choose requests, follow their visits, and take what they find."""
         settings, crawl, waker = self.settings, self._crawl, self._waker
         self.crawl_limits = CrawlLimits(settings, self.agent_id, self._events.limit)
@@ -148,6 +146,8 @@ class Node:
         self._choice = NextRequest(
             crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm, turns
         )
+        told = (self._visits.under_way, received, self._clock, self._limit)
+        self.recorder = Recorder(crawl, self._publisher, self._exchanges, *told)
         self.live.follow(self._publisher.soon)
         Steered(self.live, self._pace, crawl, (self.limits, self.crawl_limits), self.access, waker, self.seeds)
 
@@ -179,6 +179,7 @@ class Node:
         self._ticker.start()
         await self._beats.wait()
         self._join.introduce()
+        await self.recorder.start()
 
     def _make_exchange(self, control: Mapping[str, str]) -> Exchange:
         """What carries the mail from now on; `control` is what the control hash said at the start."""
@@ -202,6 +203,7 @@ class Node:
         await self._leave.go()
         if not self._fatal.dead:
             self.published = await published(self._io, self.transport)
+        await self.recorder.close(self._leave.stage)
         self._exchanges.close()
         self._ticker.stop()
         self._waker.stop()
@@ -242,8 +244,10 @@ class Node:
         self._choice.read_ahead(now)
         self._waker.arm()
 
-    def _answer(self, question: Question) -> Answer:
+    def _answer(self, question: Question) -> dict[str, Any]:
         now = self._clock()
+        if question.ask == HISTORY:
+            return timeline_answer.answer(question, self.agent_id, self.recorder.timeline, unix())
         try:
             source = query_source.source(self.agent, self.hosts, self._keys, self._take_again, now, self.concurrency)
             return answer(question, source)
@@ -289,9 +293,8 @@ class Node:
     def ended(
         self, visit: Visit, failed: str | None = None, fetched: bool = True, status: int = 0, content: int | None = None
     ) -> None:
-        """The visit is over: its callback's whole output was taken, or it failed after all retries, for a reason.
-        `status` is that of the response, 0 where there was none; `content` what the learned forms compare pages by.
-        """
+        """The visit is over: its callback's whole output was taken, or it `failed` after all retries. `status` is that
+        of the response, 0 where there was none; `content` what the learned forms compare pages by."""
         if self._visits.end(visit, failed, fetched, status, content):
             self._exchanges.turn(self._clock())
             self._waker.arm()

@@ -8,18 +8,24 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
 from scrapy_ubi.node.mail.seed_inbox import REFUSED, SeedOutcome
 
 
+def nothing_yet() -> int:
+    """Of a process that does not count what it receives."""
+    return 0
+
+
 @dataclass(frozen=True, slots=True)
 class Start:
     """How one agent is started. `agent_id` is its identifier, `spider` the name of its spider, `origin` what it is
     started from; `predecessor` is the incarnation that ran in the same directory before, if any; `started` is when, by
-    the node's clock (s), the process was started for this crawl, None: just now.
+    the node's clock (s), the process was started for this crawl, None: just now; `received` says how many bytes this
+    process has received of the web.
     """
 
     agent_id: str
@@ -27,6 +33,7 @@ class Start:
     origin: Origin = UNKNOWN
     predecessor: str | None = None
     started: float | None = None
+    received: Callable[[], int] = nothing_yet
 
 
 class NodeEvents:

@@ -73,6 +73,11 @@ class Outputs:
             self._shipper.start()
         return found
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is kept of pages: the names of the stores."""
+        return tuple(store.name for store in self._stores)
+
     def judge_of(self, count: Callable[[str], None], note: Callable[[str, str], None]) -> Judge | None:
         """What tells duplicates, where UBI_DUPLICATES asks for that."""
         if self._settings.duplicates is None:

@@ -72,11 +72,12 @@ def of_copies(lost: Sequence[str], copies: int) -> list[str]:
     ]
 
 
-def say(crawler: Crawler, sentences: Sequence[str], level: int = logging.WARNING) -> None:
-    """Log these when the engine has stopped: behind Scrapy's stats, where people look."""
+def say(crawler: Crawler, sentences: Sequence[str] | Callable[[], Sequence[str]], level: int = logging.WARNING) -> None:
+    """Log these, or what is to be said by then, when the engine has stopped: behind Scrapy's stats, where people
+    look."""
 
     def stopped() -> None:
-        for sentence in sentences:
+        for sentence in sentences() if callable(sentences) else sentences:
             logger.log(level, "%s", sentence)
 
     if sentences:

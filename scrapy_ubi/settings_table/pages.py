@@ -13,6 +13,20 @@ ROWS: tuple[Setting, ...] = (
         default_text="None",
     ),
     Setting(
+        "web",
+        "listen",
+        None,
+        "Where the agent shows its crawl to browsers, as `scrapy ubi web` does; without it, nowhere.",
+        default_text="None",
+    ),
+    Setting(
+        "web_token_file",
+        "file",
+        None,
+        "The file with the token that changes by the page need; without it, the page changes nothing.",
+        default_text="None",
+    ),
+    Setting(
         "max_body",
         "int",
         0,

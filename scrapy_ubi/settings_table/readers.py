@@ -27,9 +27,11 @@ NUMBERS: tuple[Kind, ...] = ("int", "float", "seconds")
 # Goes into a header, in round brackets: printable ASCII, and nothing that would end them.
 _CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=?-~]*")
 _DUPLICATES = re.compile(r"exact|near(?:\(([0-9]{1,3})\))?")
+HIGHEST_PORT = 65_535
 MOST_CHANGED = 20  # words of a hundred: beyond that pages with one frame are taken for each other
 _TARGET = re.compile(r"(?:s3|gs|az)://[^\s/@]+(?:/\S*)?|file:///\S+")
 _REDIS_KEY = re.compile(r"[!-~]{1,512}")
+_LISTEN = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?):([0-9]{1,5})")
 _WORD = re.compile(r"[^\s,]{1,200}")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
@@ -191,6 +193,15 @@ def _read_target(row: Setting, value: object) -> str:
     return target
 
 
+def _read_listen(row: Setting, value: object) -> str:
+    """Where to listen: host and port."""
+    address = _text(row, value)
+    found = _LISTEN.fullmatch(address)
+    if found is None or int(found[2]) > HIGHEST_PORT:
+        raise _wrong(row, address)
+    return address
+
+
 def _read_redis_key(row: Setting, value: object) -> str:
     """The name of somebody else's key."""
     key = _text(row, value)
@@ -217,6 +228,7 @@ READERS: Mapping[Kind, Reader] = {
     "contact": _read_contact,
     "target": _read_target,
     "redis_key": _read_redis_key,
+    "listen": _read_listen,
     "name": _read_name,
     "url": _read_url,
 }

@@ -129,7 +129,8 @@ class MemoryTransport:
         return Counter(self._counts)
 
     @property
-    def _shelf(self) -> Shelf:
+    def shelf(self) -> Shelf:
+        """What is held of this crawl."""
         return self._hub.shelf(self._crawl)
 
     async def open(self) -> None:
@@ -155,19 +156,19 @@ class MemoryTransport:
     async def beats(self) -> dict[str, str]:
         """Agent -> beat line, at one instant."""
         await self._trip()
-        beats = self._texts(self._shelf.beats)
+        beats = self._texts(self.shelf.beats)
         beats.pop(MEMORY, None)
         return beats
 
     async def profiles(self) -> dict[str, str]:
         """Agent -> profile."""
         await self._trip()
-        return self._texts(self._shelf.agents)
+        return self._texts(self.shelf.agents)
 
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
         """Compare and set."""
         await self._trip()
-        beats, name = self._shelf.beats, encode(agent)
+        beats, name = self.shelf.beats, encode(agent)
         present = beats.get(name)
         if present == encode(line):
             return True
@@ -182,10 +183,10 @@ class MemoryTransport:
         """Compare and delete."""
         await self._trip()
         for agent, line in gone.items():
-            if self._shelf.beats.get(encode(agent)) == encode(line):
-                del self._shelf.beats[encode(agent)]
-                self._shelf.inbox.pop(agent, None)
-                self._shelf.acks.pop(agent, None)
+            if self.shelf.beats.get(encode(agent)) == encode(line):
+                del self.shelf.beats[encode(agent)]
+                self.shelf.inbox.pop(agent, None)
+                self.shelf.acks.pop(agent, None)
 
     def start_beating(
         self,
@@ -215,9 +216,9 @@ class MemoryTransport:
             return False
         there = self._another(agent) if self._writers else None
         self._over = {} if there is None else {agent: there.decode()}
-        self._shelf.beats[encode(agent)] = encode(line)
+        self.shelf.beats[encode(agent)] = encode(line)
         self._writers.add(writer(encode(line)))
-        self._shelf.beats.setdefault(encode(MEMORY), encode(secrets.token_hex(4)))
+        self.shelf.beats.setdefault(encode(MEMORY), encode(secrets.token_hex(4)))
         return True
 
     def _look(self, agent: str) -> dict[str, str] | None:
@@ -225,11 +226,11 @@ class MemoryTransport:
 
     def _another(self, agent: str) -> bytes | None:
         """Another process's line in the place of the own one."""
-        there = self._shelf.beats.get(encode(agent))
+        there = self.shelf.beats.get(encode(agent))
         return there if there is not None and writer(there) not in self._writers else None
 
     def _read_beats(self) -> dict[str, str]:
-        return self._texts(self._shelf.beats) | self._over
+        return self._texts(self.shelf.beats) | self._over
 
     def beat_now(self) -> None:
         """Beat soon."""
@@ -244,7 +245,7 @@ class MemoryTransport:
         beats.stop()
         await asyncio.sleep(0)
         if last_line is not None and not self._hub.down:
-            self._shelf.beats[encode(self._beating)] = encode(last_line)
+            self.shelf.beats[encode(self._beating)] = encode(last_line)
 
     # -- mail --------------------------------------------------------------------------------------------------------
 
@@ -258,10 +259,10 @@ class MemoryTransport:
             self._in_hand.deleted(leaving)
             letters = self._letters(self._in_hand.room(self._most)) if out.read_inbox else []
             self._in_hand.hand_out(one for one, _ in letters)
-            acks = self._texts(self._shelf.acks[self._agent]) if out.read_acks else {}
-            control = self._texts(self._shelf.control) if out.read_control else None
+            acks = self._texts(self.shelf.acks[self._agent]) if out.read_acks else {}
+            control = self._texts(self.shelf.control) if out.read_control else None
             hand, idle = self._seeds_in_hand, self._seed_idle
-            seeds = self._shelf.seeds.handed_out(out, self._agent, hand, self._largest, idle)
+            seeds = self.shelf.seeds.handed_out(out, self._agent, hand, self._largest, idle)
             incoming = Incoming(letters, acks, control, seeds)
             await asyncio.sleep(0)  # the way back
             if refused:
@@ -284,13 +285,13 @@ class MemoryTransport:
         return refused
 
     def _deletions(self, out: Outgoing, leaving: tuple[str, ...]) -> Iterator[tuple[bool, Callable[[], object]]]:
-        shelf, me = self._shelf, self._agent
+        shelf, me = self.shelf, self._agent
         yield False, lambda: [shelf.inbox[me].pop(one, None) for one in leaving]
         yield False, lambda: [shelf.acks[me].pop(encode(lane), None) for lane in out.forget_acks]
         yield False, lambda: [shelf.control.pop(encode(name), None) for name in out.forget_control]
 
     def _writes(self, out: Outgoing) -> Iterator[tuple[bool, Callable[[], object]]]:
-        shelf, me = self._shelf, self._agent
+        shelf, me = self.shelf, self._agent
         if out.seeds_answered or out.seeds_for:
             yield False, partial(shelf.seeds.answer, out)
         for (sender, lane), text in out.acks.items():
@@ -310,7 +311,7 @@ class MemoryTransport:
     def _letters(self, most: int) -> list[tuple[str, RawFields]]:
         letters: list[tuple[str, RawFields]] = []
         held, budget = set(self._in_hand.held), self._budget
-        for name, fields in self._shelf.inbox[self._agent].items():
+        for name, fields in self.shelf.inbox[self._agent].items():
             if len(letters) >= most or budget <= 0:
                 break
             size = size_of(fields)
@@ -336,10 +337,10 @@ class MemoryTransport:
     async def clear(self, finished: str | None = None, control: Fields = NO_FIELDS) -> bool:
         """Forget the crawl, if it is the finished one that is meant."""
         await self._trip()
-        if finished is not None and self._shelf.control.get(b"finished") != encode(finished):
+        if finished is not None and self.shelf.control.get(b"finished") != encode(finished):
             return False
         self._hub.forget(self._crawl)
-        self._shelf.control.update(_raw(control))
+        self.shelf.control.update(_raw(control))
         return True
 
 

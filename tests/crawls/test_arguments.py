@@ -138,7 +138,7 @@ def test_figures_of_a_crawl_that_was_stopped_stay(project: Project, site: Site, 
     with site.hold("http://a.example/3") as held:
         processes = [start(project, "a", *redis(one_server), "-s", f"UBI_AGENT_ID=a{n}")[0] for n in (1, 2)]
         for process in processes:
-            read_until(process, "Crawled 0 pages")  # said by a spider that is open
+            read_until(process, "has joined crawl")
         assert held.arrived.wait(LIMIT)
         for process in processes:
             process.send_signal(signal.SIGINT)

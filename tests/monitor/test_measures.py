@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.monitor.measures import Balance, balance, measure, overhead, overlap
+from scrapy_ubi.monitor.measures import Balance, balance, expected_balance, measure, overhead, overlap
 from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.protocol.ring import Ring
 
 
 def agent(name: str, capacity: float = 1.0, failed: dict[str, int] | None = None, **counts: int) -> Profile:
@@ -77,3 +80,21 @@ def test_measure_of_a_crawl_that_is_over_has_no_speed_now() -> None:
 def test_measure_of_nobody() -> None:
     of = measure([])
     assert (of.overlap, of.overhead, of.balance_pages, of.seconds) == (None, None, None, 0.0)
+
+
+def test_the_balance_to_be_expected_is_that_of_the_ring_for_very_many_hosts() -> None:
+    deviation, _ = expected_balance(1000, 200, 10**9)
+    assert deviation == pytest.approx(0.04, abs=0.001)  # docs/explanation/at-scale.md measures 4.0 %
+    assert expected_balance(1000, 800, 10**9)[0] == pytest.approx(deviation / 2, rel=0.01)
+    few, spread = expected_balance(10, 200, 100)
+    assert deviation < few < spread
+    assert expected_balance(1, 200, 50) == (0.0, 0.0)
+
+
+def test_a_ring_is_balanced_as_is_to_be_expected() -> None:
+    ring = Ring.of({f"agent-{number}": 200 for number in range(64)})
+    hosts = [f"h{number}.example" for number in range(20_000)]
+    found = Counter(ring.owners(hosts))
+    said = balance([(found[agent], 1.0) for agent in ring.agents])
+    assert said is not None
+    assert said.deviation == pytest.approx(expected_balance(64, 200, len(hosts))[0], rel=0.3)

@@ -125,6 +125,7 @@ class SlowKeeper(AgentDisk):
 
     def __init__(self, world: World, files: Files, clock: Callable[[], float]) -> None:
         super().__init__(Path("disk"), world.settings, clock)
+        self.history = None  # there are no threads
         self._world, self._files = world, files
 
     def _apart(self, call: Callable[..., Any], *arguments: Any) -> asyncio.Future[Any]:

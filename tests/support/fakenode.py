@@ -16,6 +16,8 @@ from typing import Any
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
+from scrapy_ubi.node.report.figures import Tally
+from scrapy_ubi.node.report.timeline import Timeline
 from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.protocol.host import Entry, HostState
@@ -77,6 +79,9 @@ class FakeNode:
         self.again: list[str] = []  # hosts whose permit was asked for once more, before all others
         self.joins = MergedUrls()
         self.learner = None
+        self.tally = Tally(0.0)
+        self.state = "crawling"
+        self.recorder = SimpleNamespace(timeline=Timeline())
         self.seeds = None
         self.concurrency = None
         self.published: dict[str, str] = {}

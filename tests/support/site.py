@@ -96,6 +96,7 @@ class Site:
         self.pages: dict[str, Answer] = {}  # by URL
         self._hosts: dict[str, Answer] = {}
         self._held: dict[str, Held] = {}
+        self._numbers: Counter[str] = Counter()  # visits by URL
         self._now: Counter[str | tuple[str, str]] = Counter()
         self._lock = threading.Lock()
         site = self
@@ -174,9 +175,11 @@ class Site:
         host = urlsplit(url).netloc
         began = monotonic()
         with self._lock:
-            number = sum(visit.url == url for visit in self.visits) + 1
+            if not self.visits:  # a test that has cleared them begins anew
+                self._numbers.clear()
+            self._numbers[url] += 1
             headers = {k.lower(): v for k, v in handler.headers.items()}
-            visit = Visit(handler.command, url, headers, body, number, handler.connection)
+            visit = Visit(handler.command, url, headers, body, self._numbers[url], handler.connection)
             self.visits.append(visit)
             of_agent = host, headers.get("user-agent", "")
             self._now.update((host, of_agent))

@@ -30,7 +30,7 @@ from typing import NamedTuple
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.keys import UNJOINED, Keys, again_nonce
-from scrapy_ubi.node.report.queries import LEARNED
+from scrapy_ubi.node.report.host_answers import LEARNED
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.settings import UbiSettings

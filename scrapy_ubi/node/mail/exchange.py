@@ -66,7 +66,8 @@ class Exchange:
     to `collect`.
 
     `full`: Redis has refused the last exchange as it has no memory left, and `writes_refused` exchanges so far;
-    `disk_full`: the last flush could not be written.
+    `disk_full`: the last flush could not be written; `slowest`: how long the slowest round trip took that was answered
+    (s), since somebody has set it back.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Exchange:
         self._unsent = Unsent(agent, settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER)
         self.full = self.disk_full = False
         self.writes_refused = 0
+        self.slowest = 0.0
 
     @property
     def control(self) -> Fields:
@@ -242,7 +244,8 @@ class Exchange:
 
     def _sent(self, now: float, incoming: Incoming) -> None:
         self._works()
-        if self._unsent.taken(now, now - self._timing.sent):
+        self.slowest = max(self.slowest, took := now - self._timing.sent)
+        if self._unsent.taken(now, took):
             self._timing.due = now
         self._take(incoming, now)
 

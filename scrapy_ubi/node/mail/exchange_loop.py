@@ -104,6 +104,13 @@ class ExchangeLoop:
         """What the control hash said last."""
         return self.exchange.control if self.exchange is not None else {}
 
+    def slowest(self) -> float:
+        """How long the slowest exchange took that was answered since this was asked last (s)."""
+        if (exchange := self.exchange) is None:
+            return 0.0
+        slowest, exchange.slowest = exchange.slowest, 0.0
+        return slowest
+
     @property
     def disk_full(self) -> bool:
         """Whether the last flush could not be written."""

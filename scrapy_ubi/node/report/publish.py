@@ -35,7 +35,7 @@ class Publisher:
     """The profiles of one agent. `state` says what it is doing; `kept` is one that is to stay in place of these."""
 
     def __init__(self, crawl: Crawl, state: Callable[[], str], clock: Callable[[], float]) -> None:
-        self._crawl, self._state, self._clock = crawl, state, clock
+        self._crawl, self.state, self._clock = crawl, state, clock
         self._big_host = BigHost(crawl)
         self._next_at = self._count_at = 0.0
         self._counters: dict[str, Any] = {}
@@ -49,14 +49,18 @@ class Publisher:
         self._next_at = now + profile.PUBLISH
         if self.kept:
             return self.kept
+        crawl, counters = self._crawl, self.counted(now)
+        return profile.text(
+            crawl.fixed, crawl.agent, self.state(), counters, crawl.former, crawl.handed_over, crawl.live
+        )
+
+    def counted(self, now: float) -> dict[str, Any]:
+        """The counters at this time (s), or those counted last where it is too soon to count again."""
         if now >= self._count_at:
             self._counters = self._crawl.counters()
             self._big_host.look(self._counters["queued"], self._counters["in_flight"])
             self._count_at = now + (self._clock() - now) * COUNTING
-        crawl = self._crawl
-        return profile.text(
-            crawl.fixed, crawl.agent, self._state(), self._counters, crawl.former, crawl.handed_over, crawl.live
-        )
+        return self._counters
 
     def soon(self, changed: object = None) -> None:
         """Let the next one be due now: there is news, as what has `changed` says."""

@@ -5,9 +5,8 @@ Rules of this module:
 
 * No I/O: what an answer needs is in a `Source`. Answering only reads, but for `requeue`.
 * A question is data from outside: `Question.parse` takes it whole or not at all, and says why.
-* Answers are bounded, in rows (`MOST_ROWS`) and in bytes (`MOST_BYTES`): each agent gives the first rows in the wanted
-  order, so that the first of all agents are among them. How many there are in all is always said.
-* A host that is cut into shards is answered for by all of them that the agent has; the one who asks adds them up.
+* Answers are bounded, in rows (`MOST_ROWS`) and bytes (`MOST_BYTES`): each agent gives the first rows in the wanted
+  order, and says how many there are in all. Of a host that is cut all shards answer; the one who asks adds them up.
 * Nothing looks at every URL: an answer is linear in the hosts or in the failures kept, and at most `LOOKED` entries of
   one host are looked at.
 """
@@ -23,25 +22,20 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any, NamedTuple
 
+from scrapy_ubi.node.report import host_answers
+from scrapy_ubi.node.report.host_answers import LOOKED, MOST_REASON, MOST_ROWS, Answer, place
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.untrusted.checks import KEY, NAME, Malformed, fits, is_number, is_text, is_whole, json_object
-from scrapy_ubi.urls import learned
-from scrapy_ubi.urls.host_shards import MARK, host_of_key
+from scrapy_ubi.urls.host_shards import host_of_key
 from scrapy_ubi.urls.key import seed_key
 
-ASKS = ("hosts", "url", "failed", "requeue")
-OWNER, COPY = "owner", "copy"
-LEARNED = "learned"  # the section of a host's notes in which the learned forms are
+HISTORY = "history"  # answered from the timeline, by `timeline_answer`
+ASKS = ("hosts", "host", "url", "failed", "requeue", HISTORY)
 SORTS = ("queued", "done", "failed", "next", "host")
-MOST_ROWS = 1000
 MOST_BYTES = 1_000_000  # of the rows of an answer
-MOST_REASON = 200  # characters of a reason shown
 LONGEST_TEXT = 200_000  # characters of a question; a URL may have 65,536, and JSON may write one in six
 MOST_REQUEUED = 5000  # by one question: the crawl goes on between two
-LOOKED = 10_000  # waiting entries of a host looked at for the place of one among them
-
-Answer = dict[str, Any]
 
 
 class BadQuestion(Malformed):
@@ -51,10 +45,12 @@ class BadQuestion(Malformed):
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked. `agent`: of this one only ("": of all). `expires`: unix seconds after which no command waits for
-    an answer. `hosts` has `sort`, `limit`, `copies`; `url` has `host` and `key` (16 hex digits); `failed` and `requeue`
-    choose by `reason`, `host`, and `url` with `key` (all that are given have to hold); `requeue` chooses everything
-    with `everything` only, and of all this what failed `before` (unix seconds; 0: whenever). With `outputs_of` it is
-    about pages whose outputs that agent has, in place of failures.
+    an answer. `hosts` has `sort`, `limit`, `copies`, `search` (a part of the name) and `after` (a place in that order,
+    see `host_answers.place`); `host` has `host`, and the `limit` of what is shown of its queue; `url` has `host` and
+    `key` (16 hex digits); `failed` and `requeue` choose by `reason`, `host`, and `url` with `key` (all that are given
+    have to hold); `requeue` chooses everything with `everything` only, and of all this what failed `before` (unix
+    seconds; 0: whenever). With `outputs_of` it is about pages whose outputs that agent has, in place of failures.
+    `history` has `limit`, and looks back `span` seconds (0: to the beginning).
     """
 
     ask: str
@@ -70,6 +66,9 @@ class Question:
     everything: bool = False
     before: float = 0.0
     outputs_of: str = ""
+    search: str = ""
+    after: str = ""
+    span: float = 0.0
 
     def text(self) -> str:
         """As JSON: what is not at its default."""
@@ -96,7 +95,7 @@ class Question:
         if missing:
             raise BadQuestion(f"lacks {min(missing)}")
         question = cls(**data)
-        if question.ask == "url" and not (question.host and question.key):
+        if question.ask in ("url", "host") and not (question.host and (question.key or question.ask == "host")):
             raise BadQuestion("lacks host or key")
         chooses = question.chooses or bool(question.outputs_of)
         if question.ask == "requeue" and question.everything == chooses:
@@ -138,7 +137,17 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "everything": lambda value: isinstance(value, bool),
     "before": lambda value: is_number(value, LATEST),
     "outputs_of": lambda value: fits(value, NAME),
+    "search": lambda value: is_text(value, 300),
+    "after": lambda value: is_text(value, 400) and _is_place(value),
+    "span": lambda value: is_number(value, LATEST),
 }
+
+
+def _is_place(text: str) -> bool:
+    try:
+        return not math.isnan(place(text)[0])
+    except ValueError:
+        return False
 
 
 def one_at_a_time(host: str) -> str:
@@ -173,67 +182,6 @@ def answer(question: Question, source: Source) -> Answer:
     return {"agent": source.agent, "ask": question.ask, **made}
 
 
-# -- hosts
-
-
-def _hosts(question: Question, source: Source) -> Answer:
-    # Reading every failure may take a second, so only an order that needs them all has them read.
-    failed = Counter(one.host for one in source.frontier.failed()) if question.sort == "failed" else Counter[str]()
-    states = source.frontier.states()
-    if not question.copies:
-        states = [state for state in states if source.role(state) != COPY]
-    order, now = _ORDERS[question.sort], source.now
-    whole = [state for state in states if MARK not in state.host]
-    cut = [state for state in states if MARK in state.host]  # all of them, so that their sum is the host's
-    first = heapq.nsmallest(question.limit, whole, lambda state: (order(state, failed[state.host], now), state.host))
-    return _bounded({"total": len(whole)}, [_host(state, source) for state in [*cut, *first][:MOST_ROWS]])
-
-
-_ORDERS: Mapping[str, Callable[[HostState, int, float], float]] = {
-    "queued": lambda state, failed, now: -state.waiting,
-    "done": lambda state, failed, now: -state.done_count,
-    "failed": lambda state, failed, now: -failed,
-    "next": lambda state, failed, now: max(0.0, state.next_at - now) if state.waiting else math.inf,
-    "host": lambda state, failed, now: 0,
-}
-
-
-def _host(state: HostState, source: Source) -> Answer:
-    role, failures = source.role(state), [*source.frontier.failed(state.host)]
-    last = max(failures, key=lambda failure: failure.when, default=None)
-    return {
-        "host": state.host,
-        "state": _state(state, role, source),
-        "role": role,
-        "queued": state.waiting,
-        "done": state.done_count,
-        "failed": len(failures),
-        "next": round(max(0.0, state.next_at - source.now), 3) if state.waiting else None,
-        "error": last.reason[:MOST_REASON] if last is not None else "",
-        "learned": learned.shown(json.loads(state.notes.text).get(LEARNED)) if state.notes.text else "",
-        "loads": source.loads(state.host) if role != COPY else "",
-    }
-
-
-_PLIGHTS = {"health": "excluded"}  # LARM's word for a host that does not answer
-
-
-def _state(state: HostState, role: str, source: Source) -> str:
-    """`busy`, `ended` (`HostNotes.end`), `idle` (nothing waits), `held`, why it is left alone, `resting`, `waiting`."""
-    if state.out:
-        return "busy"
-    plight = source.plight(state)
-    if plight == "ended":
-        return plight
-    if not state.waiting:
-        return "idle"
-    if role == OWNER and source.held(state):
-        return "held"
-    if plight:
-        return _PLIGHTS.get(plight, f"postponed: {plight}")
-    return "resting" if source.frontier.rests(state) else "waiting"
-
-
 # -- url
 
 
@@ -255,8 +203,8 @@ def _request(question: Question, source: Source, key: int) -> Answer:
     elif state is not None and state.is_done(key):
         found |= {"where": "done", "status": source.frontier.status_of(state, key)}
     elif state is not None and state.is_known(key):
-        found |= {"where": "queued", "state": _state(state, found["role"], source), "queued": state.waiting}
-        found |= _place(state, key)
+        shown = host_answers.shown_state(state, found["role"], source)
+        found |= {"where": "queued", "state": shown, "queued": state.waiting} | _place(state, key)
     elif receiver := source.sent(question.host, key):
         found |= {"where": "sent", "to": receiver}
     return found
@@ -341,8 +289,19 @@ def _bounded(made: Answer, rows: list[Answer]) -> Answer:
     return {**made, "cut": len(kept) < len(rows), "rows": kept}
 
 
+def _rows(of: Callable[[Question, Source], Answer]) -> Callable[[Question, Source], Answer]:
+    """The same answer, bounded."""
+
+    def bounded(question: Question, source: Source) -> Answer:
+        made = of(question, source)
+        return _bounded(made, made.pop("rows"))
+
+    return bounded
+
+
 _ANSWERS: Mapping[str, Callable[[Question, Source], Answer]] = {
-    "hosts": _hosts,
+    "hosts": _rows(host_answers.hosts),
+    "host": _rows(host_answers.host),
     "url": _url,
     "failed": _failed,
     "requeue": _requeue,

@@ -15,7 +15,8 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from scrapy_ubi.node.report.queries import MOST_REASON, Answer, BadQuestion, Question
+from scrapy_ubi.node.report.host_answers import MOST_REASON, Answer
+from scrapy_ubi.node.report.queries import BadQuestion, Question
 from scrapy_ubi.transport import Fields
 from scrapy_ubi.transport.redis_keys import ASK
 

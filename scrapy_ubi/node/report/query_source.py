@@ -8,7 +8,8 @@ from collections.abc import Callable
 from scrapy_ubi.node.hosts.host_concurrency import HostConcurrency
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.keys import Keys, requeued_nonce
-from scrapy_ubi.node.report.queries import COPY, OWNER, Source, one_at_a_time
+from scrapy_ubi.node.report.host_answers import COPY, OWNER
+from scrapy_ubi.node.report.queries import Source, one_at_a_time
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.frontier_contract import OUTPUTS_LOST
 from scrapy_ubi.protocol.host import Entry, Failure, HostState

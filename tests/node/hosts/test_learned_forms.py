@@ -13,7 +13,7 @@ from scrapy_ubi.node.hosts import learned_forms
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.learned_forms import MARK, NOT_FOUND, SAMPLE, LearnedForms, content_of
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
-from scrapy_ubi.node.report.queries import LEARNED
+from scrapy_ubi.node.report.host_answers import LEARNED
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState

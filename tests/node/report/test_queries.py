@@ -10,9 +10,11 @@ from scrapy import Request
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.report import queries
-from scrapy_ubi.node.report.queries import COPY, OWNER, Answer, Question, Source, answer
+from scrapy_ubi.node.report.host_answers import COPY, OWNER, Answer
+from scrapy_ubi.node.report.queries import BadQuestion, Question, Source, answer
 from scrapy_ubi.protocol.frontier_contract import Frontier
-from scrapy_ubi.protocol.host import Entry, Failure
+from scrapy_ubi.protocol.host import Entry, Failure, Notes
+from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import UbiSettings
@@ -309,3 +311,38 @@ def test_what_cannot_be_read_does_not_go_in_again(text: str) -> None:
 
 def test_nor_does_what_is_no_url_any_more() -> None:
     assert KEYS.again(entry(1)._replace(url="mailto:a@b"), "cafe") is None
+
+
+def test_hosts_are_searched_and_come_page_by_page() -> None:
+    agent = Agent()
+    for number in range(7):
+        agent.has(f"h{number}", waiting=number % 3)
+    agent.has("b", waiting=5)
+
+    def names(**more: Any) -> list[str]:
+        return [row["host"] for row in agent("hosts", search="h", **more)["rows"]]
+
+    assert names(sort="host") == [f"h{number}.example" for number in range(7)]
+    assert agent("hosts", search="h", limit=3)["total"] == 7
+    assert names(limit=3) == ["h2.example", "h5.example", "h1.example"]
+    assert names(after="-1 h1.example") == ["h4.example", "h0.example", "h3.example", "h6.example"]
+    with pytest.raises(BadQuestion, match="after"):
+        Question.parse(Question("hosts", 1.0, after="x h1.example").text())
+
+
+def test_one_host_with_its_queue_and_notes_without_cookies() -> None:
+    agent = Agent()
+    agent.has("a", waiting=3, done=1)
+    state = agent.frontier.find("a.example")
+    assert state is not None
+    agent.frontier.note(state, Notes(1, canonical({"cookies": {"id": "secret"}, "delay": {"robots": 7}})))
+    agent.frontier.fail(failure(9))
+    made = agent("host", host="a.example", limit=2)
+    assert (made["total"], made["cut"]) == (1, False)
+    row = made["rows"][0]
+    assert (row["queued"], row["done"], row["delay"], row["notes"]) == (3, 1, 5.0, {"delay": {"robots": 7}})
+    assert [one["url"] for one in row["queue"]] == ["http://a.example/1", "http://a.example/2"]
+    assert [one["reason"] for one in row["failures"]] == ["http/404"]
+    assert agent("host", host="no.example")["rows"] == []
+    with pytest.raises(BadQuestion, match="lacks host"):
+        Question.parse(Question("host", 1.0).text())

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from scrapy_ubi.node.report.queries import Answer, Question
+from scrapy_ubi.node.report.host_answers import Answer
+from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.node.report.query_inbox import LASTING, MOST_AT_ONCE, MOST_KNOWN, QueryInbox
 
 WALL = 1_700_000_000.0

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.links.handlers.choice import NAMES, chosen
+from scrapy_ubi.links.handlers.handler_choice import NAMES, chosen
 from tests.links.handlers.given import fetched, found
 
-HERE = "tests.links.handlers.test_choice"
+HERE = "tests.links.handlers.test_handler_choice"
 
 
 class Lines:

@@ -1,0 +1,154 @@
+"""What an agent answers about its hosts: the rows of many (`hosts`), and all that is to be said of one (`host`).
+
+Rules of this module:
+
+* The hosts of a question are those whose names have its `search` in them, in its order, from its place `after` on: so
+  no page of a million hosts costs more than the first.
+* The cookies among a host's notes are left out: they are somebody's keys.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from scrapy_ubi.protocol.host import Entry, Failure, HostState
+from scrapy_ubi.urls import learned
+from scrapy_ubi.urls.host_shards import MARK, host_of_key
+
+if TYPE_CHECKING:
+    from scrapy_ubi.node.report.queries import Question, Source
+
+OWNER, COPY = "owner", "copy"
+LEARNED = "learned"  # the section of a host's notes in which the learned forms are
+HIDDEN = ("cookies",)  # sections of notes that are not shown
+MOST_REASON = 200  # characters of a reason shown
+MOST_ROWS = 1000
+LOOKED = 10_000  # waiting entries of a host looked at
+NEWEST = 20  # failures of one host shown
+
+Answer = dict[str, Any]
+
+
+# -- many
+
+
+def hosts(question: Question, source: Source) -> Answer:
+    """`total` of those found, and the rows of the first."""
+    # Reading every failure may take a second, so only an order that needs them all has them read.
+    failed = Counter(one.host for one in source.frontier.failed()) if question.sort == "failed" else Counter[str]()
+    states = source.frontier.states()
+    if question.search:
+        states = [state for state in states if question.search in host_of_key(state.host)]
+    if not question.copies:
+        states = [state for state in states if source.role(state) != COPY]
+    order, now, least = _ORDERS[question.sort], source.now, place(question.after)
+    whole = [state for state in states if MARK not in state.host]
+    cut = [state for state in states if MARK in state.host]  # all of them, so that their sum is the host's
+    ranked = ((order(state, failed[state.host], now), state.host, state) for state in whole)
+    first = heapq.nsmallest(question.limit, (one for one in ranked if one[:2] > least), key=lambda one: one[:2])
+    rows = [row(state, source) for state in [*cut, *(state for _, _, state in first)][:MOST_ROWS]]
+    return {"total": len(whole), "rows": rows}
+
+
+def place(after: str) -> tuple[float, str]:
+    """The place in an order that `after` names: a number and a host. The beginning for none. Raises ValueError."""
+    if not after:
+        return -math.inf, ""
+    number, _, host = after.partition(" ")
+    return float(number), host
+
+
+_ORDERS: Mapping[str, Callable[[HostState, int, float], float]] = {
+    "queued": lambda state, failed, now: -state.waiting,
+    "done": lambda state, failed, now: -state.done_count,
+    "failed": lambda state, failed, now: -failed,
+    "next": lambda state, failed, now: max(0.0, state.next_at - now) if state.waiting else math.inf,
+    "host": lambda state, failed, now: 0,
+}
+
+
+def row(state: HostState, source: Source) -> Answer:
+    """One host in a line."""
+    role, failures = source.role(state), [*source.frontier.failed(state.host)]
+    last = max(failures, key=lambda failure: failure.when, default=None)
+    return {
+        "host": state.host,
+        "state": shown_state(state, role, source),
+        "role": role,
+        "queued": state.waiting,
+        "done": state.done_count,
+        "failed": len(failures),
+        "next": round(max(0.0, state.next_at - source.now), 3) if state.waiting else None,
+        "error": last.reason[:MOST_REASON] if last is not None else "",
+        "learned": learned.shown(_notes(state).get(LEARNED)) if state.notes.text else "",
+        "loads": source.loads(state.host) if role != COPY else "",
+    }
+
+
+def _notes(state: HostState) -> dict[str, Any]:
+    notes: dict[str, Any] = json.loads(state.notes.text) if state.notes.text else {}
+    return notes
+
+
+_PLIGHTS = {"health": "excluded"}  # LARM's word for a host that does not answer
+
+
+def shown_state(state: HostState, role: str, source: Source) -> str:
+    """`busy`, `ended` (`HostNotes.end`), `idle` (nothing waits), `held`, why it is left alone, `resting`, `waiting`."""
+    if state.out:
+        return "busy"
+    plight = source.plight(state)
+    if plight == "ended":
+        return plight
+    if not state.waiting:
+        return "idle"
+    if role == OWNER and source.held(state):
+        return "held"
+    if plight:
+        return _PLIGHTS.get(plight, f"postponed: {plight}")
+    return "resting" if source.frontier.rests(state) else "waiting"
+
+
+# -- one
+
+
+def host(question: Question, source: Source) -> Answer:
+    """The rows of the host, or of each of its shards that are here, with what waits, what failed, and the notes."""
+    frontier = source.frontier
+    found = frontier.find(question.host)
+    states = [found] if found is not None else _shards(question.host, frontier.states())
+    rows = [row(state, source) | _detail(state, question.limit, source) for state in states]
+    return {"total": len(rows), "rows": rows}
+
+
+def _shards(name: str, states: Iterable[HostState]) -> list[HostState]:
+    return sorted((one for one in states if MARK in one.host and host_of_key(one.host) == name), key=lambda s: s.host)
+
+
+def _detail(state: HostState, limit: int, source: Source) -> Answer:
+    failures: list[Failure] = heapq.nlargest(NEWEST, source.frontier.failed(state.host), key=lambda one: one.when)
+    return {
+        "delay": max(source.frontier.delay, state.pause),
+        "notes": {name: value for name, value in _notes(state).items() if name not in HIDDEN},
+        "queue": [_entry(entry) for entry in _next(state, limit)],
+        "in_flight": [_entry(entry) for entry in islice(state.out.values(), limit)],
+        "failures": [{**_entry(one.entry), "reason": one.reason[:MOST_REASON], "when": one.when} for one in failures],
+    }
+
+
+def _next(state: HostState, limit: int) -> list[Entry]:
+    """The first that wait, in the order in which they are fetched; of those looked at."""
+    looked = enumerate(islice(state.undone(), LOOKED))
+    waiting = ((at, one) for at, one in looked if one.key not in state.out and one.key not in state.closing)
+    first = heapq.nsmallest(limit, waiting, key=lambda pair: (-pair[1].priority, pair[1].depth, pair[0]))
+    return [entry for _, entry in first]
+
+
+def _entry(entry: Entry) -> Answer:
+    return {"url": entry.url, "key": f"{entry.key:016x}", "depth": entry.depth, "priority": entry.priority}

@@ -1,0 +1,12 @@
+"""A crawl in a browser: the server of `scrapy ubi web`, and of `UBI_WEB` in an agent.
+
+* `web_app`: the routes, put together; `security` judges each request before it is answered, `parameters` what it says.
+* `readings` and `changes`: what may be asked and said, each the function behind a command of `scrapy ubi`.
+* `reader`: runs these functions in threads, for they wait for Redis and for agents.
+* `crawl_view`, `crawl_events`, `live_stream`: the crawl at one look, made once for all viewers.
+* `server` is the command, `agent_server` the same in an agent, `shelf_client` its way to a crawl without Redis.
+* `page`: the page itself.
+
+aiohttp is imported in this room only, and this room only when it is wanted: the command and the add-on name it by its
+dotted path.
+"""

@@ -1,0 +1,133 @@
+"""What happens in a crawl, seen by comparing one look at it with the next: who joined, left, died, when it settled.
+
+Rules of this module:
+
+* No I/O and no clock: a look is a status, and the time is the one that it has.
+* Bounded: the newest `KEPT` events, and what the last look has shown.
+* At the first look the past is told as far as it can be seen: since when agents run, when the dead were last heard.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from scrapy_ubi.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus
+
+KEPT = 100
+MOST_FIRST = 50  # events of the past that the first look gives, the newest
+
+Event = dict[str, Any]
+
+_WORDS = {
+    "joined": "Agent {} has joined.",
+    "left": "Agent {} has left.",
+    "dead": "The others have declared agent {} dead.",
+    "silent": "Agent {} has published nothing for 15 s.",
+    "back": "Agent {} works again.",
+    "blocked": "Agent {} waits for room: Redis is full, or its disk.",
+    "fenced": "Agent {} is cut off from Redis, and fetches nothing.",
+    "settled": "The agents agree on one view.",
+    "unsettled": "The agents have different views.",
+    "paused": "The crawl is paused.",
+    "resumed": "The crawl goes on.",
+    "finished": "The crawl is finished.",
+    "begun": "A new run of the crawl has begun.",
+}
+_TOLD = {DEAD: "dead", "left": "left", SILENT: "silent", "blocked": "blocked", "fenced": "fenced"}
+
+
+class _Look(NamedTuple):
+    """What the next look is compared with."""
+
+    run: str
+    finished: bool
+    paused: bool
+    views: int
+    states: dict[str, str]
+    incarnations: dict[str, str]
+
+
+def is_settled(status: CrawlStatus) -> bool:
+    """Whether all that work have one view, and none is coming or going."""
+    return status.views <= 1 and all(one.state not in ("joining", "leaving") for one in status.agents)
+
+
+class CrawlEvents:
+    """The events of one crawl, the oldest first."""
+
+    def __init__(self) -> None:
+        self._kept: deque[Event] = deque(maxlen=KEPT)
+        self._last: _Look | None = None
+        self._number = 0
+
+    @property
+    def kept(self) -> list[Event]:
+        """The newest."""
+        return [*self._kept]
+
+    def look(self, status: CrawlStatus) -> None:
+        """Note what has changed since the last look."""
+        states = {one.name: one.state for one in status.agents}
+        incarnations = {one.name: one.incarnation for one in status.agents}
+        now = _Look(status.run, status.finished, status.paused, status.views, states, incarnations)
+        last, self._last = self._last, now
+        if last is None:
+            for time, what, agent in sorted(_past(status))[-MOST_FIRST:]:
+                self._note(time, what, agent)
+            return
+        for what, agent in _changes(last, now):
+            self._note(status.now, what, agent)
+
+    def _note(self, time: float, what: str, agent: str) -> None:
+        self._number += 1
+        text = _WORDS[what].format(agent)
+        self._kept.append(
+            {"id": self._number, "time": round(time, 3), "what": what, "agent": agent or None, "text": text}
+        )
+
+
+def _past(status: CrawlStatus) -> Iterator[tuple[float, str, str]]:
+    for one in status.agents:
+        if one.profile is None:
+            continue
+        if one.profile.started:
+            yield one.profile.started, "joined", one.name
+        if told := _TOLD.get(one.state):
+            yield one.profile.updated, told, one.name
+    ended = [one.profile.updated for one in status.agents if one.profile is not None]
+    if status.finished and ended:
+        yield max(ended), "finished", ""
+
+
+def _changes(last: _Look, now: _Look) -> Iterator[tuple[str, str]]:
+    """What has changed, and of which agent; "" for the crawl."""
+    if now.run != last.run:
+        yield "begun", ""
+    for name, state in now.states.items():
+        if what := _change(last, now, name, state):
+            yield what, name
+    if (now.views > 1) != (last.views > 1):
+        yield ("unsettled" if now.views > 1 else "settled"), ""
+    if now.paused != last.paused:
+        yield ("paused" if now.paused else "resumed"), ""
+    if now.finished and not last.finished:
+        yield "finished", ""
+
+
+def _change(last: _Look, now: _Look, name: str, state: str) -> str:
+    before = last.states.get(name)
+    if before == state and last.incarnations[name] == now.incarnations[name]:
+        return ""
+    if told := _TOLD.get(state):
+        return told if before != state else ""
+    if before is None or before in (DEAD, "left"):
+        return "joined" if state != "finished" else ""
+    return "back" if before in _TOLD else ""
+
+
+def urgent(agent: AgentStatus) -> int:
+    """How early an agent is shown: those that need attention first."""
+    order = (DEAD, SILENT, "unreadable", "blocked", "fenced")
+    return order.index(agent.state) if agent.state in order else len(order)

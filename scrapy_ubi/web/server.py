@@ -1,0 +1,86 @@
+"""`scrapy ubi web`: the server as a process of its own, beside the crawl."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import errno
+import json
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi.commands.crawl_choice import given_crawl
+from scrapy_ubi.errors import UbiError
+from scrapy_ubi.web.problem import Problem
+from scrapy_ubi.web.reader import CrawlReader
+from scrapy_ubi.web.security import Access, check_bound, read_token
+from scrapy_ubi.web.web_app import WebApp
+
+LAST = 3.0  # s for what is under way at the end
+
+
+class UbiNotServed(UbiError):
+    """The server cannot listen there."""
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
+    """Serve until Ctrl-C or SIGTERM; the exit status. Raises UbiError."""
+    token, made = read_token(opts.token_file) if opts.token_file else ("", False)
+    access = Access(opts.host, token, frozenset(name.lower() for name in opts.name))
+    check_bound(access)
+    reader = CrawlReader(settings, given_crawl(settings, opts), opts.redis_url)
+    try:
+        asyncio.run(_serve(reader, access, opts, made))
+    finally:
+        reader.close()
+    return 0
+
+
+async def _serve(reader: CrawlReader, access: Access, opts: argparse.Namespace, made: bool) -> None:
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    app = WebApp(reader, access)
+    async with listening(app, access.host, opts.port) as url:
+        trouble = ""
+        try:
+            await app.live.document()
+        except Problem as problem:  # it may begin, or come back
+            trouble = problem.message
+        _say(url, access, opts, made, reader, trouble)
+        await stop.wait()
+
+
+def _say(url: str, access: Access, opts: argparse.Namespace, made: bool, reader: CrawlReader, trouble: str) -> None:
+    if opts.json:
+        document = {"url": url, "crawl": reader.crawl, "source": reader.source, "changes": bool(access.token)}
+        print(json.dumps({**document, "trouble": trouble or None}), flush=True)
+        return
+    print(f"{f'Crawl {reader.crawl}' if reader.crawl else 'The crawl'} is at {url} (Ctrl-C ends this).", flush=True)
+    if made:
+        print(f"The token for changes is new, in {opts.token_file}.", flush=True)
+    elif not access.token:
+        print("It can be looked at, not changed: give a --token-file for that.", flush=True)
+    if trouble:
+        print(f"{trouble} It is shown as soon as it can be read.", flush=True)
+
+
+@asynccontextmanager
+async def listening(app: WebApp, host: str, port: int) -> AsyncIterator[str]:
+    """Serve in the running loop; the URL. Raises UbiNotServed where it cannot listen."""
+    runner = web.AppRunner(app.application, access_log=None, handle_signals=False, shutdown_timeout=LAST)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            why = "another process listens there" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+            raise UbiNotServed(f"The page cannot be served at {host}:{port} ({why}): give another port.") from None
+        bound = runner.addresses[0]
+        yield f"http://{f'[{host}]' if ':' in host else host}:{bound[1]}/"
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,204 @@
+"""The server's answers: which path is answered by what, each judged by `security` before.
+
+Rules of this module:
+
+* Every answer has the headers of `security.EVERYWHERE`; an error has the body of a `Problem`.
+* Nothing here waits: what reads Redis or asks agents runs in the reader's threads.
+* A fault of this program is logged, and said in one sentence, without a traceback.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiohttp import web
+
+import scrapy_ubi
+from scrapy_ubi.node.report.queries import SORTS
+from scrapy_ubi.web import crawl_history, parameters
+from scrapy_ubi.web.live_stream import FAULTS, PATIENCE, LiveStream
+from scrapy_ubi.web.page import page
+from scrapy_ubi.web.parameters import Field, number
+from scrapy_ubi.web.problem import Problem
+from scrapy_ubi.web.reader import CrawlReader
+from scrapy_ubi.web.readings import READINGS
+from scrapy_ubi.web.security import (
+    EVERYWHERE,
+    NONCE_BYTES,
+    NOTHING,
+    Access,
+    check_change,
+    check_host,
+    check_token,
+    page_policy,
+)
+from scrapy_ubi.web.verbs import VERBS
+
+logger = logging.getLogger("scrapy_ubi.web")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_READS = ("GET", "HEAD")
+_MINUTES = {"minutes": Field(number(1, 1440), 60), "agent": Field(parameters.text(300))}
+
+
+class WebApp:
+    """The server of one crawl. `application` is what aiohttp runs."""
+
+    def __init__(self, reader: CrawlReader, access: Access) -> None:
+        self._reader, self._access = reader, access
+        self.live = LiveStream(reader)
+        self._verbs = sorted(name for name in VERBS if name != "seeds" or reader.source != "agent")
+        self._own: dict[str, Handler] = {
+            "about": self._about,
+            "crawl": self._crawl,
+            "events": self._events,
+            "history": self._history,
+        }
+        self.application = web.Application(middlewares=[self._guard], client_max_size=parameters.MOST_BODY)
+        self.application.router.add_route("*", "/", self._page)
+        self.application.router.add_route("*", "/api/{name}", self._api)
+        self.application.router.add_route("*", "/seeds", self._seeds)
+        self.application.on_shutdown.append(self._close)
+
+    async def _close(self, application: web.Application) -> None:
+        await self.live.close()
+
+    # -- each request
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            check_host(self._access, request.headers)
+            if self._access.token_to_read and request.path.startswith("/api/"):
+                check_token(self._access, request.headers)
+            response = await handler(request)
+        except Problem as problem:
+            response = _json(problem.document(), problem.status, dict(problem.headers))
+        except web.HTTPException as error:
+            response = _json(*_of_aiohttp(error))
+        except (ConnectionError, asyncio.CancelledError):
+            raise
+        except Exception:
+            logger.exception("A request for %s could not be answered.", request.path[:200])
+            response = _json(FAULTS, 500)
+        if not response.prepared:
+            response.headers.update(EVERYWHERE)
+            response.headers.setdefault("Content-Security-Policy", NOTHING)
+        return response
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        _allow(request, *_READS)
+        nonce = secrets.token_urlsafe(NONCE_BYTES)
+        headers = {"Content-Security-Policy": page_policy(nonce)}
+        return web.Response(text=page(nonce), content_type="text/html", charset="utf-8", headers=headers)
+
+    async def _api(self, request: web.Request) -> web.StreamResponse:
+        name = request.match_info["name"]
+        reads, changes = name in self._own or name in READINGS, name in VERBS
+        if not reads and not changes:
+            raise Problem(404, "not_found", "There is no such path here.")
+        _allow(request, *(_READS if reads else ()), *(("POST",) if changes else ()))
+        if request.method == "POST":
+            return await self._change(request, name)
+        if name in self._own:
+            return await self._own[name](request)
+        reading = READINGS[name]
+        return _json(await self._reader.run(reading.answer, **_query(request, reading.fields)))
+
+    async def _seeds(self, request: web.Request) -> web.StreamResponse:
+        _allow(request, "POST")
+        return await self._change(request, "seeds")
+
+    async def _change(self, request: web.Request, name: str) -> web.StreamResponse:
+        check_change(self._access, request.headers, request.scheme)
+        if name not in self._verbs:
+            raise Problem(409, "refused", "An agent without Redis takes no seeds: give it a UBI_REDIS_URL.")
+        verb = VERBS[name]
+        said = parameters.of_body(verb.fields, await request.read())
+        logger.info("%s asks for %s.", request.remote, name)
+        return _json(await self._reader.run(verb.answer, **said))
+
+    # -- what no command answers
+
+    async def _about(self, request: web.Request) -> web.StreamResponse:
+        _query(request, {})
+        changes = bool(self._access.token)
+        return _json(
+            {
+                "version": scrapy_ubi.__version__,
+                "crawl": self._reader.crawl,
+                "source": self._reader.source,
+                "shown": self._reader.shown,
+                "agent": self._reader.agent,
+                "changes": changes,
+                "token_to_read": self._access.token_to_read,
+                "verbs": self._verbs if changes else [],
+                "sorts": list(SORTS),
+            }
+        )
+
+    async def _crawl(self, request: web.Request) -> web.StreamResponse:
+        _query(request, {})
+        return _json(await self.live.document())
+
+    async def _history(self, request: web.Request) -> web.StreamResponse:
+        """Of the agents' timelines; of agents without, what was seen here."""
+        asked = _query(request, _MINUTES)
+        await self.live.document()
+        told = await self._reader.run(crawl_history.run, agents=self.live.agents, **asked)
+        if not told["points"] and asked["agent"] is None:
+            step, points = self.live.history.since(time.time() - 60 * asked["minutes"])
+            told |= {"source": "server", "step": step, "points": points}
+        return _json(told)
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        _query(request, {})
+        if request.method == "HEAD":
+            return web.Response(content_type="text/event-stream")
+        async with self.live.viewer() as messages:
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8", **EVERYWHERE})
+            await response.prepare(request)
+            await response.write(b"retry: 2000\n\n")
+            while (text := await messages.get()) is not None:
+                try:
+                    async with asyncio.timeout(PATIENCE):
+                        await response.write(text.encode())
+                except (TimeoutError, ConnectionError):
+                    if request.transport is not None:
+                        request.transport.abort()
+                    break
+        return response
+
+
+def _query(request: web.Request, fields: parameters.Fields) -> dict[str, Any]:
+    return parameters.of_query(fields, request.query.items())
+
+
+def _allow(request: web.Request, *methods: str) -> None:
+    if request.method not in methods:
+        allowed = ", ".join(methods)
+        raise Problem(405, "method", f"Only {allowed} here.", {"Allow": allowed})
+
+
+def _json(document: object, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    """An answer of JSON; of a text that is JSON already."""
+    text = document if isinstance(document, str) else json.dumps(document)
+    return web.Response(text=text, status=status, headers=headers, content_type="application/json", charset="utf-8")
+
+
+_KINDS = {404: "not_found", 405: "method", 413: "too_large"}
+
+
+def _of_aiohttp(error: web.HTTPException) -> tuple[dict[str, Any], int, dict[str, str]]:
+    """What aiohttp itself refuses, in our form."""
+    kind = _KINDS.get(error.status, "bad_request")
+    sentence = f"The body is longer than {parameters.MOST_BODY:,} bytes." if error.status == 413 else f"{error.reason}."
+    headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+    return Problem(error.status, kind, sentence).document(), error.status, headers
