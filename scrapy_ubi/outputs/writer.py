@@ -4,7 +4,6 @@ Rules of this module:
 
 * The loop hands over bundles and marks, in order; the thread alone touches files. A bundle is what one store keeps of
   one page. A mark stands where a flush of the agent's disk was collected.
-* The thread is woken by every mark, and between them by some bundles together (`woken_queue`).
 * The flush waits (in the disk's thread) until all that stands before its mark is on the disk, synced as the flush is,
   and holds the lengths that the files had there (`rows`). So a page that is done on the disk has its outputs, once:
   what was written beyond is cut off at the next start (`part_files.repair`).
@@ -24,6 +23,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 
 from scrapy_ubi.frontier.rows import META, damaged
 from scrapy_ubi.frontier.store import Store as Rows
@@ -31,7 +31,6 @@ from scrapy_ubi.frontier.store import StoreError, StoreFull
 from scrapy_ubi.outputs import part_files
 from scrapy_ubi.outputs.part_files import OUT, Positions
 from scrapy_ubi.outputs.part_writer import Bundle, Part, PartStore
-from scrapy_ubi.outputs.woken_queue import TOGETHER_BYTES, WokenQueue
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -67,7 +66,7 @@ class Writer:
         self._directory, self._out = directory, directory / OUT
         self._crawl, self._agent, self._clock = crawl, agent, clock
         self.most, self._on_room = most, on_room
-        self._queue: WokenQueue[Bundle | Mark | Callable[[], None]] = WokenQueue()
+        self._queue: SimpleQueue[Bundle | Mark | Callable[[], None]] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._put = self._written = self._taken = 0  # bytes, since the start
         self._was_full = False
@@ -110,7 +109,7 @@ class Writer:
         for bundle in bundles:
             self._put += bundle.size
             self._unmarked = True
-            self._hand_over(bundle, bundle.size)
+            self._hand_over(bundle)
 
     @property
     def changed(self) -> bool:
@@ -210,15 +209,15 @@ class Writer:
 
     # -- the thread
 
-    def _hand_over(self, work: Bundle | Mark | Callable[[], None], size: int = TOGETHER_BYTES) -> None:
+    def _hand_over(self, work: Bundle | Mark | Callable[[], None]) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._work, name="ubi-outputs", daemon=True)
             self._thread.start()
-        self._queue.put(work, size)
+        self._queue.put(work)
 
     def _work(self) -> None:
         while True:
-            work = self._queue.take()
+            work = self._queue.get()
             if work is _end:
                 return
             if isinstance(work, Mark):
@@ -229,9 +228,7 @@ class Writer:
                 self._behind.append(work)
             else:
                 self._append(work)
-            if self._was_full and self.waiting < self.most // 2:
-                self._was_full = False
-                self._on_room()
+            self._look_for_room()
 
     @staticmethod
     def _do(call: Callable[[], None]) -> None:
@@ -332,6 +329,11 @@ class Writer:
         for part in (*self._full, *self._parts.values()):
             part.close()
         self._full, self._parts = [], {}
+
+    def _look_for_room(self) -> None:
+        if self._was_full and self.waiting < self.most // 2:
+            self._was_full = False
+            self._on_room()
 
 
 def _write(rows: Rows, positions: Positions) -> None:
