@@ -8,6 +8,8 @@
 # make profile  where a page's CPU time goes, by component: a minute; make profile PROFILE="--agents 4 --top 20"
 # make guard  function calls of a page, a letter, a link, beside the committed ones: a minute; ACCEPT=1 takes the new ones
 # make house  sizes, names and borders of the source, beside their targets: seconds
+# make docs   the documentation as a site in build/site, strict; make docs SERVE=1 shows it on http://127.0.0.1:8000/
+# make package  sdist and wheel in dist/, checked, installed into a new environment and tried there: two minutes
 # make clean  take away what the others made
 # Needs python3 (3.11 or later) and make; everything else goes into .venv.
 
@@ -18,7 +20,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: help demo test faults lint conformance scrapy-versions bench profile guard house simulate clean
+.PHONY: help demo test faults lint conformance scrapy-versions bench profile guard house simulate docs package clean
 .DEFAULT_GOAL := help
 
 help:
@@ -60,6 +62,15 @@ guard: $(VENV)/.stamp-dev
 house: $(VENV)/.stamp-dev
 	@$(BIN)/python benchmarks/house.py $(HOUSE)
 
+docs: $(VENV)/.stamp-docs
+	@$(BIN)/python docs/site/make.py $(if $(SERVE),--serve)
+
+package: $(VENV)/.stamp-release
+	@rm -rf dist
+	@$(BIN)/python -m build --outdir dist . > $(VENV)/build.txt 2>&1 || { cat $(VENV)/build.txt; exit 1; }
+	@$(BIN)/python -m twine check --strict dist/*
+	@$(BIN)/python tests/packaging/try_wheel.py dist
+
 clean:
 	@rm -rf $(VENV) .venv-scrapy-* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -85,4 +96,14 @@ $(VENV)/.stamp-dev: $(VENV)/.stamp-python pyproject.toml
 
 $(VENV)/.stamp-bench: $(VENV)/.stamp-dev
 	@$(PIP) install --editable '.[dev,bench]'
+	@touch $@
+
+$(VENV)/.stamp-docs: $(VENV)/.stamp-python pyproject.toml
+	@echo "installing what makes the documentation into $(VENV) (once)"
+	@$(PIP) install --editable '.[docs]'
+	@touch $@
+
+$(VENV)/.stamp-release: $(VENV)/.stamp-python pyproject.toml
+	@echo "installing what builds a package into $(VENV) (once)"
+	@$(PIP) install --editable '.[release]'
 	@touch $@

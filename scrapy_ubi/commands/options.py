@@ -65,7 +65,12 @@ DRAIN = """\
 Asks an agent to leave, as Ctrl-C in its terminal would: it fetches nothing new, ends its loads, hands its hosts over to
 the others, and closes with the reason 'drained'. Waits until it has left.
 """
+VERSION = """\
+Shows the versions of scrapy-ubi, Scrapy, Python and the libraries they use, the reactor of the project, and of each
+extra (pip install 'scrapy-ubi[NAME]') whether it is installed. No Redis is needed.
+"""
 EXAMPLES = {
+    "version": "examples:\n  scrapy ubi version\n  scrapy ubi version --json",
     "status": "examples:\n  scrapy ubi status\n  scrapy ubi status --watch\n  scrapy ubi status --json",
     "agents": "examples:\n  scrapy ubi agents\n  scrapy ubi agents --crawl mybot:news --redis-url redis://redis.lan/0",
     "inbox": "examples:\n  scrapy ubi inbox a1\n  scrapy ubi inbox a1 --limit 1 --full\n  scrapy ubi inbox a1 --dead",
@@ -92,6 +97,7 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     report = _sub(what, "report", "the measures of the whole crawl", REPORT)
     report.add_argument("--html", metavar="FILE", help="write a page to FILE that stands alone, with charts over time")
     _drain(_sub(what, "drain", "ask an agent to hand over and leave", DRAIN))
+    _sub(what, "version", "what is installed here", VERSION)
     add_run_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_crawl_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_seed_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))

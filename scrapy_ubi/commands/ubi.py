@@ -1,7 +1,7 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | host HOST | url URL |
 failed | requeue | seed URL | reset | set | unset | settings | pause | resume | finish | collect | quality | rank |
-search | wacz`: a crawl, seen from outside; `scrapy ubi web` for a browser. `scrapy ubi run SPIDER`: its agents, on this
-machine. `scrapy ubi crawl URL`: the same without a project.
+search | wacz`: a crawl, seen from outside; `scrapy ubi web` for a browser; `version`: what is installed. `scrapy ubi
+run SPIDER`: its agents, on this machine. `scrapy ubi crawl URL`: the same without a project.
 
 The commands only read, but for `run`, `crawl`, `drain`, `requeue`, `seed`, `reset`, and those that change a running
 crawl; `collect`, `quality`, `rank` and `wacz` write the files that they are told, and `search` its index. Errors are
@@ -43,6 +43,7 @@ from scrapy_ubi.commands import (
     seed,
     steer,
     url,
+    version,
     wacz,
     web_options,
 )
@@ -90,6 +91,7 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "rank": rank.run,
     "search": search.run,
     "wacz": wacz.run,
+    "version": version.run,
     "set": steer.run_set,
     "unset": steer.run_unset,
     "pause": steer.run_pause,

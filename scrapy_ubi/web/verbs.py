@@ -68,6 +68,7 @@ _SEEDS: Fields = {
 }
 
 VERBS: Mapping[str, Verb] = {
+    "token": Verb({}, lambda settings, opts: {}),  # changes nothing: whether the token holds
     "pause": _steered("pause", steer.run_pause),
     "resume": _steered("resume", steer.run_resume),
     "finish": _steered("finish", steer.run_finish, host=False),

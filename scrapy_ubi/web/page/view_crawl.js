@@ -1,0 +1,241 @@
+// The crawl at one look: is it nearly done, how fast, who takes part, what has happened.
+// Rules: `prognosis` is a pure function of figures; the table holds one page of agents, however many there are.
+
+const AGENTS_SHOWN = 25;
+const EVENTS_SHOWN = 14;
+const HOUR = 3600; // seconds
+const [PACE, QUEUED] = [1, 2]; // in a point of the page: [time, pages a second, queued]
+const STEADY = 0.02; // of the pace: a queue that changes less is called steady
+
+// How near the end is, in one or two sentences.
+function prognosis(crawl, points, slowest) {
+  const { totals } = crawl.measures;
+  const waits = totals.queued + totals.in_flight;
+  if (crawl.state === "absent") return ["Redis holds nothing of this crawl."];
+  if (crawl.state === "finished") return ["Finished: nothing is left to fetch anywhere."];
+  if (crawl.state === "stopped") return [`Stopped: no agent works, and ${many(waits, "URL")} wait. The crawl goes on when agents are started again.`];
+  if (crawl.paused) return [`Paused: ${many(waits, "URL")} wait until somebody resumes the crawl.`];
+  if (!waits) return ["Nearly done: nothing waits; the crawl ends once all agents agree, unless it waits for seeds."];
+  const [sentence, trend, left] = queueSentence(totals.queued, slopeOf(points), crawl.measures.pages_per_second);
+  const least = slowest ? needs(slowest) : null;
+  if (!(least > 60)) return [sentence];
+  const host = [link(slowest.host, "host", slowest.host), ` has ${many(slowest.queued, "URL")} waiting, one each ${span(slowest.delay)}`];
+  if (left !== null && left < least) return [`At least ${span(least)} to go, because of one host.`, [...host, `. ${trend}`]];
+  return [sentence, ["The slowest host: ", ...host, `, so it needs ${span(least)} at least.`]];
+}
+
+// What the queue does, and how long it lasts (seconds; null: that cannot be told).
+function queueSentence(queued, slope, pace) {
+  const steady = Math.max(0.05, STEADY * (pace || 0));
+  if (slope === null) return [`${many(queued, "URL")} wait. How long that takes can be told in a minute.`, "", null];
+  if (slope < -steady) return [`About ${span(queued / -slope)} to go: the queue shrinks by ${rate(-slope)} URLs/s.`, `The queue as a whole shrinks by ${rate(-slope)} URLs/s.`, queued / -slope];
+  if (slope > steady) return [`No end in sight: the queue still grows, by ${rate(slope)} URLs/s.`, "", null];
+  return [`No end in sight yet: the queue stays at about ${short(queued)} URLs.`, "", null];
+}
+
+// Seconds that a host needs at least, for what waits, at its delay.
+function needs(host) {
+  const loads = parseInt(host.loads, 10) || 1;
+  return isNumber(host.delay) ? (host.queued * host.delay) / loads : null;
+}
+
+// URLs a second by which the queue has changed in the last ten minutes; null when too little is known.
+function slopeOf(points) {
+  const known = points.filter((point) => isNumber(point[QUEUED]));
+  const last = known[known.length - 1];
+  if (!last) return null;
+  const first = known.find((point) => point[0] >= last[0] - 600);
+  return last[0] - first[0] >= 20 ? (last[QUEUED] - first[QUEUED]) / (last[0] - first[0]) : null;
+}
+
+function crawlView(parameters, context) {
+  const head = crawlHead();
+  const tiles = crawlTiles();
+  const speed = chart({ title: "Pages a second", value: (point) => point[PACE], tell: (value) => `${rate(value)}/s`, seconds: HOUR });
+  const queue = chart({ title: "URLs in the queue", value: (point) => point[QUEUED], tell: (value) => short(value), seconds: HOUR });
+  const agents = agentsTable();
+  const events = eventsList();
+  const node = el("div", { cls: "crawl" }, head.node, tiles.node,
+    el("div", { cls: "pair" }, card(null, speed.node), card(null, queue.node)),
+    el("div", { cls: "split" }, agents.node, events.node));
+  let points = [];
+  let slowest = null;
+
+  async function history() {
+    const answer = await ask("history", { minutes: 60 }, context.signal);
+    const at = ["time", "pages_per_second", "queued"].map((name) => answer.fields.indexOf(name));
+    points = answer.points.map((point) => at.map((index) => point[index]));
+    draw();
+  }
+  async function search() {
+    slowest = await slowestHost(context.signal);
+    draw();
+  }
+  function draw() {
+    const { crawl } = live;
+    if (!crawl) return;
+    const last = points[points.length - 1];
+    const now = [crawl.time, crawl.measures.pages_per_second, crawl.measures.totals.queued];
+    const shown = crawl.state === "running" && (!last || last[0] < now[0]) ? [...points, now] : points;
+    speed.set(shown, clock());
+    queue.set(shown, clock());
+    head.set(crawl, prognosis(crawl, shown, slowest));
+    tiles.set(crawl);
+    agents.draw();
+    events.draw();
+  }
+  context.hear(draw);
+  context.every(10000, history);
+  context.every(300000, search); // agents look through all of their hosts for it
+  return node;
+}
+
+// The host that takes longest at its delay. Agents may be too busy to answer: then there is none.
+async function slowestHost(signal) {
+  try {
+    const { hosts } = await ask("hosts", { sort: slowestSort(), limit: 1 }, signal);
+    if (!hosts.length || isNumber(hosts[0].delay)) return hosts[0] ?? null;
+    const { agents } = await ask("host", { host: hosts[0].host, limit: 1 }, signal);
+    return agents[0] ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function crawlHead() {
+  const first = headline();
+  const second = quiet();
+  const fill = el("span", { cls: "fill" });
+  const told = el("span", { cls: "quiet" });
+  const track = el("div", { cls: "progress", role: "progressbar", "aria-label": "Known URLs that are done", "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
+  const turn = verb("Pause the crawl", () => (live.crawl?.paused ? verbs.resume() : verbs.pause()));
+  const end = verb("Finish", () => verbs.finish());
+  const node = el("section", { cls: "card head", "aria-label": "Progress" },
+    el("div", { cls: "words" }, first, second, track, told),
+    el("div", { cls: "row verbs" }, turn, end));
+
+  function set(crawl, sentences) {
+    say(first, sentences[0]);
+    const more = sentences[1] ?? [];
+    second.hidden = !more.length;
+    renew(second, more.map((part) => part.textContent ?? part), () => more);
+    const { totals, seconds } = crawl.measures;
+    const share = totals.known ? Math.min(1, totals.unique / totals.known) : 0;
+    fill.style.width = `${(100 * share).toFixed(2)}%`;
+    track.setAttribute("aria-valuenow", (100 * share).toFixed(1));
+    say(told, `${count(totals.unique)} of ${count(totals.known)} known URLs done (${percent(share)}), ${span(seconds)} so far`);
+    say(turn, crawl.paused ? "Resume the crawl" : "Pause the crawl");
+    turn.hidden = end.hidden = crawl.state !== "running";
+  }
+  return { node, set };
+}
+
+function crawlTiles() {
+  const tile = (label, hint, ...path) => {
+    const value = el("strong", {});
+    const more = el("small", {});
+    const inside = [el("span", {}, label), value, more];
+    const node = path.length ? el("a", { cls: "tile", href: address(...path), title: hint }, inside) : el("div", { cls: "tile", title: hint }, inside);
+    return { node, set: (text, note) => (say(value, text), say(more, note)) };
+  };
+  const pages = tile("Pages fetched", "Responses, with retries");
+  const speed = tile("Pages a second", "Now, all agents together");
+  const queue = tile("URLs waiting", "To the hosts, the longest queue first", "hosts");
+  const hosts = tile("Hosts", "All hosts known", "hosts", "", { sort: "host" });
+  const failed = tile("Failed", "URLs that failed permanently", "failures");
+  const mail = tile("Mail waiting", "Letters in Redis, for all agents", "mail");
+  const node = el("div", { cls: "tiles" }, [pages, speed, queue, hosts, failed, mail].map((one) => one.node));
+  function set(crawl) {
+    const { totals, pages_per_second: now, average_pages_per_second: average, failed: reasons } = crawl.measures;
+    const lost = sum(Object.values(reasons));
+    pages.set(short(totals.pages), `${count(totals.in_flight)} in flight`);
+    speed.set(rate(now), `${rate(average)} on average`);
+    queue.set(short(totals.queued), `of ${short(totals.known)} known`);
+    hosts.set(short(totals.hosts), `at ${many(crawl.agents.filter((row) => row.working).length, "agent")}`);
+    failed.set(short(lost), `${percent(totals.done ? lost / totals.done : 0)} of all done`);
+    const dead = sum(crawl.agents.map((row) => row.dead_letters));
+    mail.set(short(sum(crawl.agents.map((row) => row.inbox))), dead ? many(dead, "dead letter") : "no dead letter");
+  }
+  return { node, set };
+}
+
+const ORDERS = {
+  name: (row) => row.agent,
+  state: (row) => ["bad", "warn", "good", "calm"].indexOf(tone(row.state)) + row.state + row.agent,
+  share: (row) => -(row.share ?? 0), pages: (row) => -row.pages, speed: (row) => -row.pages_per_second,
+  hosts: (row) => -row.hosts, queued: (row) => -row.queued, inbox: (row) => -row.inbox,
+};
+
+function sorted(rows, order) {
+  const keyed = rows.map((row) => [order(row), row]);
+  return keyed.sort(([one], [other]) => (one < other ? -1 : one > other ? 1 : 0)).map(([, row]) => row);
+}
+
+function agentsTable() {
+  const chosen = { sort: "name", state: "", search: "", offset: 0 };
+  const change = (what) => (Object.assign(chosen, { offset: 0 }, what), draw());
+  const rows = table({
+    caption: "Agents", key: (row) => row.agent, onsort: (sort) => change({ sort }), empty: "No such agent.", cls: "agents",
+    columns: [
+      linked("Agent", "agent", "agent", { sort: "name", up: true }),
+      { ...stated, sort: "state", up: true },
+      { label: "Share", sort: "share", hint: "Of the ring, and so of the hosts; the mark is what its capacity makes fair", cls: "share", of: (row) => [row.share, row.fair], node: (row) => shareCell(row, live.crawl.agents) },
+      counted("Pages", "pages", { sort: "pages" }),
+      { label: "Pages/s", num: true, sort: "speed", text: (row) => (row.working ? rate(row.pages_per_second) : NONE) },
+      counted("Hosts", "hosts", { sort: "hosts" }),
+      counted("Queue", "queued", { sort: "queued" }),
+      counted("Inbox", "inbox", { sort: "inbox" }),
+      { label: "", cls: "act", of: drains, node: (row) => (drains(row) ? verb("Drain", () => verbs.drain(row.agent), "small") : null) },
+    ],
+  });
+  const pages = pager((offset) => change({ offset }), AGENTS_SHOWN, "agents");
+  const states = el("div", { cls: "row states", role: "group", "aria-label": "Show agents of one state only" });
+  const search = el("input", { type: "search", placeholder: "Find an agent", "aria-label": "Find an agent", oninput: () => change({ search: search.value.trim() }) });
+  const node = card("Agents", el("div", { cls: "row above" }, states, search), rows.node, pages.node);
+
+  function draw() {
+    const { agents, agents_total: all } = live.crawl;
+    const found = agents.filter((row) => (!chosen.state || row.state === chosen.state) && row.agent.includes(chosen.search));
+    const shown = sorted(found, ORDERS[chosen.sort]).slice(chosen.offset, chosen.offset + AGENTS_SHOWN);
+    rows.set(shown, chosen.sort);
+    pages.set(chosen.offset, shown.length, found.length === agents.length ? all : found.length, found.length);
+    search.hidden = all <= AGENTS_SHOWN && !chosen.search;
+    drawStates(agents);
+  }
+  function drawStates(agents) {
+    const told = {};
+    for (const row of agents) told[row.state] = (told[row.state] ?? 0) + 1;
+    const pairs = Object.entries(told).sort();
+    renew(states, [pairs, chosen.state], () => pairs.map(([state, number]) => button(`${count(number)} ${state}`, () => change({ state: chosen.state === state ? "" : state }), { cls: `chip ${tone(state)}`, "aria-pressed": String(chosen.state === state) })));
+  }
+  return { node, draw };
+}
+
+const drains = (row) => row.working && !["leaving", "silent"].includes(row.state);
+
+// Its share of the ring beside the greatest among `rows`.
+function shareCell({ share, fair }, rows) {
+  if (!isNumber(share)) return NONE;
+  const whole = 1.08 * rows.reduce((most, row) => Math.max(most, row.share ?? 0, row.fair ?? 0), 0);
+  return [bar(share, whole, `${percent(share)} of the ring; fair: ${percent(fair)}`, fair), el("span", { cls: "num" }, percent(share))];
+}
+
+function eventsList() {
+  const list = el("ol", { cls: "events" });
+  const nothing = vacant("Nothing has changed since this server has looked.");
+  const more = button("Show all", () => ((whole = true), draw()), { cls: "quiet" });
+  const node = card("What has happened", list, nothing, more);
+  let whole = false;
+  function draw() {
+    const events = [...live.crawl.events].reverse();
+    const shown = whole ? events : events.slice(0, EVENTS_SHOWN);
+    nothing.hidden = Boolean(events.length);
+    more.hidden = shown.length === events.length;
+    renew(list, shown.map((event) => event.id), () => shown.map(eventLine));
+  }
+  return { node, draw };
+}
+
+function eventLine(event) {
+  return el("li", {}, chip(event.what), el("span", {}, event.agent ? link(event.agent, "agent", event.agent) : "the crawl"), when(event.time), small(plain(event.text)));
+}

@@ -1,0 +1,117 @@
+"""The page over a real crawl: three agents and a Redis, one of them killed, and what a person does about it."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.support.preloaded import Running
+from tests.support.project import LIMIT, Project, read_until, until_there
+from tests.support.server import Server
+from tests.support.site import Site
+from tests.web.browser.conftest import Tab
+
+pytestmark = [pytest.mark.browser, pytest.mark.processes]
+
+SPIDER = """
+    import scrapy
+
+    class Served(scrapy.Spider):
+        name = "served"
+
+        def parse(self, response):
+            yield {"url": response.url}
+"""
+FAILURE = 2.0  # s without a beat until an agent is dead
+GRACE = 3.0  # s more until the page shows it
+BUSY = 30.0  # s that a machine may need on top of both, as others run on it
+
+
+@pytest.fixture
+def running() -> Iterator[Callable[[Running], Running]]:
+    """Processes that are ended with the test."""
+    with ExitStack() as ends:
+
+        def keep(process: Running) -> Running:
+            ends.callback(process.wait)
+            ends.callback(process.kill)
+            return process
+
+        yield keep
+
+
+def test_a_killed_agent_is_shown_as_dead_and_the_crawl_goes_on(
+    tmp_path: Path, site: Site, one_server: Server, tab: Tab, running: Callable[[Running], Running]
+) -> None:
+    project = Project(tmp_path, site.proxy)
+    (tmp_path / "project" / "spiders" / "served.py").write_text(textwrap.dedent(SPIDER))
+    urls = [f"http://h{number}.example/{number}" for number in range(12)]
+    for url in urls:
+        site.page(url)
+    given = {"UBI_REDIS_URL": one_server.url, "UBI_SERVE": 1, "UBI_LEASE_TIMEOUT": 1.2, "UBI_FAILURE_TIMEOUT": FAILURE}
+
+    def start(name: str) -> Running:
+        options = [part for key, value in {**given, "UBI_AGENT_ID": name}.items() for part in ("-s", f"{key}={value}")]
+        return running(project.start("crawl", "served", *options))
+
+    agents = {name: start(name) for name in ("a1", "a2", "a3")}
+    until_there(one_server, 3)
+    (tmp_path / "token").write_text("a-token-of-this-test-only\n")
+    (tmp_path / "token").chmod(0o600)
+    command = (
+        "ubi",
+        "web",
+        "--json",
+        "--port",
+        "0",
+        "--token-file",
+        "token",
+        "--crawl",
+        "bot:served",
+        "--redis-url",
+        one_server.url,
+    )
+    served = running(project.start(*command))
+    address = json.loads(read_until(served, '"url"').splitlines()[-1])["url"].rstrip("/")
+
+    tab.open(address)
+    tab.until_says("3 waiting")
+    agents["a2"].kill()
+    killed = time.monotonic()
+    shown = (
+        "return [...document.querySelectorAll('.agents tbody tr')]"
+        ".some(one => one.textContent.includes('a2') && one.querySelector('.chip')?.textContent === 'dead')"
+    )
+    tab.until(shown, FAILURE + GRACE + BUSY)
+    print(f"shown as dead {time.monotonic() - killed:.1f} s after kill -9")
+    tab.until("return document.querySelector('.events').textContent.includes('a2')")
+
+    tab.press("Read-only")
+    tab.until("return document.querySelector('dialog[open]')")
+    tab.type("token", "a-token-of-this-test-only\ue007")
+    tab.until_says("Changes are allowed in this tab.")
+    tab.show("seeds")
+    tab.type("urls", "\n".join(urls))
+    tab.press("Seed", "form")
+    tab.until(lambda: set(site.urls()) >= set(urls), LIMIT)
+    tab.until_says("12 URLs sent", "OK 12")
+    tab.show(f"url/{urls[0]}")
+    tab.until_says("Fetched with status 200")
+    tab.show("host/h1.example")
+    tab.until_says("Nothing of it waits.")
+    for view in ("ring", "hosts", "failures", "mail", "outputs", "settings", "crawl"):
+        tab.show(view)
+        tab.until("return document.querySelectorAll('#main .card').length > 0")
+        assert not tab.run("return document.querySelector('#main .notice.bad')?.textContent"), view
+    tab.press("Finish")
+    tab.press("Finish", "dialog")
+    tab.until_says("Finished: nothing is left to fetch anywhere.")
+    assert [agents[name].wait(LIMIT) for name in ("a1", "a3")] == [0, 0]
+    assert tab.complaints() == []
+    assert [one for one in tab.requests() if not one.startswith((address, "data:"))] == []
