@@ -20,6 +20,9 @@ from typing import Any
 from aiohttp import web
 
 import scrapy_ubi
+from scrapy_ubi.commands.stopped_status import read_figures
+from scrapy_ubi.monitor.metrics_routes import add_routes
+from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.node.report.queries import SORTS
 from scrapy_ubi.web import index_now, page_history, parameters
 from scrapy_ubi.web.index_now import IndexNow
@@ -74,7 +77,11 @@ class WebApp:
             self.application.router.add_route("*", "/indexnow", self._index_now)
         if hubs is not None:
             self.application.router.add_route("*", "/websub/{path}", self._web_sub)
+        add_routes(self.application, self._status, lambda: reader.crawl or "", (Problem,))
         self.application.on_shutdown.append(self._close)
+
+    async def _status(self) -> CrawlStatus:
+        return await self._reader.run(lambda settings, opts: read_figures(settings, opts)[0])
 
     async def _close(self, application: web.Application) -> None:
         await self.live.close()
