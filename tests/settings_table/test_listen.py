@@ -26,5 +26,5 @@ def test_without_one_nothing_listens(nothing: str | None) -> None:
     [9410, ":9410", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "http://127.0.0.1:9410", "::1:9410", "a b:1", "-a:1"],
 )
 def test_what_is_none_is_refused_with_the_setting(value: Any) -> None:
-    with pytest.raises(UbiSettingError, match="UBI_METRICS is .* address of this machine and a port"):
+    with pytest.raises(UbiSettingError, match=r"UBI_METRICS is .* address of this machine and a port"):
         UbiSettings.from_scrapy(Settings({"UBI_METRICS": value}))
