@@ -196,7 +196,8 @@ def _series(
 def _of_points(points: Sequence[_Point], times: Sequence[int], step: float) -> dict[str, Series]:
     series: dict[str, Series] = {"time": [float(at) for at in times]}
     for place, name in enumerate(COUNTERS):
-        series[name] = list(accumulate((round(point.counts[place]) for point in points), max))
+        counts: list[int] = list(accumulate((round(point.counts[place]) for point in points), max))
+        series[name] = [*counts]
     for place, name in enumerate(STANDING):
         series[name] = [point.lasting[place] for point in points]
     for place, name in enumerate(LONGEST):
