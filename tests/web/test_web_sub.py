@@ -86,7 +86,7 @@ def test_a_subscription_is_asked_for_verified_and_renewed() -> None:
     one = hubs.subscriptions[PATH]
     assert form["hub.secret"] == one.secret and len(one.secret) < 200 and not one.held
     assert hubs.verified(PATH, asks()) == "c9"
-    assert one.held and one.due == 800.0  # four fifths of the lease
+    assert (one.held, one.due) == (True, 800.0)  # four fifths of the lease
 
 
 @pytest.mark.parametrize(
