@@ -93,10 +93,8 @@ function crawlView(parameters, context) {
 // The host that takes longest at its delay. Agents may be too busy to answer: then there is none.
 async function slowestHost(signal) {
   try {
-    const { hosts } = await ask("hosts", { sort: slowestSort(), limit: 1 }, signal);
-    if (!hosts.length || isNumber(hosts[0].delay)) return hosts[0] ?? null;
-    const { agents } = await ask("host", { host: hosts[0].host, limit: 1 }, signal);
-    return agents[0] ?? null;
+    const { hosts } = await ask("hosts", { sort: "slowest", limit: 1 }, signal);
+    return hosts[0] ?? null;
   } catch {
     return null;
   }
