@@ -39,7 +39,7 @@ ANSWERS = 1000  # read at once
 Fields = dict[str, str]
 
 
-class SeedAnswer(TypedDict):
+class ToldSeed(TypedDict):
     """What became of a seed: OK, KNOWN or REFUSED, and why."""
 
     url: str
@@ -59,7 +59,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         lines = stack.enter_context(_opened(opts.file)) if opts.file is not None else None
         to = stack.enter_context(connect(settings, opts))
         crawl = _crawl(settings, opts, to)
-        answers: list[SeedAnswer] = []
+        answers: list[ToldSeed] = []
         writer = SeedWriter(to, crawl, None if not opts.wait else answers.append if opts.json else _say)
         seeds = _seeds(opts, lines)
         while piece := list(islice(seeds, PIECE)):
@@ -72,7 +72,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     return writer.report(opts.timeout, answers)
 
 
-def _say(answer: SeedAnswer) -> None:
+def _say(answer: ToldSeed) -> None:
     print(plain(": ".join(filter(None, (f"{answer['said']} {answer['url']}", answer["why"])))), flush=True)
 
 
@@ -112,7 +112,7 @@ class SeedWriter:
     """Writes seeds of one crawl, and tells `told` what becomes of each; None: no answer is waited for. `pending`: those
     not answered, by id, as written."""
 
-    def __init__(self, to: RedisConnection, crawl: str, told: Callable[[SeedAnswer], None] | None) -> None:
+    def __init__(self, to: RedisConnection, crawl: str, told: Callable[[ToldSeed], None] | None) -> None:
         self._to, self._crawl, self._keys, self._told = to, crawl, RedisKeys(crawl), told
         self.pending: dict[bytes, str] = {}
         self._sent = 0
@@ -154,7 +154,7 @@ class SeedWriter:
                     self._words[said] += 1
                     self._told({"url": url, "said": said, "why": why})
 
-    def report(self, timeout: float, answers: list[SeedAnswer]) -> QueryReport:
+    def report(self, timeout: float, answers: list[ToldSeed]) -> QueryReport:
         """What is left to say; `answers`: all that were told, for the document."""
         document = {"crawl": self._crawl, "sent": self._sent}
         if self._told is None:
