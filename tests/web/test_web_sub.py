@@ -79,7 +79,8 @@ def test_a_subscription_is_asked_for_verified_and_renewed() -> None:
     net = Net()
     hubs = subscribed(net)
     method, url, form = net.sent[-1]
-    assert (method, url) == ("POST", HUB) and form is not None
+    assert form is not None
+    assert (method, url) == ("POST", HUB)
     assert form["hub.callback"] == f"https://crawl.example/websub/{PATH}"
     assert (form["hub.mode"], form["hub.topic"]) == ("subscribe", "https://site.example/feed.atom")
     one = hubs.subscriptions[PATH]
