@@ -204,6 +204,7 @@ class MadeUp:
             "step": 10.0,
             "fields": ["time", "pages", "pages_per_second", "queued", "failed"],
             "points": points,
+            "events": [{"time": self.begun + 60, "what": "dead", "agent": "lab-0", "text": "dead: agent lab-0"}],
             "missing": {},
         }
 

@@ -98,6 +98,7 @@ def test_who_died_when(page: Tab, crawl: MadeUp) -> None:
     page.until("return document.querySelector('.events li').textContent.includes('lab-4')")
     assert "dead" in page.run("return document.querySelector('.events li').textContent")
     assert page.run("return document.querySelector('.events time').title") != ""
+    page.until_says("dead: agent lab-0")  # before this server looked: an agent has noted it
 
 
 def test_is_it_nearly_done(page: Tab) -> None:
