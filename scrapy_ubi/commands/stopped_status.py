@@ -94,7 +94,7 @@ def stopped_status(settings: BaseSettings, crawl: str | None) -> CrawlStatus | N
 
 
 def _owner(settings: BaseSettings, places: Sequence[FoundDirectory]) -> Callable[[str], str]:
-    """Who has a host on the ring of these agents, at equal capacities; nobody where they cannot be on one."""
+    """Who has a host on the ring of these agents, at equal capacities; no agent where they cannot be on one."""
     try:
         return Ring.of({place.agent: setting(settings, "replicas") for place in places}).owner
     except RingCollision:

@@ -61,7 +61,7 @@ class Ending:
 
     def _outcome(self, node: Node, settings: UbiSettings, stores: Sequence[str]) -> Callable[[], list[str]]:
         counters, stats = node.counters(), self._crawler.stats
-        outcome = end_summary.Outcome(
+        outcome = end_summary.CrawlOutcome(
             settings.crawl,
             counters,
             settings.dir,

@@ -38,7 +38,7 @@ class Line(NamedTuple):
     filled: bool = False
 
 
-class Mark(NamedTuple):
+class EventMark(NamedTuple):
     """Something that happened at a time."""
 
     time: float
@@ -87,7 +87,7 @@ def over_time(
     title: str,
     times: Sequence[float],
     lines: Sequence[Line],
-    marks: Sequence[Mark] = (),
+    marks: Sequence[EventMark] = (),
     height: int = 150,
     rule: float | None = None,
     unit: str = "",
@@ -98,7 +98,7 @@ def over_time(
     figures, which are `whole` numbers, if so."""
     begin, end = (times[0], times[-1]) if times else (0.0, 1.0)
     most = max([rule or 0.0, *(value for line in lines for value in line.values if value is not None)])
-    place = _Place((begin, end if end > begin else begin + 1), most, (wide, height), whole)
+    place = _Axes((begin, end if end > begin else begin + 1), most, (wide, height), whole)
     parts = [*place.heights(unit), *place.times()]
     for mark in marks:
         if begin <= mark.time <= end:
@@ -123,7 +123,7 @@ def _legend(lines: Sequence[Line]) -> list[str]:
     return parts
 
 
-class _Place:
+class _Axes:
     """Where a time and a value stand."""
 
     top = 24

@@ -70,7 +70,7 @@ class History:
 def merged(answers: Mapping[str, Answer], points: int = 360, now: float | None = None) -> History:
     """The history that these answers to the question `history` tell, with so many times at most. `now` (unix s): until
     then, where an agent is at work; None: until the last sample."""
-    lines = {name: _Line(answer) for name, answer in answers.items()}
+    lines = {name: _AgentLine(answer) for name, answer in answers.items()}
     lines = {name: line for name, line in lines.items() if line.samples}
     events = _events(answers)
     if not lines:
@@ -92,7 +92,7 @@ def _grid(first: int, last: int, points: int, fine: float) -> tuple[list[int], f
     return list(range(begin, end + 1, step)), float(step)
 
 
-class _Line:
+class _AgentLine:
     """The samples of one agent."""
 
     def __init__(self, answer: Answer) -> None:
@@ -175,7 +175,7 @@ class _Point:
 
 
 def _series(
-    lines: Mapping[str, _Line], times: Sequence[int], step: float, deaths: Mapping[str, Sequence[int]]
+    lines: Mapping[str, _AgentLine], times: Sequence[int], step: float, deaths: Mapping[str, Sequence[int]]
 ) -> tuple[dict[str, Series], dict[str, Mapping[str, Series]]]:
     """Every series of the crawl by name, and those of each agent."""
     points = [_Point() for _ in times]
@@ -196,7 +196,8 @@ def _series(
 def _of_points(points: Sequence[_Point], times: Sequence[int], step: float) -> dict[str, Series]:
     series: dict[str, Series] = {"time": [float(at) for at in times]}
     for place, name in enumerate(COUNTERS):
-        series[name] = list(accumulate((round(point.counts[place]) for point in points), max))
+        counts: list[int] = list(accumulate((round(point.counts[place]) for point in points), max))
+        series[name] = [*counts]
     for place, name in enumerate(STANDING):
         series[name] = [point.lasting[place] for point in points]
     for place, name in enumerate(LONGEST):

@@ -18,7 +18,7 @@ from html import escape
 
 from scrapy_ubi.monitor import charts
 from scrapy_ubi.monitor.answers import Answer
-from scrapy_ubi.monitor.charts import WIDE, Band, Bar, Line, Mark
+from scrapy_ubi.monitor.charts import WIDE, Band, Bar, EventMark, Line
 from scrapy_ubi.monitor.history import History
 from scrapy_ubi.monitor.measures import Measures, expected_balance
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
@@ -62,9 +62,9 @@ def card(title: str, sentence: str, body: str, look: str = "") -> str:
     return f'<section class="card {look}">\n<h2>{title}</h2>\n<p>{sentence}</p>\n{body}\n</section>'
 
 
-def _marks(facts: ReportFacts) -> list[Mark]:
+def _marks(facts: ReportFacts) -> list[EventMark]:
     chosen = [one for one in facts.history.events if one.what in MARKED]
-    return [Mark(one.time, f"{clock(one.time)} {one.who or 'the crawl'}: {one.what}") for one in chosen[-60:]]
+    return [EventMark(one.time, f"{clock(one.time)} {one.who or 'the crawl'}: {one.what}") for one in chosen[-60:]]
 
 
 def clock(at: float) -> str:

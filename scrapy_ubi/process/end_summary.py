@@ -30,7 +30,7 @@ LONGEST = 90  # characters of a name
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CrawlOutcome:
     """What an agent leaves. `counters` are its own, `feeds` names of files with how many items, `stores` the names of
     what it keeps in `directory`/out; `alone`: it had no others beside it, `over`: nothing is left to fetch."""
 
@@ -63,12 +63,12 @@ class FeedNames:
         return [(name, count) for name, count in self._counts.items() if count]
 
 
-def lines(of: Outcome) -> list[str]:
+def lines(of: CrawlOutcome) -> list[str]:
     """What is to be said."""
     return [_whole(of), *_items(of), *_failures(of), *_waiting(of), _more(of)]
 
 
-def _whole(of: Outcome) -> str:
+def _whole(of: CrawlOutcome) -> str:
     counters = of.counters
     pages, seconds = counters.get("pages", 0), counters.get("seconds", 0.0)
     who = "Crawl" if of.alone else "This agent of crawl"
@@ -81,7 +81,7 @@ def _whole(of: Outcome) -> str:
     return f"{who} {plain(of.crawl, 64)} {how}: {pages:,} pages in {took}{rate}{received}."
 
 
-def _items(of: Outcome) -> list[str]:
+def _items(of: CrawlOutcome) -> list[str]:
     said = [f"Items: {number:,} in {_name(uri)}" for uri, number in of.feeds[:MOST_FEEDS]]
     if len(of.feeds) > MOST_FEEDS:
         said.append("Items: more files, named above.")
@@ -94,7 +94,7 @@ def _name(text: str) -> str:
     return cut_middle(plain(text), LONGEST)
 
 
-def _failures(of: Outcome) -> list[str]:
+def _failures(of: CrawlOutcome) -> list[str]:
     failed: Mapping[str, int] = of.counters.get("failed", {})
     if not failed:
         return []
@@ -108,12 +108,12 @@ def _failures(of: Outcome) -> list[str]:
     return [*said, f"  {plain(most[0][0], 40)} mostly at {hosts}"] if hosts else said
 
 
-def _waiting(of: Outcome) -> list[str]:
+def _waiting(of: CrawlOutcome) -> list[str]:
     number = of.counters.get("queued", 0)
     if of.over or not of.alone or not number:
         return []
     return [f"Waiting: {number:,} URL{'' if number == 1 else 's'}; the same command goes on with them."]
 
 
-def _more(of: Outcome) -> str:
+def _more(of: CrawlOutcome) -> str:
     return f"More: scrapy ubi report --html report.html --crawl {shlex.quote(plain(of.crawl, 64))}"

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from scrapy_ubi.monitor import charts
-from scrapy_ubi.monitor.charts import NARROW, Band, Bar, Line, Mark, bars, over_time, short, tick, time_ticks
+from scrapy_ubi.monitor.charts import NARROW, Band, Bar, EventMark, Line, bars, over_time, short, tick, time_ticks
 
 TIMES = [1_800_000_000.0 + 10 * number for number in range(5)]
 HOSTILE = "<img src=x onerror=alert(1)>\"'&\x1b[2J\u202e</svg><script>"
@@ -34,7 +34,9 @@ def test_what_is_not_known_is_a_gap() -> None:
 
 
 def test_events_are_drawn_with_what_they_say_and_only_within() -> None:
-    drawn = over_time("t", TIMES, [Line("p", [1] * 5)], [Mark(TIMES[1], "a2: dead"), Mark(TIMES[4] + 99, "later")])
+    drawn = over_time(
+        "t", TIMES, [Line("p", [1] * 5)], [EventMark(TIMES[1], "a2: dead"), EventMark(TIMES[4] + 99, "later")]
+    )
     assert "a2: dead" in drawn
     assert "later" not in drawn
 
@@ -74,7 +76,7 @@ def test_a_rule_and_a_band_stand_around_it() -> None:
 def test_nothing_from_outside_is_markup() -> None:
     for drawn in (
         bars(HOSTILE, [Bar(HOSTILE * 3, 1, HOSTILE)]),
-        over_time(HOSTILE, TIMES, [Line(HOSTILE, [1] * 5)], [Mark(TIMES[0], HOSTILE)]),
+        over_time(HOSTILE, TIMES, [Line(HOSTILE, [1] * 5)], [EventMark(TIMES[0], HOSTILE)]),
     ):
         tree = ElementTree.fromstring(drawn)
         assert {element.tag for element in tree.iter()} <= {

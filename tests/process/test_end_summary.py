@@ -10,7 +10,7 @@ from typing import Any
 from scrapy import Spider, signals
 from scrapy.utils.test import get_crawler
 
-from scrapy_ubi.process.end_summary import LONGEST, FeedNames, Outcome, lines
+from scrapy_ubi.process.end_summary import LONGEST, CrawlOutcome, FeedNames, lines
 
 COUNTERS: dict[str, Any] = {
     "pages": 2348,
@@ -18,7 +18,7 @@ COUNTERS: dict[str, Any] = {
     "queued": 0,
     "failed": {"robots": 12, "http/404": 55, "http/500": 40},
 }
-WHOLE = Outcome(
+WHOLE = CrawlOutcome(
     "proj:s",
     COUNTERS,
     Path("/data/ubi"),
@@ -53,7 +53,7 @@ def test_an_agent_of_several_speaks_of_itself() -> None:
 
 
 def test_where_nothing_came_out_little_is_said() -> None:
-    assert lines(Outcome("c", {"pages": 0, "seconds": 0.0}, Path("d"))) == [
+    assert lines(CrawlOutcome("c", {"pages": 0, "seconds": 0.0}, Path("d"))) == [
         "Crawl c is finished: 0 pages in 0:00:00.",
         "More: scrapy ubi report --html report.html --crawl c",
     ]

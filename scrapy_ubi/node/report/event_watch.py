@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.report.timeline import Event
 from scrapy_ubi.node.steering.live_entries import PAUSE, field_of
-from scrapy_ubi.protocol.view import View
+from scrapy_ubi.protocol.view import Member, View
 
 PAUSE_FIELD = field_of(PAUSE)
 
@@ -61,14 +61,15 @@ class EventWatch:
         if before is None:
             yield Event(at, "joined", me, "again" if self._crawl.former else "")
             old = view.members
-        dead = self._crawl.agent.group.watch.dead
         for name in sorted(old.keys() | view.members.keys()):
             was, now = old.get(name), view.members.get(name)
-            if name == me or (was and now and was.incarnation == now.incarnation):
-                continue
-            if was is not None and (now is not None or was.incarnation in dead):
-                yield Event(at, "dead", name)
-            elif was is not None:
-                yield Event(at, "left", name)
-            if now is not None and self._settled is not None:
-                yield Event(at, "joined", name, "again" if was is not None else "")
+            if name != me and view.incarnation(name) != (was.incarnation if was is not None else ""):
+                yield from self._member(name, was, now, at)
+
+    def _member(self, name: str, was: Member | None, now: Member | None, at: int) -> Iterator[Event]:
+        """Another agent has gone, has come, or both."""
+        if was is not None:
+            died = now is not None or was.incarnation in self._crawl.agent.group.watch.dead
+            yield Event(at, "dead" if died else "left", name)
+        if now is not None and self._settled is not None:
+            yield Event(at, "joined", name, "again" if was is not None else "")

@@ -7,7 +7,7 @@ Rules of this module:
 * The file is written in a thread, one writing at a time; what comes meanwhile waits for the next one. A file that
   cannot be written stops nothing: it is said once in the log, and tried again.
 * Counting is the publisher's matter, which knows how often it may be done.
-* The timeline belongs to the crawl in the agent's store: where that begins anew, so does the timeline.
+* The timeline belongs to the crawl in the agent's store: where that begins again, so does the timeline.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
 from scrapy_ubi.node.report.event_watch import EventWatch
+from scrapy_ubi.node.report.figures import Traffic
 from scrapy_ubi.node.report.gap_watch import GapWatch
 from scrapy_ubi.node.report.publish import Publisher
 from scrapy_ubi.node.report.timeline import Event, Sample, Timeline, line_of
@@ -37,7 +38,7 @@ SLOW = 5.0  # s that the end of an agent waits for the file
 
 
 class Recorder:
-    """Records the agent of this crawl, from `start` to `close`. `under_way` gives its visits, `received` the bytes that
+    """Records the agent of this crawl, from `start` to `close`. `under_way` gives its visits, `traffic` what
     this process has received of the web, `limit` is that of `GapWatch`. `timeline` is what is known so far.
     """
 
@@ -47,12 +48,12 @@ class Recorder:
         publisher: Publisher,
         exchanges: ExchangeLoop,
         under_way: Callable[[], Iterable[Visit]],
-        received: Callable[[], int],
+        traffic: Callable[[], Traffic],
         clock: Callable[[], float],
         limit: Limit | None = None,
     ) -> None:
         self._crawl, self._publisher, self._exchanges, self._clock = crawl, publisher, exchanges, clock
-        self._under_way, self._received = under_way, received
+        self._under_way, self._traffic = under_way, traffic
         self.timeline = Timeline()
         self._events, self._gaps = EventWatch(crawl), GapWatch(limit)
         self._file: TimelineFile | None = None
@@ -108,7 +109,7 @@ class Recorder:
                 time=max(int(unix()), last.time),
                 pages=crawl.tally.pages,
                 done=crawl.agent.counters.done,
-                bytes=before.bytes + self._received(),
+                bytes=before.bytes + self._traffic().received_bytes,
                 links=crawl.agent.counters.links,
                 forwarded=crawl.agent.counters.forwarded,
                 failed=crawl.tally.failed.total(),

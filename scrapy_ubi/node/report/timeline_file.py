@@ -5,8 +5,8 @@ Rules of this module:
 * Everything here may wait for the disk: the loop calls it in another thread, one call at a time.
 * Lines are appended, and synced once a minute: what a crash takes is a minute of a picture, and no page hangs on it.
 * A process that is killed leaves its last line torn: it is passed over when it is read, and ended before the next one.
-* Where the file has many more lines than there are moments (as these are thinned), it is written anew beside, and moved
-  over.
+* Where the file has many more lines than there are moments (as these are thinned), it is written again, beside, and
+  moved over.
 * A file that is much larger than an agent leaves it is read from its end.
 """
 
@@ -22,7 +22,7 @@ from scrapy_ubi.node.report.timeline import Timeline
 TIMELINE = "timeline.jsonl"
 NEW = "timeline.new"
 MOST_BYTES = 16 << 20  # read of a file: an agent leaves a tenth of it
-SPARE = 1000  # lines more than moments, and as many more as these are, before it is written anew
+SPARE = 1000  # lines more than moments, and as many more as these are, before it is written again
 SYNC_EVERY = 60.0  # s
 
 
@@ -49,10 +49,10 @@ class TimelineFile:
         self._lines = 0
         self._synced = 0.0
 
-    def begin(self, now: float, anew: bool) -> Timeline:
-        """What was there, without what does not hold; nothing where the crawl begins `anew`."""
+    def begin(self, now: float, new: bool) -> Timeline:
+        """What was there, without what does not hold; nothing where the crawl is `new`."""
         timeline = Timeline()
-        if not anew:
+        if not new:
             timeline, _ = read_timeline(self._directory, now)
             timeline.thin(now)
         self.rewrite([*timeline.lines()])
@@ -76,7 +76,7 @@ class TimelineFile:
             return file.read(1) == b"\n"
 
     def is_long(self, moments: int) -> bool:
-        """Whether it should be written anew, for so many moments."""
+        """Whether it should be written again, for so many moments."""
         return self._lines > 2 * moments + SPARE
 
     def rewrite(self, lines: Sequence[str]) -> None:

@@ -55,6 +55,9 @@ def test_a_node_answers_and_takes_in_again_what_failed() -> None:
         where = Question("url", FAR, host=host, key=f"{one.key:016x}").text()
         assert (await asked.ask(2, where))["where"] == "failed"
         assert (await asked.ask(3, Question("requeue", FAR, reason="http").text()))["requeued"] == 1
+        history = await asked.ask(9, Question("history", FAR, limit=100).text())
+        assert (history["agent"], history["rows"][0]["time"] > 0) == ("a", True)
+        assert [event["what"] for event in history["events"]][:1] == ["joined"]
         (row,) = (await asked.ask(4, Question("hosts", FAR).text()))["rows"]
         assert (row["role"], row["state"], row["queued"], row["done"], row["failed"]) == ("owner", "waiting", 1, 1, 0)
         visit = asked.node.next()

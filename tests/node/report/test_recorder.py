@@ -14,7 +14,7 @@ from scrapy_ubi.node.report import recorder, timeline_answer
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.node.report.timeline_file import TIMELINE, read_timeline
 from scrapy_ubi.transport.in_process import MemoryHub
-from tests.node.crawler import LIMIT, SETTINGS, Crawler, Log, crawl
+from tests.node.crawler import LIMIT, Crawler, Log, crawl
 
 SEEDS = ["http://h0.example/0"]
 
@@ -130,14 +130,3 @@ def test_a_directory_that_takes_no_file_stops_nothing(tmp_path: Path, caplog: py
     said = [record.getMessage() for record in caplog.records if "timeline" in record.getMessage()]
     assert len(said) == 1
     assert not (tmp_path / TIMELINE).exists()
-
-
-def test_an_agent_answers_what_it_has_recorded() -> None:
-    async def run() -> None:
-        crawler = Crawler(MemoryHub(), "a", Log(), SETTINGS)
-        await crawler.start(SEEDS)
-        made = crawler.node._answer(Question("history", 0.0, limit=3))
-        assert (made["agent"], made["ask"]) == ("a", "history")
-        assert 0 < len(made["rows"]) <= 3
-
-    crawl(run)
