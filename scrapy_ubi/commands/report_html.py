@@ -17,16 +17,16 @@ from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.crawl_history import gather_history
+from scrapy_ubi.commands.history import gather_history
 from scrapy_ubi.commands.host_report import added_up
 from scrapy_ubi.commands.query import QueryReport, gather
 from scrapy_ubi.commands.stopped_status import figures
 from scrapy_ubi.errors import UbiDirectoryError, UbiError
 from scrapy_ubi.monitor import document
 from scrapy_ubi.monitor.answers import Answer
-from scrapy_ubi.monitor.history import History
 from scrapy_ubi.monitor.html_report import page
 from scrapy_ubi.monitor.html_sections import MOST_HOSTS, ReportFacts
+from scrapy_ubi.monitor.merged_history import History
 from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.node.report.figures import package_version
 from scrapy_ubi.node.report.queries import Question

@@ -138,6 +138,7 @@ class UbiScheduler(BaseScheduler):
         self.feed_times, self.feeds = wiring.claim_feeds(self, spider)
         parts = wiring.make_parts(self, spider, stats, links)
         self.hooks = EngineHooks(self.crawler.engine)
+        self.hooks.outlast_start()
         self._stores = wiring.make_stores(self) if self.trial is None else None
         disk = await wiring.open_disk(self.settings, self._stores) if self.trial is None else None
         self.metrics = await measured.open_metrics(self.settings, disk, self._stores) if disk is not None else None

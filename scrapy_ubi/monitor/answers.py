@@ -88,9 +88,10 @@ _ONE_HOST: Mapping[str, Check] = {
     "in_flight": _list_of(_ENTRY),
     "failures": _list_of(_FAILURE),
 }
-_LATER: Mapping[str, Mapping[str, Check]] = {
-    "hosts": {"learned": _is_text, "loads": _is_text}
-}  # older agents lack them: ""
+# Older agents lack these; what is said in their place.
+_LATER: Mapping[str, Mapping[str, tuple[Check, object]]] = {
+    "hosts": {"learned": (_is_text, ""), "loads": (_is_text, ""), "delay": (_is_time, None)}
+}
 _FAILED: Mapping[str, Check] = {
     "url": _is_text,
     "host": _is_text,
@@ -154,7 +155,9 @@ def _checked(ask: str, data: Mapping[str, Any]) -> Answer:
 def _row(data: Any, ask: str) -> Answer:
     later = _LATER.get(ask, {})
     row = _held(data, _ROWS[ask])
-    return row | {name: _held(data, {name: check})[name] if name in data else "" for name, check in later.items()}
+    return row | {
+        name: _held(data, {name: check})[name] if name in data else lacking for name, (check, lacking) in later.items()
+    }
 
 
 def _held(data: Any, checks: Mapping[str, Check]) -> Answer:

@@ -19,8 +19,8 @@ from html import escape
 from scrapy_ubi.monitor import charts
 from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.charts import WIDE, Band, Bar, EventMark, Line
-from scrapy_ubi.monitor.history import History
 from scrapy_ubi.monitor.measures import Measures, expected_balance
+from scrapy_ubi.monitor.merged_history import History
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.text_table import count, rate, size, span
 from scrapy_ubi.node.report.profile import Profile

@@ -101,9 +101,8 @@ class EngineHooks:
                     ended.set()
 
         engine.close_spider_async = close_spider_async  # type: ignore[method-assign]
-        self._outlast_start()
 
-    def _outlast_start(self) -> None:
+    def outlast_start(self) -> None:
         """Let Scrapy's `stop_async` of the crawler, called while the spider is opened, wait until the engine runs.
 
         Else the first Ctrl-C or SIGTERM stops nothing then, and ends the process of an agent that has just joined.

@@ -56,6 +56,11 @@ class LiveStream:
         """How many look now."""
         return len(self._viewers)
 
+    @property
+    def resting(self) -> bool:
+        """Whether nothing is read by itself, as no viewer is there."""
+        return self._beat is None
+
     async def document(self) -> str:
         """The document of now, as JSON on one line. Raises Problem."""
         async with self._reading:

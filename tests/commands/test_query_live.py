@@ -20,8 +20,17 @@ from tests.monitor.by_hand import CrawlByHand
 
 __all__ = ["crawl", "outside", "shell"]  # fixtures: a crawl of a1 and a2, and a shell in which to type
 
-ROW = {"host": "h", "state": "busy", "role": "owner", "queued": 1, "done": 0, "failed": 0, "next": 0.5, "error": ""}
-ROW["learned"] = ROW["loads"] = ""
+ROW: dict[str, Any] = {
+    "host": "h",
+    "state": "busy",
+    "role": "owner",
+    "queued": 1,
+    "done": 0,
+    "failed": 0,
+    "next": 0.5,
+    "error": "",
+}
+ROW |= {"learned": "", "loads": "", "delay": 1.0}
 
 
 def hosts(agent: str, **changes: Any) -> dict[str, Any]:

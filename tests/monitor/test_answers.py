@@ -18,12 +18,14 @@ def answer(row: dict[str, Any]) -> Any:
 
 
 def test_a_row_without_what_was_added_later_is_read() -> None:
-    assert answer(ROW)["rows"] == [{**ROW, "learned": "", "loads": ""}]
+    assert answer(ROW)["rows"] == [{**ROW, "learned": "", "loads": "", "delay": None}]
 
 
 def test_a_row_with_more_than_is_known_is_read() -> None:
-    assert answer({**ROW, "learned": "x", "loads": "8", "new": 1})["rows"] == [{**ROW, "learned": "x", "loads": "8"}]
+    later = {"learned": "x", "loads": "8", "delay": 2.5}
+    assert answer({**ROW, **later, "new": 1})["rows"] == [{**ROW, **later}]
 
 
 def test_what_was_added_later_must_hold_where_it_is_said() -> None:
     assert answer({**ROW, "learned": 3}) == "learned is missing or not what it should be"
+    assert answer({**ROW, "delay": "soon"}) == "delay is missing or not what it should be"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.monitor import html_report
-from scrapy_ubi.monitor.history import History, merged
 from scrapy_ubi.monitor.html_report import page
 from scrapy_ubi.monitor.html_sections import MOST_AGENTS, MOST_EVENTS, ReportFacts
+from scrapy_ubi.monitor.merged_history import History, merged
 from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.node.report.timeline import Event, Sample, row

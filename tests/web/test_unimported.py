@@ -26,6 +26,7 @@ assert [one for one in settings["EXTENSIONS"] if getattr(one, "__name__", "") ==
 """
 
 
+@pytest.mark.processes
 def test_it_is_imported_where_it_is_wanted_only() -> None:
     done = subprocess.run([sys.executable, "-c", LOOK], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -102,6 +102,7 @@ def test_three_agents_seen_from_a_browser(
             with pytest.raises(urllib.error.HTTPError) as refused:
                 page.post("pause", token="another-token-that-is-wrong")
             assert refused.value.code == 401
+            refused.value.close()
             assert page.post("pause")["behind"] == [] and page.get("crawl")["paused"]
             page.post("resume")
 

@@ -79,13 +79,14 @@ def test_a_subscription_is_asked_for_verified_and_renewed() -> None:
     net = Net()
     hubs = subscribed(net)
     method, url, form = net.sent[-1]
-    assert (method, url) == ("POST", HUB) and form is not None
+    assert form is not None
+    assert (method, url) == ("POST", HUB)
     assert form["hub.callback"] == f"https://crawl.example/websub/{PATH}"
     assert (form["hub.mode"], form["hub.topic"]) == ("subscribe", "https://site.example/feed.atom")
     one = hubs.subscriptions[PATH]
     assert form["hub.secret"] == one.secret and len(one.secret) < 200 and not one.held
     assert hubs.verified(PATH, asks()) == "c9"
-    assert one.held and one.due == 800.0  # four fifths of the lease
+    assert (one.held, one.due) == (True, 800.0)  # four fifths of the lease
 
 
 @pytest.mark.parametrize(

@@ -48,9 +48,10 @@ def hosts(question: Question, source: Source) -> Answer:
     if not question.copies:
         states = [state for state in states if source.role(state) != COPY]
     order, now, least = _ORDERS[question.sort], source.now, place(question.after)
+    usual = source.frontier.delay
     whole = [state for state in states if MARK not in state.host]
     cut = [state for state in states if MARK in state.host]  # all of them, so that their sum is the host's
-    ranked = ((order(state, failed[state.host], now), state.host, state) for state in whole)
+    ranked = ((order(state, failed[state.host], now, usual), state.host, state) for state in whole)
     first = heapq.nsmallest(question.limit, (one for one in ranked if one[:2] > least), key=lambda one: one[:2])
     rows = [row(state, source) for state in [*cut, *(state for _, _, state in first)][:MOST_ROWS]]
     return {"total": len(whole), "rows": rows}
@@ -64,13 +65,19 @@ def place(after: str) -> tuple[float, str]:
     return float(number), host
 
 
-_ORDERS: Mapping[str, Callable[[HostState, int, float], float]] = {
-    "queued": lambda state, failed, now: -state.waiting,
-    "done": lambda state, failed, now: -state.done_count,
-    "failed": lambda state, failed, now: -failed,
-    "next": lambda state, failed, now: max(0.0, state.next_at - now) if state.waiting else math.inf,
-    "host": lambda state, failed, now: 0,
+_ORDERS: Mapping[str, Callable[[HostState, int, float, float], float]] = {
+    "queued": lambda state, failed, now, usual: -state.waiting,
+    "slowest": lambda state, failed, now, usual: -state.waiting * delay(state, usual),
+    "done": lambda state, failed, now, usual: -state.done_count,
+    "failed": lambda state, failed, now, usual: -failed,
+    "next": lambda state, failed, now, usual: max(0.0, state.next_at - now) if state.waiting else math.inf,
+    "host": lambda state, failed, now, usual: 0,
 }
+
+
+def delay(state: HostState, usual: float) -> float:
+    """Seconds between two loads of a host: its own, or the usual ones where that is longer."""
+    return round(max(usual, state.pause), 3)
 
 
 def row(state: HostState, source: Source) -> Answer:
@@ -88,6 +95,7 @@ def row(state: HostState, source: Source) -> Answer:
         "error": last.reason[:MOST_REASON] if last is not None else "",
         "learned": learned.shown(_notes(state).get(LEARNED)) if state.notes.text else "",
         "loads": source.loads(state.host) if role != COPY else "",
+        "delay": delay(state, source.frontier.delay),
     }
 
 
@@ -134,7 +142,6 @@ def _shards(name: str, states: Iterable[HostState]) -> list[HostState]:
 def _detail(state: HostState, limit: int, source: Source) -> Answer:
     failures: list[Failure] = heapq.nlargest(NEWEST, source.frontier.failed(state.host), key=lambda one: one.when)
     return {
-        "delay": max(source.frontier.delay, state.pause),
         "notes": {name: value for name, value in _notes(state).items() if name not in HIDDEN},
         "queue": [_entry(entry) for entry in _next(state, limit)],
         "in_flight": [_entry(entry) for entry in islice(state.out.values(), limit)],

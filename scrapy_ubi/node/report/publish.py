@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 from scrapy_ubi.node.crawl import Crawl
@@ -38,6 +39,7 @@ class Publisher:
         self._crawl, self.state, self._clock = crawl, state, clock
         self._big_host = BigHost(crawl)
         self._next_at = self._count_at = 0.0
+        self._counted = -inf
         self._counters: dict[str, Any] = {}
         self._shown, self._shown_at = "", -2 * profile.PUBLISH
         self.kept = ""
@@ -66,9 +68,11 @@ class Publisher:
         now = self._clock()
         return self._text(now) if now - self._shown_at >= 2 * profile.PUBLISH else self._shown
 
-    def counted(self, now: float) -> dict[str, Any]:
-        """The counters at this time (s), or those counted last where it is too soon to count again."""
-        if now >= self._count_at:
+    def counted(self, now: float, age: float = 0.0) -> dict[str, Any]:
+        """The counters at this time (s), or those counted last where it is too soon to count again, or where these are
+        no older than `age`."""
+        if now >= self._count_at and now - self._counted >= age:
+            self._counted = now
             self._counters = self._crawl.counters()
             self._big_host.look(self._counters["queued"], self._counters["in_flight"])
             self._count_at = now + (self._clock() - now) * COUNTING
@@ -80,4 +84,4 @@ class Publisher:
 
     def renew(self) -> None:
         """Let the next one be due now, and count again for it."""
-        self._next_at = self._count_at = 0.0
+        self._next_at, self._count_at, self._counted = 0.0, 0.0, -inf

@@ -32,7 +32,7 @@ from scrapy_ubi.urls.key import seed_key
 
 HISTORY = "history"  # answered from the timeline, by `timeline_answer`
 ASKS = ("hosts", "host", "url", "failed", "requeue", HISTORY)
-SORTS = ("queued", "done", "failed", "next", "host")
+SORTS = ("queued", "slowest", "done", "failed", "next", "host")
 MOST_BYTES = 1_000_000  # of the rows of an answer
 LONGEST_TEXT = 200_000  # characters of a question; a URL may have 65,536, and JSON may write one in six
 MOST_REQUEUED = 5000  # by one question: the crawl goes on between two

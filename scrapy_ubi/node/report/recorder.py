@@ -6,7 +6,8 @@ Rules of this module:
   how late the loop is.
 * The file is written in a thread, one writing at a time; what comes meanwhile waits for the next one. A file that
   cannot be written stops nothing: it is said once in the log, and tried again.
-* Counting is the publisher's matter, which knows how often it may be done.
+* Counting is the publisher's matter, which counts for its profiles: only where it has not for long, as Redis is away,
+  it counts for a sample.
 * The timeline belongs to the crawl in the agent's store: where that begins again, so does the timeline.
 """
 
@@ -101,7 +102,7 @@ class Recorder:
 
     def _sample(self) -> None:
         now = self._sampled = self._clock()
-        crawl, before, counted = self._crawl, self._before, self._publisher.counted(now)
+        crawl, before, counted = self._crawl, self._before, self._publisher.counted(now, SAMPLE_EVERY)
         exchange, gaps, self._lag, lag = self._exchanges.slowest(), self._gaps.taken(), 0.0, self._lag
         last = self.timeline.samples[-1] if self.timeline.samples else before
         self._add(

@@ -3,7 +3,8 @@
 Rules of this module:
 
 * What a text or a template holds stays as it is, byte by byte. Line ends stay, so that no statement runs into the next.
-* It knows no regular expressions: one of the page's holds neither a quotation mark nor a space.
+* It knows no regular expressions and no comments behind a statement: those of the page hold no quotation mark, and
+  the former no space. Where one does, `ValueError` says so at once.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@ const AGENTS_SHOWN = 25;
 const EVENTS_SHOWN = 14;
 const HOUR = 3600; // seconds
 const [PACE, QUEUED] = [1, 2]; // in a point of the page: [time, pages a second, queued]
+const NEXT_POINT = 2; // seconds between two points that this page makes itself
+const SAME = 20; // seconds within which an agent and this server speak of one event
 const STEADY = 0.02; // of the pace: a queue that changes less is called steady
 
 // How near the end is, in one or two sentences.
@@ -65,6 +67,7 @@ function crawlView(parameters, context) {
     const answer = await ask("history", { minutes: 60 }, context.signal);
     const at = ["time", "pages_per_second", "queued"].map((name) => answer.fields.indexOf(name));
     points = answer.points.map((point) => at.map((index) => point[index]));
+    events.before(answer.events ?? []);
     draw();
   }
   async function search() {
@@ -76,16 +79,16 @@ function crawlView(parameters, context) {
     if (!crawl) return;
     const last = points[points.length - 1];
     const now = [crawl.time, crawl.measures.pages_per_second, crawl.measures.totals.queued];
-    const shown = crawl.state === "running" && (!last || last[0] < now[0]) ? [...points, now] : points;
-    speed.set(shown, clock());
-    queue.set(shown, clock());
-    head.set(crawl, prognosis(crawl, shown, slowest));
+    if (crawl.state === "running" && (!last || last[0] + NEXT_POINT <= now[0])) points.push(now); // until the agents are asked again
+    speed.set(points, clock());
+    queue.set(points, clock());
+    head.set(crawl, prognosis(crawl, points, slowest));
     tiles.set(crawl);
     agents.draw();
     events.draw();
   }
   context.hear(draw);
-  context.every(10000, history);
+  context.every(60000, history); // asks every agent
   context.every(300000, search); // agents look through all of their hosts for it
   return node;
 }
@@ -93,10 +96,8 @@ function crawlView(parameters, context) {
 // The host that takes longest at its delay. Agents may be too busy to answer: then there is none.
 async function slowestHost(signal) {
   try {
-    const { hosts } = await ask("hosts", { sort: slowestSort(), limit: 1 }, signal);
-    if (!hosts.length || isNumber(hosts[0].delay)) return hosts[0] ?? null;
-    const { agents } = await ask("host", { host: hosts[0].host, limit: 1 }, signal);
-    return agents[0] ?? null;
+    const { hosts } = await ask("hosts", { sort: "slowest", limit: 1 }, signal);
+    return hosts[0] ?? null;
   } catch {
     return null;
   }
@@ -226,14 +227,18 @@ function eventsList() {
   const more = button("Show all", () => ((whole = true), draw()), { cls: "quiet" });
   const node = card("What has happened", list, nothing, more);
   let whole = false;
+  let noted = [];
+  // What agents have noted of the time before this server looked.
+  const unseen = (one) => !live.crawl.events.some((other) => other.what === one.what && other.agent === one.agent && Math.abs(other.time - one.time) < SAME);
   function draw() {
-    const events = [...live.crawl.events].reverse();
+    const past = noted.filter(unseen).map((one) => ({ ...one, id: `${one.what} ${one.agent} ${one.time}` }));
+    const events = [...past, ...live.crawl.events].sort((one, other) => other.time - one.time);
     const shown = whole ? events : events.slice(0, EVENTS_SHOWN);
     nothing.hidden = Boolean(events.length);
     more.hidden = shown.length === events.length;
     renew(list, shown.map((event) => event.id), () => shown.map(eventLine));
   }
-  return { node, draw };
+  return { node, draw, before: (list) => (noted = list) };
 }
 
 function eventLine(event) {

@@ -5,13 +5,9 @@ const HOSTS_SHOWN = 50;
 const HOST_EVERY = 5000; // milliseconds
 const HOST_ORDERS = { slowest: "slowest: what waits, by its delay", queued: "longest queue", done: "most done", failed: "most failed", next: "next one due", host: "name" };
 
-// The order in which the slowest hosts come first.
-const slowestSort = () => (live.about.sorts.includes("slowest") ? "slowest" : "queued");
-
 function hostsView(parameters, context) {
-  const orders = Object.entries(HOST_ORDERS).filter(([name]) => live.about.sorts.includes(name));
   const wanted = parameters.get("sort");
-  const chosen = { sort: live.about.sorts.includes(wanted) ? wanted : slowestSort(), search: parameters.get("search") ?? "", agent: parameters.get("agent") ?? "" };
+  const chosen = { sort: HOST_ORDERS[wanted] ? wanted : "slowest", search: parameters.get("search") ?? "", agent: parameters.get("agent") ?? "" };
   const places = [""]; // the `after` of each page up to this one
   let answer = null;
   const rows = hostsTable((sort) => change({ sort }));
@@ -20,7 +16,7 @@ function hostsView(parameters, context) {
   const on = button("Next", () => (places.push(answer.after), refresh()));
   const missing = el("div", {});
   const search = field("Part of the name", "search", { type: "search", value: chosen.search, placeholder: "shop.example" });
-  const sort = field("Order", "sort", { options: orders, value: chosen.sort });
+  const sort = field("Order", "sort", { options: Object.entries(HOST_ORDERS), value: chosen.sort });
   const form = el("form", { cls: "row above" }, search, sort, field("Agent", "agent", { value: chosen.agent, placeholder: "all" }), el("button", { cls: "primary" }, "Show"));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -70,7 +66,7 @@ function hostsTable(onsort) {
       counted("Failed", "failed", { sort: "failed" }),
       { label: "Next", num: true, sort: "next", up: true, hint: "How long until it may be fetched again", text: (row) => (row.next === null ? NONE : row.next ? span(row.next) : "now") },
       { label: "Delay", num: true, hint: "Between two requests", text: (row) => (isNumber(row.delay) ? span(row.delay) : NONE) },
-      { label: "Needs", num: true, sort: live.about.sorts.includes("slowest") && "slowest", hint: "At least, for what waits: queue × delay", text: (row) => (needs(row) ? span(needs(row)) : NONE) },
+      { label: "Needs", num: true, sort: "slowest", hint: "At least, for what waits: queue × delay", text: (row) => (needs(row) ? span(needs(row)) : NONE) },
       { label: "Agent", of: (row) => row.agent, node: (row) => (row.shards ? plain(row.agent) : link(row.agent, "agent", row.agent)) },
       { label: "Last error", cls: "why", of: (row) => row.error, node: (row) => row.error && foreign(row.error) },
     ],

@@ -111,6 +111,7 @@ def test_hosts_come_in_the_order_that_is_asked_for(agent: Agent) -> None:
     assert agent.hosts(sort="next") == ["b", "a", "c"]  # nothing waits at c
     assert agent.hosts(sort="host") == ["a", "b", "c"]
     assert agent.hosts(limit=1) == ["b"]
+    assert agent.hosts(sort="slowest")[0] == "b"  # all have one delay
     assert agent("hosts", limit=1)["total"] == 3
 
 
@@ -130,6 +131,7 @@ def test_a_host_tells_its_state_and_its_last_failure(agent: Agent) -> None:
         "error": "robots",
         "learned": "",
         "loads": "",
+        "delay": agent.frontier.delay,
     }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scrapy_ubi.monitor.history import merged
+from scrapy_ubi.monitor.merged_history import merged
 from scrapy_ubi.node.report import recorder, timeline_answer
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.node.report.timeline_file import TIMELINE, read_timeline

@@ -102,7 +102,7 @@ class MadeUp:
             "changes": bool(self.token),
             "token_to_read": False,
             "verbs": [],
-            "sorts": ["queued", "done", "failed", "next", "host"],
+            "sorts": ["queued", "slowest", "done", "failed", "next", "host"],
         }
 
     def owner(self, url: str) -> Answer:
@@ -204,6 +204,7 @@ class MadeUp:
             "step": 10.0,
             "fields": ["time", "pages", "pages_per_second", "queued", "failed"],
             "points": points,
+            "events": [{"time": self.begun + 60, "what": "dead", "agent": "lab-0", "text": "dead: agent lab-0"}],
             "missing": {},
         }
 
@@ -254,6 +255,9 @@ class MadeUp:
         limit, first = int(query.get("limit", 50)), int(query.get("after") or 0)
         wanted = query.get("search", "")
         found = [number for number in range(min(self.hosts, 3_000)) if wanted in self.host_name(number)]
+        if query.get("sort") == "slowest":
+            made = {number: self.host_row(number) for number in found}
+            found.sort(key=lambda number: -made[number]["queued"] * made[number]["delay"])
         total = self.hosts if not wanted else len(found)
         rows = [self.host_row(number) for number in found[first : first + limit]]
         after = str(first + limit) if first + limit < len(found) else None

@@ -10,7 +10,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.query import Gathered, gather
 from scrapy_ubi.monitor.document import Document
-from scrapy_ubi.monitor.history import History, document, merged
+from scrapy_ubi.monitor.merged_history import History, document, merged
 from scrapy_ubi.node.report.host_answers import MOST_ROWS
 from scrapy_ubi.node.report.queries import HISTORY, Question
 

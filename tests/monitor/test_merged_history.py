@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.monitor import history
-from scrapy_ubi.monitor.history import History, document, merged
+from scrapy_ubi.monitor import merged_history
+from scrapy_ubi.monitor.merged_history import History, document, merged
 from scrapy_ubi.node.report.timeline import Event, Sample, row
 
 NOW = 1_800_000_000
@@ -111,13 +111,13 @@ def test_events_are_bounded() -> None:
     events = [Event(NOW + number, "joined", f"c{number}") for number in range(900)]
     other = [Event(NOW + number, "joined", f"d{number}") for number in range(900)]
     made = merged({"a": answer(steady(1.0), events), "b": answer(steady(1.0), other)})
-    assert len(made.events) == history.MOST_EVENTS
+    assert len(made.events) == merged_history.MOST_EVENTS
     assert made.events[-1].time == NOW + 899
 
 
 def test_with_very_many_agents_it_is_less_fine() -> None:
     made = merged({f"a{number}": answer(steady(1.0)[::20]) for number in range(1000)}, 360)
-    assert len(made.times) <= history.FEW_POINTS
+    assert len(made.times) <= merged_history.FEW_POINTS
     assert made.series["pages"][-1] == 600_000
 
 
