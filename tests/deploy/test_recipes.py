@@ -23,8 +23,6 @@ from tests.deploy.recipes import DEPLOY, ROOT, UNIT, agent, commands, document, 
 
 RECIPES = [pytest.param(words, grace, id=name) for name, words, grace in commands()]
 KNOWN = {row.setting for row in SETTINGS}
-# Of the branch that brings the agent's own page of measures; known to every later version.
-METRICS = "UBI_METRICS"
 PORT = 9410
 LIMIT = 60  # s for a checker
 
@@ -32,7 +30,7 @@ LIMIT = 60  # s for a checker
 @pytest.mark.parametrize(("words", "grace"), RECIPES)
 def test_settings_exist_and_can_be_read(words: list[str], grace: float) -> None:
     given = settings(words)
-    assert given and set(given) <= KNOWN | vars(default_settings).keys() | {METRICS}
+    assert given and set(given) <= KNOWN | vars(default_settings).keys()
     plain = {name: value for name, value in given.items() if name in KNOWN and "$" not in value and "%" not in value}
     UbiSettings.from_scrapy(Settings(plain), "wide")
 
