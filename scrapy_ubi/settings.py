@@ -116,6 +116,7 @@ class UbiSettings:
     error_log: Path | None = DEFAULT.error_log
     error_burst: int = DEFAULT.error_burst
     error_burst_seconds: float = DEFAULT.error_burst_seconds
+    metrics: str | None = DEFAULT.metrics  # "host:port"
     fast: bool = DEFAULT.fast
     lean: bool = DEFAULT.lean
     filters: tuple[object, ...] = DEFAULT.filters  # as given: `urls.filters` makes the chain of them

@@ -56,6 +56,22 @@ def add_web_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentPars
         default=[],
         help="a name by which browsers reach it, as behind a proxy; may be given several times",
     )
+    web.add_argument(
+        "--notices",
+        metavar="HOST",
+        action="append",
+        default=[],
+        help="let this host say, by IndexNow, what is to be fetched (*.site.example: all below); may be given several "
+        "times",
+    )
+    web.add_argument(
+        "--topic",
+        metavar="URL",
+        action="append",
+        default=[],
+        help="subscribe to this feed by WebSub; what is new in it is fetched; may be given several times",
+    )
+    web.add_argument("--public", metavar="URL", help="where hubs reach this server: https://crawl.example")
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> int:

@@ -29,7 +29,7 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_ubi.components import wiring
+from scrapy_ubi.components import measured, wiring
 from scrapy_ubi.components.ending import Ending, say_cut_short
 from scrapy_ubi.downloads.gate import Gate
 from scrapy_ubi.downloads.reach import Reach, let_reach
@@ -37,8 +37,6 @@ from scrapy_ubi.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.node import Node
 from scrapy_ubi.node.disk import AgentDisk
-from scrapy_ubi.outputs import feed_params
-from scrapy_ubi.outputs.feed_claims import FeedClaims
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.agent_directory import AgentDirectory
@@ -66,6 +64,7 @@ from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport, TransportError
 
 if TYPE_CHECKING:
+    from scrapy_ubi.metrics.agent_metrics import AgentMetrics
     from scrapy_ubi.outputs.page_outputs import PageOutputs
     from scrapy_ubi.outputs.setup import Outputs
 
@@ -88,6 +87,7 @@ class UbiScheduler(BaseScheduler):
     duplicates: DuplicateLinks
     outside: OutsideSeeds
     outputs: PageOutputs | None = None  # none where UBI_STORES names no store
+    metrics: AgentMetrics | None = None  # none without UBI_METRICS
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -135,11 +135,12 @@ class UbiScheduler(BaseScheduler):
         self.directory = AgentDirectory.open(wanted)
         self.agent_id = self.directory.agent_id
         self.settings = replace(wanted, agent_id=self.agent_id, dir=self.directory.path, dir_given=True)
-        self._claim_feeds(spider)
+        self.feed_times, self.feeds = wiring.claim_feeds(self, spider)
         parts = wiring.make_parts(self, spider, stats, links)
         self.hooks = EngineHooks(self.crawler.engine)
         self._stores = wiring.make_stores(self) if self.trial is None else None
         disk = await wiring.open_disk(self.settings, self._stores) if self.trial is None else None
+        self.metrics = await measured.open_metrics(self.settings, disk, self._stores) if disk is not None else None
         self.put_together(parts, disk)
         await self.node.open()
         self.begin()
@@ -148,13 +149,6 @@ class UbiScheduler(BaseScheduler):
         self._errors.listen()
         if not self.alone:  # alone, no other agent takes over; and Scrapy's shell never closes its spider
             atexit.register(self._cut_short)
-
-    def _claim_feeds(self, spider: Spider) -> None:
-        """Make the feeds this agent's own. Raises UbiRefused when one is another agent's, too."""
-        self.feed_times = feed_params.times()
-        self.feeds = FeedClaims(self.crawler, self.settings.shared_feeds, self.alone)
-        if self.trial is None:
-            self.feeds.claim(spider)
 
     @property
     def alone(self) -> bool:
@@ -167,7 +161,7 @@ class UbiScheduler(BaseScheduler):
 
     def make_node(self, transport: Transport, disk: AgentDisk | None) -> Node:
         """The node of this agent; tests put another in its place."""
-        start = wiring.make_start(self.directory, self._spider, self._origin)
+        start = wiring.make_start(self, self._spider.name, self._origin)
         events = wiring.SchedulerEvents(self)
         return Node(self.settings, transport, start, self._codec.check, self._keys, events, disk=disk)
 
@@ -176,7 +170,9 @@ class UbiScheduler(BaseScheduler):
         self._stat_buffer, self._link_filter, self._codec = parts.stats, parts.link_filter, parts.codec
         self._keys, self._kept, self._errors, self.reach = parts.keys, parts.kept, parts.errors, parts.reach
         self._scores, self._ranker = parts.scores, parts.ranker
-        self.node = self.make_node(self.make_transport(), disk)
+        self.node = self.make_node(measured.transport_of(self.make_transport(), self.metrics), disk)
+        if self.metrics is not None:
+            self.metrics.node = self.node
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
         let_reach(self.crawler, self.reach)
         self.gate = Gate(self.crawler, self.node, self.settings, self.flights, self.notices, self.reach)
@@ -224,7 +220,7 @@ class UbiScheduler(BaseScheduler):
         self.hooks.outlast_signals()
         self.hooks.on_outcome(self.outcome)
         self.hooks.on_successor(self.mark_successor)
-        self.hooks.around_transfers(self.gate.carry, self.reach)
+        self.hooks.around_transfers(measured.carry_of(self.gate.carry, self.metrics), self.reach)
         self.hooks.around_downloads(self._downloads.make)
         self.hooks.let_first_pass()
         self.hooks.at_idle(self._idle)
@@ -251,6 +247,8 @@ class UbiScheduler(BaseScheduler):
         finally:
             if self._stores is not None:
                 await self._stores.close()
+            if self.metrics is not None:
+                await self.metrics.close()
             self._stat_buffer.close(self.node, self._keys.changed, self._page_links.taken)
             if self.trial is None:
                 self.ending.say(self.node, self.settings, self._stores.names if self._stores is not None else ())

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from scrapy import Spider
@@ -19,6 +20,7 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi import clock
+from scrapy_ubi.components import measured
 from scrapy_ubi.components.live_changes import LiveChanges
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.downloads.resolver import Resolver
@@ -27,8 +29,9 @@ from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.node.group.origin import Origin
 from scrapy_ubi.node.mail.seed_inbox import SeedOutcome
 from scrapy_ubi.node.start import NodeEvents, Start
+from scrapy_ubi.outputs import feed_params
+from scrapy_ubi.outputs.feed_claims import FeedClaims
 from scrapy_ubi.process import arguments, ignored_settings, process_start
-from scrapy_ubi.process.agent_directory import AgentDirectory
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.ranking import Ranker, read_rank
@@ -96,15 +99,21 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
     return wanted, origin
 
 
-def make_start(directory: AgentDirectory, spider: Spider, origin: Origin) -> Start:
-    """Who the agent of this directory is, and when its process was asked for."""
-    stats = spider.crawler.stats
+def claim_feeds(scheduler: UbiScheduler, spider: Spider) -> tuple[dict[str, str], FeedClaims]:
+    """When the feeds begin, and the feeds, made this agent's own. Raises UbiRefused when one is another agent's."""
+    feeds = FeedClaims(scheduler.crawler, scheduler.settings.shared_feeds, scheduler.alone)
+    scheduler.feed_times = feed_params.times()
+    if scheduler.trial is None:
+        feeds.claim(spider)
+    return scheduler.feed_times, feeds
 
-    def received() -> int:
-        return int(stats.get_value("downloader/response_bytes", 0)) if stats is not None else 0
 
-    asked = process_start.asked_for()
-    return Start(directory.agent_id, spider.name, origin, directory.predecessor, asked, received)
+def make_start(scheduler: UbiScheduler, spider: str, origin: Origin) -> Start:
+    """Who the agent of this scheduler is, and when its process was asked for."""
+    directory, address = scheduler.directory, scheduler.metrics.address if scheduler.metrics is not None else ""
+    stats, asked = scheduler.crawler.stats, process_start.asked_for()
+    received = partial(measured.traffic, stats)
+    return Start(directory.agent_id, spider, origin, directory.predecessor, asked, received, address)
 
 
 @dataclass(frozen=True)

@@ -165,4 +165,4 @@ def _places(told: Iterable[Mapping[str, Mapping[str, int]]]) -> dict[str, list[s
 
 # Counters that say what an agent has now, not what it has done: those of a dead agent describe what others have taken
 # over.
-_STANDING = ("unique", "known", "queued", "in_flight", "hosts", "hosts_held", "outbox")
+_STANDING = ("unique", "known", "queued", "in_flight", "hosts", "hosts_held", "hosts_busy", "hosts_waiting", "outbox")

@@ -90,13 +90,13 @@ class Node:
         self.settings, self.agent_id, self.transport = settings, start.agent_id, transport
         self._check, self._clock, self._keys, self._host_of = check, clock, keys, settings.host_of()
         self._events = events = events if events is not None else NodeEvents()
-        self._asked = False  # to leave
+        self._traffic, self._asked = start.traffic, False  # to leave
         self.published: dict[str, str] = {}  # agent -> its profile, when this one had left
         self._make_crawl(start, disk if disk is not None else NoDisk(settings.host_delay))
         self._fatal = Fatal(self._crawl.disk, events.fatal)
         self._waker = EngineWakeup(self._crawl, self._fatal, clock, events.wake)
         self._make_mail(start)
-        self._make_work(start.received)
+        self._make_work()
         self._follow()
 
     def _make_crawl(self, start: Start, disk: Disk) -> None:
@@ -108,28 +108,27 @@ class Node:
         self.limits = HostLimits(settings, self.hosts, unix, self.note)
         self.concurrency = HostConcurrency.of(settings, self.hosts)
         self._limit = self.concurrency.limit if self.concurrency is not None else None
-        self.iterations = Iterations.of(settings)
-        self.live = RuntimeSettings(settings, self.note)
+        self.iterations, self.live = Iterations.of(settings), RuntimeSettings(settings, self.note)
         self._pace = HostPace(self.live, self.hosts, self._clock)
         policy = host_policy(self.hosts, self.limits, self.addresses, self._limit, self.iterations, self._pace.on_turn)
-        fixed, told = figures.fixed(settings, start.agent_id, start.spider, start.origin), self._events.incarnation
-        self._crawl = Crawl(settings, start.agent_id, disk, fixed, told, self._clock, start.predecessor, policy)
+        fixed = figures.fixed(settings, me := start.agent_id, start.spider, start.origin, start.metrics)
+        self._crawl = Crawl(settings, me, disk, fixed, self._events.incarnation, self._clock, start.predecessor, policy)
 
     def _make_mail(self, start: Start) -> None:
         """The parts that exchange mail and beats with the others, and those that the time calls."""
         settings, crawl, fatal, clock, transport = self.settings, self._crawl, self._fatal, self._clock, self.transport
         self._io = io = IoThread(own_thread=settings.redis_url is not None)
         self.seeds = SeedInbox(self._events.seed, self._events.wake) if settings.serve else None
-        self._publisher = Publisher(crawl, lambda: self.state, clock)
-        self._exchanges = ExchangeLoop(crawl, self._publisher, settings.flush_records, self._exchanged, clock)
+        self.publisher = Publisher(crawl, lambda: self.state, clock)
+        self._exchanges = ExchangeLoop(crawl, self.publisher, settings.flush_records, self._exchanged, clock)
         self._ticker = Ticker(crawl, settings, fatal, self._exchanges.turn, self._events.cancel, self._ticked, clock)
         self._beats = Beats(crawl, transport, settings, self._heard, clock)
         self._dead_agents = DeadAgents(crawl, io, transport, settings.failure_timeout)
         self._lost_agents = LostAgents(crawl, io, transport, self._exchanges.control)
         self._join = Join(crawl, settings, io, transport, start, self._beats.line, self._follow, clock)
-        self._leave = Leave(crawl, settings, fatal, self._exchanges, self._publisher, clock, self._lost_agents.look)
+        self._leave = Leave(crawl, settings, fatal, self._exchanges, self.publisher, clock, self._lost_agents.look)
 
-    def _make_work(self, received: Callable[[], int]) -> None:
+    def _make_work(self) -> None:
         """The parts that choose requests, follow their visits, and take what they find."""
         settings, crawl, waker = self.settings, self._crawl, self._waker
         self.crawl_limits = CrawlLimits(settings, self.agent_id, self._events.limit)
@@ -146,15 +145,16 @@ class Node:
         self._choice = NextRequest(
             crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm, turns
         )
-        told = (self._visits.under_way, received, self._clock, self._limit)
-        self.recorder = Recorder(crawl, self._publisher, self._exchanges, *told)
-        self.live.follow(self._publisher.soon)
+        under_way, traffic, clock = self._visits.under_way, self._traffic, self._clock
+        self.recorder = Recorder(crawl, self.publisher, self._exchanges, under_way, traffic, clock, self._limit)
+        self.live.follow(self.publisher.soon)
         Steered(self.live, self._pace, crawl, (self.limits, self.crawl_limits), self.access, waker, self.seeds)
 
     def _follow(self) -> None:
         """Work for the agent that the crawl has now."""
         self.agent, self.frontier, self.tally = self._crawl.agent, self._crawl.frontier, self._crawl.tally
         self.frontier.loads = HostLoads(self._limit) if self._limit is not None else None
+        self.tally.traffic = self._traffic
         self.joins = self.tally.joins  # what lossy steps of the normal form have joined
         self.hosts.begin(self.agent, self.frontier)
         self.access.begin()
@@ -169,7 +169,7 @@ class Node:
         self._io.start()
         try:
             control = await self._join.go()
-            self._publisher.kept = self._join.published
+            self.publisher.kept = self._join.published
         except BaseException:
             await self._let_go()
             raise

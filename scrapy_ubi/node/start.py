@@ -13,19 +13,15 @@ from dataclasses import dataclass
 
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
 from scrapy_ubi.node.mail.seed_inbox import REFUSED, SeedOutcome
-
-
-def nothing_yet() -> int:
-    """Of a process that does not count what it receives."""
-    return 0
+from scrapy_ubi.node.report.figures import Traffic
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
     """How one agent is started. `agent_id` is its identifier, `spider` the name of its spider, `origin` what it is
     started from; `predecessor` is the incarnation that ran in the same directory before, if any; `started` is when, by
-    the node's clock (s), the process was started for this crawl, None: just now; `received` says how many bytes this
-    process has received of the web.
+    the node's clock (s), the process was started for this crawl, None: just now; `traffic` says what this process has
+    received of the web. `metrics` is where it answers Prometheus (host:port), empty: nowhere.
     """
 
     agent_id: str
@@ -33,7 +29,8 @@ class Start:
     origin: Origin = UNKNOWN
     predecessor: str | None = None
     started: float | None = None
-    received: Callable[[], int] = nothing_yet
+    traffic: Callable[[], Traffic] = Traffic
+    metrics: str = ""
 
 
 class NodeEvents:

@@ -53,6 +53,7 @@ class LarmStore(Store):
         super().__init__(arguments, settings)
         self._lines = LinkLines()
         self._last: Parsed | None = None
+        self._file: tuple[Part | None, int, str] = None, 0, ""  # of which part, the number and name of its page file
         shared.wanted = True
 
     def page(self, page: Page) -> _LarmPayload | None:
@@ -63,7 +64,7 @@ class LarmStore(Store):
         location = came.headers.get("Location") if page.response is None else None
         redirect = came.urljoin(location.decode("latin-1")) if location and 300 <= came.status < 400 else ""
         parsed = shared.take(came)
-        links = read(came, parsed) if parsed is not None and isinstance(came, HtmlResponse) else None
+        links = read(came, came.text, parsed) if parsed is not None and isinstance(came, HtmlResponse) else None
         return _LarmPayload(page, came, page.body, redirect, links)
 
     def write(self, payload: _LarmPayload, part: Part) -> None:
@@ -87,21 +88,28 @@ class LarmStore(Store):
             to = clean(redirect)
             return "", f"{page.url}\t{to}\t{self.normal_form(to) or to}\t{REDIRECT}\t\n".encode("utf-8", "replace")
         if links is None:
-            if not isinstance(came, HtmlResponse) or (parsed := parse(came)) is None:
+            if not isinstance(came, HtmlResponse) or (parsed := parse(text := came.text)) is None:
                 return "", b""
-            links = read(came, parsed)
+            links = read(came, text, parsed)
             # With no tree left the allocator gives its memory back to the system, and asks for it at the next one.
             self._last = parsed if len(came.body) <= KEPT else None
         return links.title, self._lines.of(page.url, links, self.normal_form)
 
-    @staticmethod
-    def _put(body: bytes, part: Part) -> tuple[int, int]:
+    def _put(self, body: bytes, part: Part) -> tuple[int, int]:
         """Put a page into a page file; its number, and the offset there."""
-        number = max((int(name[9:-4]) for name in part.files if name.startswith("pagefile_")), default=1)
-        end = part.end_of(f"pagefile_{number}.pfl")
+        of, number, name = self._file
+        if of is not part:
+            number, name = 1, _page_file(1)
+        end = part.end_of(name)
         if end and end + len(body) > MOST:
-            number += 1
-        return number, part.append(f"pagefile_{number}.pfl", body)
+            number, name = number + 1, _page_file(number + 1)
+        offset = part.append(name, body)
+        self._file = part, number, name
+        return number, offset
+
+
+def _page_file(number: int) -> str:
+    return f"pagefile_{number}.pfl"
 
 
 def _line(fields: tuple[str, ...]) -> bytes:

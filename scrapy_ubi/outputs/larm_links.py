@@ -7,13 +7,16 @@ Rules of this module:
 * What would break a line in a text (tabs, line ends, other control characters) is a space.
 * What can be asked of all of a page's links at once is not asked of each: which URLs take more than putting two strings
   together, whether any text has to be cleaned, whether there are frames or areas. The answers are the same.
-* Normal forms are those of the frontier (UBI_NORMALISE). The last ones are remembered: pages of a site share links.
+* Normal forms are those of the frontier (UBI_NORMALISE). What a line says after the page's own URL is remembered, by
+  the folder of the page and the value of the link: pages of a site share links.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import compress, repeat
+from operator import add
 from typing import NamedTuple
 
 from scrapy.http import HtmlResponse
@@ -28,7 +31,7 @@ from scrapy_ubi.links.usual import long_way
 
 LINK, FRAME, REDIRECT = 0, 1, 2
 LONGEST = 1000  # characters of a link's text
-FORMS = 16_384  # normal forms remembered: some MB; and as many values that need no more than joining
+FORMS = 16_384  # URLs of links remembered: some MB; and as many values, by folder
 
 _FRAMES = ("frame", "iframe")
 _OTHERS = ("area", *_FRAMES)
@@ -46,15 +49,15 @@ class LinksRead(NamedTuple):
     joiner: Joiner
 
 
-def parse(response: HtmlResponse) -> Page | None:
+def parse(text: str) -> Page | None:
     """A page as it is read for links; None where that would take a parser seconds, or gigabytes."""
-    page = written(response.text)
+    page = written(text)
     return None if is_costly(page) else Page(page)
 
 
-def read(response: HtmlResponse, page: Page) -> LinksRead:
-    """The links of a response, which was parsed into `page`."""
-    title, joiner = page.first_text("title"), _joiner(response)
+def read(response: HtmlResponse, text: str, page: Page) -> LinksRead:
+    """The links of a response with this text, which was parsed into `page`."""
+    title, joiner = page.first_text("title"), _joiner(response, text)
     if any(map(page.tags, _OTHERS)):
         return LinksRead(title, *_of_any(page.chosen(_SELECTOR)), joiner)
     nodes = page.tags("a")
@@ -68,10 +71,14 @@ def read(response: HtmlResponse, page: Page) -> LinksRead:
     return LinksRead(title, found, bytes(len(found)), _texts(nodes), joiner)
 
 
-def _joiner(response: HtmlResponse) -> Joiner:
+def _joiner(response: HtmlResponse, text: str) -> Joiner:
     """What joins links to the page's base. To look for a base takes as long as to join 20 links."""
-    usual = "<base" not in response.text[:4096].lower() and plain(response.url)
-    return Joiner(response.url if usual else get_base_url(response), response.url, response.encoding)
+    url, encoding = response.url, response.encoding
+    if "<base" not in text[:4096].lower():
+        joiner = Joiner(url, url, encoding)
+        if joiner.root or plain(url):  # what is usual enough to have a root is plain
+            return joiner
+    return Joiner(get_base_url(response), url, encoding)
 
 
 def _of_any(nodes: Iterable[LexborNode]) -> tuple[list[str], list[int], list[str]]:
@@ -122,53 +129,65 @@ def clean(text: str) -> str:
 
 
 class LinkLines:
-    """Makes the lines of links.log."""
+    """Makes the lines of links.log. What stands in a line between the page's own URL and the text is a link's *middle*;
+    '' stands for that of a link that means no URL."""
 
     def __init__(self) -> None:
-        self._forms: dict[str, str] = {}
-        self._usual: set[str] = set()  # values that mean a URL by no more than putting two strings together
+        self._middles: dict[str, str] = {}  # by URL
+        self._folders: dict[str, dict[str, str]] = {}  # by folder and value: of values that mean one URL in all of it
+        self._values = 0  # in all folders
 
     def of(self, page: str, links: LinksRead, normal: Callable[[str], str | None]) -> bytes:
         """The lines of the links of the page with this URL. `normal` makes normal forms."""
-        known, form = self._forms.get, self._form
-        lines = [
-            f"{page}\t{url}\t{known(url) or form(url, normal)}\t{kind}\t{text}\n"
-            for url, kind, text in zip(self._urls(links), links.types, links.texts, strict=True)
-            if url is not None
-        ]
-        return "".join(lines).encode("utf-8", "replace")
+        known, texts = self._folder(links.joiner.folder), links.texts
+        middles = [*map(known.get, links.values, repeat(""))]
+        if not all(middles):
+            self._find(middles, links, known, normal)
+        if any(links.types):
+            middles = [
+                f"{one[:-2]}{kind}\t" if kind and one else one for one, kind in zip(middles, links.types, strict=True)
+            ]
+        if not all(middles):
+            texts, middles = [*compress(texts, middles)], [*filter(None, middles)]
+        text = f"\n{page}\t".join(map(add, middles, texts))
+        return f"{page}\t{text}\n".encode("utf-8", "replace") if text else b""
 
-    def _urls(self, links: LinksRead) -> list[str | None]:
-        """The URL that each value means; None where it means none."""
-        joiner, urls = links.joiner, list[str | None]()
-        root, folder, others = joiner.root, joiner.folder, self._long_way(set(links.values), joiner)
-        above = joiner.special("../") if folder else ""
-        for value in links.values:
-            if value in others:
-                urls.append(joiner.join(strip_html5_whitespace(value)))
-            elif (first := value[0]) == "/":
-                urls.append(root + value)
-            elif first == "h" and value.startswith(WEB):
-                urls.append(value)
-            elif first == "." and value[3:4] != ".":  # `../` once
-                urls.append(above + value[3:])
-            else:
-                urls.append(joiner.special(value) if first in ".?#" else folder + value)
-        return urls
+    def _folder(self, folder: str) -> dict[str, str]:
+        """The middles that are known of pages in this folder; none where it is '', as the base is unusual."""
+        if self._values >= FORMS:
+            self._folders.clear()
+            self._values = 0
+        return self._folders.setdefault(folder, {})
 
-    def _long_way(self, values: set[str], joiner: Joiner) -> set[str]:
-        """Those of these values that take more than putting two strings together."""
-        unknown = values.difference(self._usual) if joiner.folder else values
-        if not unknown:
-            return unknown
+    def _find(
+        self, middles: list[str], links: LinksRead, known: dict[str, str], normal: Callable[[str], str | None]
+    ) -> None:
+        """Fill in the middles that are not known."""
+        joiner, middle_of, before = links.joiner, self._middles.get, len(known)
+        missing = [number for number, middle in enumerate(middles) if not middle]
+        unknown = {links.values[number] for number in missing}
         others = long_way(unknown, "\n".join(unknown) + "\n", joiner)
-        if len(self._usual) > FORMS:
-            self._usual.clear()
-        self._usual |= unknown - others
-        return others
+        for number in missing:
+            value = links.values[number]
+            url = joiner.join(strip_html5_whitespace(value)) if value in others else _joined(value, joiner)
+            if url is None:
+                continue
+            middles[number] = middle = middle_of(url) or self._middle(url, normal)
+            if value not in others and value[0] not in "?#":  # those say where on the page
+                known[value] = middle
+        self._values += len(known) - before
 
-    def _form(self, url: str, normal: Callable[[str], str | None]) -> str:
-        if len(self._forms) >= FORMS:
-            self._forms.clear()
-        form = self._forms[url] = normal(url) or url
-        return form
+    def _middle(self, url: str, normal: Callable[[str], str | None]) -> str:
+        if len(self._middles) >= FORMS:
+            self._middles.clear()
+        middle = self._middles[url] = f"{url}\t{normal(url) or url}\t{LINK}\t"
+        return middle
+
+
+def _joined(value: str, joiner: Joiner) -> str:
+    """The URL of a value that takes no more than putting two strings together."""
+    if (first := value[0]) == "/":
+        return joiner.root + value
+    if first == "h" and value.startswith(WEB):
+        return value
+    return joiner.special(value) if first in ".?#" else joiner.folder + value

@@ -3,6 +3,7 @@
 Rules of this module:
 
 * What is appended stays in memory until it is written: what was appended for a page can be taken back whole (`undo`).
+* What waits is kept in the pieces in which it came, and the system takes them as they are: bodies are not copied.
 * The index is written after the data that it points to.
 * What is written is as lasting as the flush that says how long it is: that is synced, so files are as well (`sync`),
   and the directories that name them. A rename (`seal`) is synced before a flush leaves the file out.
@@ -19,6 +20,7 @@ from typing import Any, Protocol
 from scrapy_ubi.outputs.part_files import INDEX, OPEN, sync_directory
 
 BUFFER = 1 << 20  # bytes of a file before they are written, if no mark comes first
+MOST_PIECES = 1024  # that the system takes at once (IOV_MAX)
 
 
 class PartStore(Protocol):
@@ -62,30 +64,39 @@ class _PartFile:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._fd = os.open(f"{path}{OPEN}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-        self._waits = bytearray()
+        self._waits: list[bytes] = []
+        self._waiting = 0  # bytes
         self._unsynced = False
         self.end = 0
 
     def append(self, data: bytes) -> None:
-        self._waits += data
+        self._waits.append(data if type(data) is bytes else bytes(data))  # a user's store may change its bytearray
+        self._waiting += len(data)
         self.end += len(data)
 
     def undo(self, end: int) -> None:
         """Take back what was appended behind this length, of which nothing is written yet."""
-        if self.end > end:
-            del self._waits[len(self._waits) - (self.end - end) :]
-            self.end = end
+        while self.end > end:
+            piece = self._waits.pop()
+            self._waiting -= len(piece)
+            self.end -= len(piece)
 
     @property
     def many(self) -> bool:
-        return len(self._waits) >= BUFFER
+        return self._waiting >= BUFFER
 
     def write(self) -> None:
         """Raises OSError; then the rest waits on."""
         while self._waits:
-            written = os.write(self._fd, self._waits)
+            pieces = self._waits[:MOST_PIECES]
+            written = os.writev(self._fd, pieces)
             self._unsynced = True
-            del self._waits[:written]
+            self._waiting -= written
+            whole = len(pieces)
+            if written < sum(map(len, pieces)):
+                whole, written = _whole(pieces, written)
+                self._waits[whole] = self._waits[whole][written:]
+            del self._waits[:whole]
 
     def sync(self) -> None:
         """What was written outlasts a loss of power. Raises OSError; then it may be asked again."""
@@ -97,6 +108,15 @@ class _PartFile:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _whole(pieces: list[bytes], written: int) -> tuple[int, int]:
+    """How many of these pieces are within so many bytes, fewer than all of them have, and how much of the next one."""
+    number = 0
+    while written >= len(pieces[number]):
+        written -= len(pieces[number])
+        number += 1
+    return number, written
 
 
 class Part:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,6 +46,11 @@ class Outputs:
             self._shipper = Shipper(settings.dir, settings.agent_id, target_of(settings.ship))
             for store in made:  # so that what a lost disk takes along is bounded, and what a sender holds in memory
                 store.seconds, store.size = min(store.seconds, settings.ship_seconds), min(store.size, AT_ONCE)
+
+    @property
+    def stores(self) -> Sequence[Store]:
+        """All of them."""
+        return self._stores
 
     @classmethod
     def of(cls, crawler: Crawler, settings: UbiSettings) -> Outputs | None:

@@ -42,6 +42,8 @@ from twisted.python.failure import Failure
 from scrapy_ubi.scrapy_private import aiohttp_handler, kept_connections, socket_gate
 from scrapy_ubi.scrapy_private.versions import jitter_of
 
+START_LOOK = 0.02  # s between two looks whether the engine runs
+
 Download = Callable[[Request], Awaitable[Response]]
 
 _closes: ContextVar[bool] = ContextVar("closes", default=False)  # whether what runs is part of a spider's closing
@@ -99,6 +101,22 @@ class EngineHooks:
                     ended.set()
 
         engine.close_spider_async = close_spider_async  # type: ignore[method-assign]
+        self._outlast_start()
+
+    def _outlast_start(self) -> None:
+        """Let Scrapy's `stop_async` of the crawler, called while the spider is opened, wait until the engine runs.
+
+        Else the first Ctrl-C or SIGTERM stops nothing then, and ends the process of an agent that has just joined.
+        """
+        engine, crawler, original = self._engine, self._engine.crawler, self._engine.crawler.stop_async
+
+        async def stop_async() -> None:
+            # No signal of Scrapy's tells of it: `engine_started` comes before.
+            while crawler.crawling and engine.spider is not None and not engine.running:  # noqa: ASYNC110
+                await asyncio.sleep(START_LOOK)
+            await original()
+
+        crawler.stop_async = stop_async  # type: ignore[method-assign]
 
     def on_outcome(self, outcome: Callable[[Response | Failure, Request], bool]) -> None:
         """Call `outcome(result, request)` when a scheduled request has its final response or error, before the spider

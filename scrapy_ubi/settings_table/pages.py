@@ -69,6 +69,13 @@ ROWS: tuple[Setting, ...] = (
         live="crawl",
     ),
     Setting(
+        "metrics",
+        "listen",
+        None,
+        "Where the agent answers Prometheus, and probes, by HTTP: /metrics, /live and /ready; without it, nowhere.",
+        default_text="None",
+    ),
+    Setting(
         "fast",
         "flag",
         False,

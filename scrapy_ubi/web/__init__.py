@@ -5,6 +5,7 @@
 * `reader`: runs these functions in threads, for they wait for Redis and for agents.
 * `crawl_view`, `crawl_events`, `live_stream`: the crawl at one look, made once for all viewers.
 * `server` is the command, `agent_server` the same in an agent, `shelf_client` its way to a crawl without Redis.
+* `index_now`, `web_sub`: sites and hubs that say what is new.
 * `page`: the page itself.
 
 aiohttp is imported in this room only, and this room only when it is wanted: the command and the add-on name it by its

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -25,6 +26,8 @@ from scrapy_ubi.web.crawl_view import view
 from scrapy_ubi.web.problem import Problem
 from scrapy_ubi.web.reader import CrawlReader
 from scrapy_ubi.web.seen_history import SeenHistory
+
+logger = logging.getLogger("scrapy_ubi.web")
 
 EVERY = 2.0  # s
 SELDOM = 60.0  # s, of directories
@@ -104,6 +107,9 @@ class LiveStream:
             event, data = "crawl", await self.document()
         except Problem as problem:
             event, data = "trouble", json.dumps(problem.document())
+        except Exception:
+            logger.exception("The crawl could not be shown.")
+            event, data = "trouble", json.dumps(FAULTS)
         return f"id: {self._number}\nevent: {event}\ndata: {data}\n\n"
 
     async def close(self) -> None:

@@ -21,7 +21,9 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.redis_connection import RedisConnection, connect
+from scrapy_ubi.commands.stopped_status import read_figures
 from scrapy_ubi.errors import UbiError
+from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.web.problem import Problem, problem_of
 
 THREADS = 4
@@ -74,6 +76,10 @@ class CrawlReader:
             raise problem_of(error) from error
         finally:
             self._under_way -= 1
+
+    async def status(self) -> CrawlStatus:
+        """The crawl as Redis shows it, or directories. Raises Problem."""
+        return (await self.run(read_figures))[0]
 
     def _answer(self, function: Function[T], options: dict[str, Any]) -> T:
         usual: dict[str, Any] = {

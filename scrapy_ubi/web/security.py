@@ -169,6 +169,11 @@ def check_change(access: Access, headers: Mapping[str, str], scheme: str = "http
     if not access.token:
         raise Problem(403, "read_only", "This server changes nothing: it was started without a token (--token-file).")
     check_token(access, headers)
+    check_json(headers)
+
+
+def check_json(headers: Mapping[str, str]) -> None:
+    """Raises Problem for a body that is not said to be JSON, as that of a form."""
     kind = headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Problem(415, "content_type", "The body has to be application/json.")

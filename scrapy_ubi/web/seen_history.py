@@ -12,7 +12,7 @@ MOST_POINTS = 720  # of an answer
 
 
 class SeenHistory:
-    """Points of one crawl, the oldest first; their values are `crawl_history.FIELDS`."""
+    """Points of one crawl, the oldest first; their values are `page_history.FIELDS`."""
 
     def __init__(self) -> None:
         self._points: deque[tuple[float, ...]] = deque(maxlen=KEPT)

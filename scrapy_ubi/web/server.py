@@ -9,16 +9,19 @@ import json
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.crawl_choice import given_crawl
 from scrapy_ubi.errors import UbiError
+from scrapy_ubi.web.index_now import IndexNow
 from scrapy_ubi.web.problem import Problem
 from scrapy_ubi.web.reader import CrawlReader
 from scrapy_ubi.web.security import Access, check_bound, read_token
 from scrapy_ubi.web.web_app import WebApp
+from scrapy_ubi.web.web_sub import WebSub
 
 LAST = 3.0  # s for what is under way at the end
 
@@ -30,8 +33,11 @@ class UbiNotServed(UbiError):
 def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
     """Serve until Ctrl-C or SIGTERM; the exit status. Raises UbiError."""
     token, made = read_token(opts.token_file) if opts.token_file else ("", False)
-    access = Access(opts.host, token, frozenset(name.lower() for name in opts.name))
+    names = [*opts.name, *([urlsplit(opts.public).hostname or ""] if opts.public else [])]
+    access = Access(opts.host, token, frozenset(name.lower() for name in names))
     check_bound(access)
+    if opts.topic and not (opts.public and opts.notices):
+        raise UbiNotServed("--topic wants --public, where hubs find this server, and --notices, whose links count.")
     reader = CrawlReader(settings, given_crawl(settings, opts), opts.redis_url)
     try:
         asyncio.run(_serve(reader, access, opts, made))
@@ -44,7 +50,9 @@ async def _serve(reader: CrawlReader, access: Access, opts: argparse.Namespace, 
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    app = WebApp(reader, access)
+    hosts = frozenset(host.lower() for host in opts.notices)
+    hubs = WebSub(opts.topic, opts.public, hosts) if opts.topic else None
+    app = WebApp(reader, access, IndexNow(hosts) if hosts else None, hubs)
     async with listening(app, access.host, opts.port) as url:
         trouble = ""
         try:
@@ -52,7 +60,10 @@ async def _serve(reader: CrawlReader, access: Access, opts: argparse.Namespace, 
         except Problem as problem:  # it may begin, or come back
             trouble = problem.message
         _say(url, access, opts, made, reader, trouble)
+        subscribing = asyncio.create_task(hubs.keep()) if hubs is not None else None
         await stop.wait()
+        if subscribing is not None:
+            subscribing.cancel()
 
 
 def _say(url: str, access: Access, opts: argparse.Namespace, made: bool, reader: CrawlReader, trouble: str) -> None:

@@ -14,14 +14,18 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from aiohttp import web
 
 import scrapy_ubi
+from scrapy_ubi.commands.stopped_status import read_figures
+from scrapy_ubi.monitor.metrics_routes import add_routes
+from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.node.report.queries import SORTS
-from scrapy_ubi.web import crawl_history, parameters
+from scrapy_ubi.web import index_now, page_history, parameters
+from scrapy_ubi.web.index_now import IndexNow
 from scrapy_ubi.web.live_stream import FAULTS, PATIENCE, LiveStream
 from scrapy_ubi.web.page import page
 from scrapy_ubi.web.parameters import Field, number
@@ -35,10 +39,12 @@ from scrapy_ubi.web.security import (
     Access,
     check_change,
     check_host,
+    check_json,
     check_token,
     page_policy,
 )
 from scrapy_ubi.web.verbs import VERBS
+from scrapy_ubi.web.web_sub import WebSub
 
 logger = logging.getLogger("scrapy_ubi.web")
 
@@ -51,8 +57,10 @@ _MINUTES = {"minutes": Field(number(1, 1440), 60), "agent": Field(parameters.tex
 class WebApp:
     """The server of one crawl. `application` is what aiohttp runs."""
 
-    def __init__(self, reader: CrawlReader, access: Access) -> None:
-        self._reader, self._access = reader, access
+    def __init__(
+        self, reader: CrawlReader, access: Access, notices: IndexNow | None = None, hubs: WebSub | None = None
+    ) -> None:
+        self._reader, self._access, self._notices, self._hubs = reader, access, notices, hubs
         self.live = LiveStream(reader)
         self._verbs = sorted(name for name in VERBS if name != "seeds" or reader.source != "agent")
         self._own: dict[str, Handler] = {
@@ -65,7 +73,15 @@ class WebApp:
         self.application.router.add_route("*", "/", self._page)
         self.application.router.add_route("*", "/api/{name}", self._api)
         self.application.router.add_route("*", "/seeds", self._seeds)
+        if notices is not None:
+            self.application.router.add_route("*", "/indexnow", self._index_now)
+        if hubs is not None:
+            self.application.router.add_route("*", "/websub/{path}", self._web_sub)
+        add_routes(self.application, self._status, lambda: reader.crawl or "", (Problem,))
         self.application.on_shutdown.append(self._close)
+
+    async def _status(self) -> CrawlStatus:
+        return await self._reader.run(lambda settings, opts: read_figures(settings, opts)[0])
 
     async def _close(self, application: web.Application) -> None:
         await self.live.close()
@@ -97,7 +113,8 @@ class WebApp:
         _allow(request, *_READS)
         nonce = secrets.token_urlsafe(NONCE_BYTES)
         headers = {"Content-Security-Policy": page_policy(nonce)}
-        return web.Response(text=page(nonce), content_type="text/html", charset="utf-8", headers=headers)
+        text = await asyncio.to_thread(page, nonce)  # it is read of files, the first time
+        return web.Response(text=text, content_type="text/html", charset="utf-8", headers=headers)
 
     async def _api(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["name"]
@@ -124,6 +141,34 @@ class WebApp:
         said = parameters.of_body(verb.fields, await request.read())
         logger.info("%s asks for %s.", request.remote, name)
         return _json(await self._reader.run(verb.answer, **said))
+
+    async def _index_now(self, request: web.Request) -> web.StreamResponse:
+        """A site says what has changed. It has no token: the key in a file of its host stands for it."""
+        assert self._notices is not None
+        _allow(request, "GET", "POST")
+        if request.method == "POST":
+            check_json(request.headers)
+            said = parameters.of_body(index_now.MANY, await request.read())
+        else:
+            said = _query(request, index_now.ONE)
+        notice = index_now.notice_of(said, self._notices.hosts)
+        await self._notices.believe(notice)
+        return _json(await self._seed(notice.urls, force=True))
+
+    async def _web_sub(self, request: web.Request) -> web.StreamResponse:
+        """A hub asks whether a subscription was meant, or delivers."""
+        assert self._hubs is not None
+        _allow(request, "GET", "POST")
+        path = request.match_info["path"]
+        if request.method == "GET":
+            return web.Response(text=self._hubs.verified(path, request.query), content_type="text/plain")
+        urls = self._hubs.delivered(path, request.headers.get("X-Hub-Signature", ""), await request.read())
+        if urls:
+            await self._seed(urls, force=False)
+        return web.Response(status=202)
+
+    async def _seed(self, urls: Sequence[str], force: bool) -> object:
+        return await self._reader.run(VERBS["seeds"].answer, urls=urls, priority=None, force=force, wait=False)
 
     # -- what no command answers
 
@@ -152,7 +197,7 @@ class WebApp:
         """Of the agents' timelines; of agents without, what was seen here."""
         asked = _query(request, _MINUTES)
         await self.live.document()
-        told = await self._reader.run(crawl_history.run, agents=self.live.agents, **asked)
+        told = await self._reader.run(page_history.run, agents=self.live.agents, **asked)
         if not told["points"] and asked["agent"] is None:
             step, points = self.live.history.since(time.time() - 60 * asked["minutes"])
             told |= {"source": "server", "step": step, "points": points}

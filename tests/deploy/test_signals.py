@@ -125,7 +125,7 @@ def test_a_unit_comes_back_after_a_crash_leaves_when_told_and_stays_away_after_t
         until(lambda: one.said("has joined crawl"))
         assert (one.directory / "agent.json").read_text().startswith(identity)
         two = units("2")
-        until(lambda: two.said("Other agents: 1.") and two.said("Crawled 0 pages"))  # only now Scrapy's engine runs
+        until(lambda: two.said("Other agents: 1."))  # Scrapy's engine may not run yet
         assert two.stop() == 0
         assert two.said("Agent machine-2 has left (reason: shutdown)"), two.log()
         assert not two.would_start_again()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 
 from scrapy_ubi.linkextractor import UbiLinkExtractor
-from scrapy_ubi.outputs import larm
+from scrapy_ubi.outputs import larm, larm_links
 from scrapy_ubi.outputs.collector import Collector, find
 from scrapy_ubi.outputs.graph.graph_store import ENDING
 from scrapy_ubi.outputs.graph.numbered import Numbered, ends_of
@@ -37,9 +38,9 @@ def html(body: str, url: str = HOME) -> HtmlResponse:
 
 def read_page(page: HtmlResponse) -> tuple[str, list[tuple[str, int, str]]]:
     """The title, and each line of links.log: where a link leads to, its type, its text."""
-    parsed = parse(page)
+    parsed = parse(page.text)
     assert parsed is not None
-    links = read(page, parsed)
+    links = read(page, page.text, parsed)
     lines = LinkLines().of(page.url, links, normal_form).decode().split("\n")[:-1]
     fields = [line.split("\t") for line in lines]
     assert {len(one) for one in fields} <= {5} and {one[0] for one in fields} <= {page.url}
@@ -59,6 +60,26 @@ def test_links_are_told_with_their_types_and_texts() -> None:
         ("http://a.example/z", LINK, "area"),
         ("http://a.example/f", FRAME, ""),
     ]
+
+
+SITE = [f"http://{host}.example/{path}" for host in "ab" for path in ("", "d/", "d/e/x.html?q=1", "d/e/y", "d//odd")]
+VALUES = "x /x ../x ../../x ./x ?y=2 #top http://a.example/x http://B.example/ /%7e // a:b ... /a/../b .?x".split(" ")
+
+
+@pytest.mark.parametrize("forms", [larm_links.FORMS, 3])
+def test_what_is_remembered_of_other_pages_changes_no_line(forms: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(larm_links, "FORMS", forms)
+    chance, remembering = random.Random(forms), LinkLines()
+    for _ in range(200):
+        body = "".join(
+            f'<{tag} {"src" if tag == "iframe" else "href"}="{chance.choice(VALUES)}">{number}</{tag}>'
+            for number, tag in enumerate(chance.choices(("a", "a", "a", "iframe"), k=chance.randrange(8)))
+        )
+        page = html(body, chance.choice(SITE))
+        parsed = parse(page.text)
+        assert parsed is not None
+        links = read(page, page.text, parsed)
+        assert remembering.of(page.url, links, normal_form) == LinkLines().of(page.url, links, normal_form), body
 
 
 class Walk(Spider):

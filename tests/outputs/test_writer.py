@@ -210,20 +210,28 @@ def test_another_crawl_begins_with_new_files_and_keeps_the_old_ones_aside(tmp_pa
     assert [read_record(out)["run"] for out in outs(tmp_path)] == ["two", "one"]
 
 
+def test_few_pages_are_written_at_the_end_though_no_flush_has_come(tmp_path: Path) -> None:
+    kept = Kept(tmp_path)
+    kept.page("a", "first")
+    kept.close()
+    assert [path.read_text() for path in tmp_path.glob("out/items/*.jsonl")] == ["first\n"]
+
+
 def test_what_has_no_room_waits_with_its_flush(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Kept(tmp_path)
     kept.page("a", "first")
     kept.flush()
-    write, full = os.write, True
+    write, full = os.writev, True
 
-    def no_room(file: int, data: Any) -> int:
+    def no_room(file: int, pieces: list[bytes]) -> int:
+        data = b"".join(pieces)
         if full and len(data) > 3:
-            return write(file, bytes(data[:3]))
+            return os.write(file, data[:3])
         if full:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return write(file, data)
+        return write(file, pieces)
 
-    monkeypatch.setattr(parts.os, "write", no_room)
+    monkeypatch.setattr(parts.os, "writev", no_room)
     kept.page("b", "second")
     mark = kept.writer.mark("run")
     kept.page("c", "third")  # behind the mark

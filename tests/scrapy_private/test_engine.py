@@ -149,3 +149,32 @@ def test_what_stops_the_crawler_while_it_closes_waits_for_the_end_unless_it_is_p
     (outcome,) = crawl(Ends, site.proxy)
     assert outcome.reason == "finished"
     assert ended[0] == "within"
+
+
+def test_told_to_stop_while_the_spider_opens_a_crawler_stops_once_its_engine_runs(site: Site) -> None:
+    """Scrapy stops nothing then, and the process ended at once: an agent that had just joined counted as crashed."""
+    site.page(f"{HOST}/")
+    order: list[str] = []
+
+    class Told(Spider):
+        name = "told"
+        start_urls = (f"{HOST}/",)
+
+        @classmethod
+        def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Told:
+            spider = super().from_crawler(crawler, *args, **kwargs)
+            crawler.signals.connect(spider.opened, signals.spider_opened)
+            crawler.signals.connect(lambda reason: order.append(reason), signals.spider_closed, weak=False)
+            return spider
+
+        async def opened(self) -> None:
+            assert not self.crawler.engine.running
+            self.told = asyncio.ensure_future(self.crawler.stop_async())
+            self.told.add_done_callback(lambda _: order.append("stopped"))
+            await asyncio.sleep(0)  # Scrapy's own answer would be there now
+
+        def parse(self, response: Response) -> None:
+            """Nothing."""
+
+    (outcome,) = crawl(Told, site.proxy)
+    assert outcome.reason == "shutdown" and order == ["shutdown", "stopped"]

@@ -68,6 +68,10 @@ class DemoWeb:
     def reset(self) -> None:
         ask(self.port, "reset")
 
+    def hurry(self, latency: float = 0.0) -> None:
+        """From now on an answer takes so many seconds in the mean."""
+        self._web.latency = latency
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Within this block nothing is answered, no question about the web either; at the latest after `HELD`."""

@@ -13,6 +13,7 @@ import pytest
 from aiohttp import ClientError, web
 from aiohttp.test_utils import TestClient
 
+from scrapy_ubi.commands.stopped_status import read_figures
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.web import live_stream, reader
 from scrapy_ubi.web.readings import READINGS
@@ -251,11 +252,10 @@ def test_events_come_live_for_all_viewers_by_one_reading(monkeypatch: pytest.Mon
     monkeypatch.setattr(live_stream, "EVERY", 0.15)
     crawl = Crawl()
     looks: list[int] = []
-    read = live_stream.read_figures
 
     def counted(*given: Any) -> Any:
         looks.append(1)
-        return read(*given)
+        return read_figures(*given)
 
     monkeypatch.setattr(live_stream, "read_figures", counted)
 
@@ -269,7 +269,8 @@ def test_events_come_live_for_all_viewers_by_one_reading(monkeypatch: pytest.Mon
             while (seen := (await messages(one, 1))[0])["agents_total"] != 3:
                 pass
             assert ("joined", "a3") in {(event["what"], event["agent"]) for event in seen["events"]}
-            crawl.shelf.agents.clear(), crawl.shelf.beats.clear()
+            crawl.shelf.agents.clear()
+            crawl.shelf.beats.clear()
             while (seen := (await messages(two, 1))[0])["event"] != "trouble":
                 pass
             assert seen["error"]["status"] == 404
@@ -283,6 +284,26 @@ def test_events_come_live_for_all_viewers_by_one_reading(monkeypatch: pytest.Mon
         assert len(looks) == before  # without a viewer nothing is read
 
     run(test, crawl)
+
+
+def test_a_fault_of_ours_does_not_end_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_stream, "EVERY", 0.05)
+    faults = iter([True, True])
+
+    def breaks(*given: Any) -> Any:
+        if next(faults, False):
+            raise ZeroDivisionError
+        return read_figures(*given)
+
+    monkeypatch.setattr(live_stream, "read_figures", breaks)
+
+    async def test(client: Client) -> None:
+        async with client.get("/api/events") as answer:
+            seen = await messages(answer, 3)
+        assert [one["event"] for one in seen] == ["trouble", "trouble", "crawl"]
+        assert seen[0]["error"]["kind"] == "fault" and "ZeroDivision" not in str(seen)
+
+    run(test, Crawl())
 
 
 def test_only_so_many_look(monkeypatch: pytest.MonkeyPatch) -> None:

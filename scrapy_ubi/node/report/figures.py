@@ -7,10 +7,10 @@ import os
 import platform
 import time
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, NamedTuple
 
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
@@ -37,8 +37,15 @@ def package_version() -> str:
         return "0"
 
 
+class Traffic(NamedTuple):
+    """What this process has received so far: bytes of responses, and how many responses of each class ("2xx")."""
+
+    received_bytes: int = 0
+    responses: Mapping[str, int] = {}
+
+
 class Tally:
-    """What the node counts itself; the rest is the protocol's."""
+    """What the node counts itself; the rest is the protocol's. `traffic` is asked of who makes the loads."""
 
     def __init__(self, now: float) -> None:
         self.begun = now
@@ -53,6 +60,7 @@ class Tally:
         self.failed_at = HeavyHitters()
         self.noted_at = HeavyHitters()
         self.joins = MergedUrls()
+        self.traffic: Callable[[], Traffic] = Traffic
         self._recent: deque[tuple[float, int]] = deque([(now, 0)])
 
     def resumed(self) -> None:
@@ -84,8 +92,10 @@ def _count(counts: Counter[str], reason: str) -> None:
     counts[reason if reason in counts or len(counts) < MOST_REASONS else "other"] += 1
 
 
-def fixed(settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNOWN) -> dict[str, Any]:
-    """The part of the profile that does not change while the agent runs."""
+def fixed(
+    settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNOWN, metrics: str = ""
+) -> dict[str, Any]:
+    """The part of the profile that does not change while the agent runs. `metrics`: where it answers Prometheus."""
     return {
         "agent": agent,
         "capacity": settings.capacity,
@@ -106,6 +116,7 @@ def fixed(settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNO
         "host_name": platform.node(),
         "pid": os.getpid(),
         "version": package_version(),
+        **({"metrics": metrics} if metrics else {}),
         "started": round(time.time(), 3),
     }
 
@@ -114,15 +125,19 @@ def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -
     """All counters; linear in the hosts held. `last`: the view by which the last agent to leave owned what it has; the
     present view has no members, so by that one no agent owns it."""
     by_ring = last.ring.owner if last is not None and not agent.view.members else None
-    unique = queued = hosts = held = 0
+    unique = queued = hosts = held = busy = waiting = 0
     for state in agent.frontier.states():
         if (by_ring(state.host) if by_ring is not None else "".join(agent.keeping.keepers(state)[:1])) != agent.me:
             continue
         hosts += MARK not in state.host or state.host.endswith(FIRST)
         unique += state.done_count
         queued += state.waiting
+        if state.out:
+            busy += 1
+        elif state.waiting:
+            waiting += 1
         held += bool(state.waiting) and not agent.tenure.free(state.host, agent.group.alive)
-    c = agent.counters
+    c, traffic = agent.counters, tally.traffic()
     return {
         "pages": tally.pages,
         "done": c.done,
@@ -132,6 +147,8 @@ def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -
         "in_flight": agent.work.out,
         "hosts": hosts,
         "hosts_held": held,
+        "hosts_busy": busy,
+        "hosts_waiting": waiting,
         "outbox": len(agent.outbox),
         "links": c.links,
         "forwarded": c.forwarded,
@@ -150,6 +167,8 @@ def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -
         "redone": c.redone,
         "handoff_timeouts": c.handoff_timeouts,
         "lost_agents": tally.lost_agents,
+        "received_bytes": traffic.received_bytes,
+        "responses": dict(traffic.responses),
         "failed": dict(tally.failed),
         "noted": dict(tally.noted),
         "joined": dict(tally.joins.counts),

@@ -19,6 +19,7 @@ MAX_REASONS = 1_000  # distinct reasons of failed URLs
 MAX_ARGUMENTS = 100  # of a spider
 LONGEST_ARGUMENT = 1_000  # characters
 MAX_EXAMPLES = 10  # of what one step has joined
+MAX_ADDRESS = 300  # characters of where it answers Prometheus
 MAX_REFUSED = 5  # live entries that the agent has refused, of those in Redis now
 LONGEST_REFUSED = 300  # characters of why
 LONGEST_EXAMPLE = 1_000  # characters of a URL in them
@@ -36,6 +37,8 @@ COUNTERS: Mapping[str, str] = {
     "in_flight": "requests handed to Scrapy and not finished",
     "hosts": "hosts the agent owns",
     "hosts_held": "owned hosts with URLs waiting that may not be fetched yet, since they are still being handed over",
+    "hosts_busy": "owned hosts of which a URL is handed to Scrapy now",
+    "hosts_waiting": "owned hosts of which none is, with URLs waiting",
     "outbox": "records not yet acknowledged by their receivers",
     "forwarded": "URLs sent to other agents",
     "suppressed": "URLs not sent because their owner was known to have them",
@@ -53,13 +56,15 @@ COUNTERS: Mapping[str, str] = {
     "rejoins": "times the others had declared the agent dead, and it joined again",
     "redone": "pages of a lost agent that were done without a fetch, from what it had told of them",
     "handoff_timeouts": "times it began to fetch although not everything had been handed over to it",
+    "received_bytes": "bytes of responses that its present process has received",
     "lost_agents": "agents that were lost together, more than there are copies, and were not back at the end",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One agent's profile. `started` and `updated` are unix seconds by the agent's own clock."""
+    """One agent's profile. `started` and `updated` are unix seconds by the agent's own clock; `metrics` is where it
+    answers Prometheus (host:port), empty: nowhere."""
 
     agent: str
     incarnation: str = ""
@@ -78,10 +83,12 @@ class Profile:
     host_name: str = ""
     pid: int = 0
     version: str = ""
+    metrics: str = ""
     state: str = "joining"
     started: float = 0.0
     updated: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)
+    responses: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
     noted: Mapping[str, int] = field(default_factory=dict)
     joined: Mapping[str, int] = field(default_factory=dict)
@@ -146,10 +153,12 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         host_name=said.text("host_name"),
         pid=said.count("pid"),
         version=said.text("version"),
+        metrics=said.text("metrics")[:MAX_ADDRESS],
         state=state,
         started=said.number("started"),
         updated=said.number("updated"),
         counts={name: counted.count(name) for name in COUNTERS},
+        responses=_reasons(counted, "responses"),
         failed=_reasons(counted, "failed"),
         noted=_reasons(counted, "noted"),
         joined=_reasons(counted, "joined"),

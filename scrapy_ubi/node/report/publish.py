@@ -41,6 +41,7 @@ class Publisher:
         self._next_at = self._count_at = 0.0
         self._counted = -inf
         self._counters: dict[str, Any] = {}
+        self._shown, self._shown_at = "", -2 * profile.PUBLISH
         self.kept = ""
 
     def profile(self) -> str | None:
@@ -51,10 +52,21 @@ class Publisher:
         self._next_at = now + profile.PUBLISH
         if self.kept:
             return self.kept
+        return self._text(now)
+
+    def _text(self, now: float) -> str:
         crawl, counters = self._crawl, self.counted(now)
-        return profile.text(
+        self._shown_at = now
+        self._shown = profile.text(
             crawl.fixed, crawl.agent, self.state(), counters, crawl.former, crawl.handed_over, crawl.live
         )
+        return self._shown
+
+    def shown(self) -> str:
+        """The last profile, for who asks the agent itself; a new one where that is old, as none is published while
+        Redis is away."""
+        now = self._clock()
+        return self._text(now) if now - self._shown_at >= 2 * profile.PUBLISH else self._shown
 
     def counted(self, now: float, age: float = 0.0) -> dict[str, Any]:
         """The counters at this time (s), or those counted last where it is too soon to count again, or where these are

@@ -22,6 +22,7 @@ from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
 from scrapy_ubi.node.report.event_watch import EventWatch
+from scrapy_ubi.node.report.figures import Traffic
 from scrapy_ubi.node.report.gap_watch import GapWatch
 from scrapy_ubi.node.report.publish import Publisher
 from scrapy_ubi.node.report.timeline import Event, Sample, Timeline, line_of
@@ -38,7 +39,7 @@ SLOW = 5.0  # s that the end of an agent waits for the file
 
 
 class Recorder:
-    """Records the agent of this crawl, from `start` to `close`. `under_way` gives its visits, `received` the bytes that
+    """Records the agent of this crawl, from `start` to `close`. `under_way` gives its visits, `traffic` what
     this process has received of the web, `limit` is that of `GapWatch`. `timeline` is what is known so far.
     """
 
@@ -48,12 +49,12 @@ class Recorder:
         publisher: Publisher,
         exchanges: ExchangeLoop,
         under_way: Callable[[], Iterable[Visit]],
-        received: Callable[[], int],
+        traffic: Callable[[], Traffic],
         clock: Callable[[], float],
         limit: Limit | None = None,
     ) -> None:
         self._crawl, self._publisher, self._exchanges, self._clock = crawl, publisher, exchanges, clock
-        self._under_way, self._received = under_way, received
+        self._under_way, self._traffic = under_way, traffic
         self.timeline = Timeline()
         self._events, self._gaps = EventWatch(crawl), GapWatch(limit)
         self._file: TimelineFile | None = None
@@ -109,7 +110,7 @@ class Recorder:
                 time=max(int(unix()), last.time),
                 pages=crawl.tally.pages,
                 done=crawl.agent.counters.done,
-                bytes=before.bytes + self._received(),
+                bytes=before.bytes + self._traffic().received_bytes,
                 links=crawl.agent.counters.links,
                 forwarded=crawl.agent.counters.forwarded,
                 failed=crawl.tally.failed.total(),

@@ -117,7 +117,8 @@ function hostWords(row) {
 
 function hostFacts(row, owned, rows, answer) {
   const total = (name) => sum(owned.length ? owned.map((one) => one[name]) : [row[name]]);
-  const { until: rest, end, delay = {}, health } = row.notes ?? {};
+  const { until: rest, end, delay, health } = row.notes ?? {};
+  const askers = Object.entries(delay ?? {});
   return facts([
     ["Owner", answer.owner ? link(answer.owner, "agent", answer.owner) : NONE],
     ["Copies", listOf(rows.filter((one) => one.role === "copy").map((one) => one.agent), "agent") ?? "none"],
@@ -125,7 +126,7 @@ function hostFacts(row, owned, rows, answer) {
     ["Next request", row.next === null ? NONE : row.next ? `in ${span(row.next)}` : "now"],
     ["Delay", isNumber(row.delay) ? span(row.delay) : NONE],
     ["Loads at once", row.loads || "1"],
-    Object.keys(delay).length ? ["Delay asked for by", Object.entries(delay).map(([source, seconds]) => `${plain(source)} ${span(seconds)}`).join(", ")] : null,
+    askers.length ? ["Delay asked for by", askers.map(([source, seconds]) => `${plain(source)} ${span(seconds)}`).join(", ")] : null,
     health ? ["Did not answer", `${count(health[0])} in a row`] : null,
     rest ? ["Left alone until", [when(rest[0]), ` (${plain(rest[1])})`]] : null,
     end ? ["Given up", foreign(end)] : null,
@@ -149,9 +150,9 @@ function hostVerbs(host, row, given) {
     quiet(el("a", { href: address("settings", "", { host }) }, "Other settings of this host")));
 }
 
-// What is remembered of its robots.txt, by authority (politeness/robots/record.py has the letters).
+// What is remembered of its robots.txt, by authority (politeness/robots/record.py has the letters). Notes may have any form.
 function robotsCard(row) {
-  const records = Object.entries(row.notes?.robots ?? {});
+  const records = Object.entries(row.notes?.robots ?? {}).filter(([, said]) => said && typeof said === "object");
   if (!records.length) return card("robots.txt", vacant("Nothing is remembered of it at this agent."));
   return card("robots.txt", records.slice(0, 4).map(([authority, said]) => div(el("p", {}, foreign(authority)), facts([
     ["State", said.g ? "given up" : said.t ? "read" : "not reached yet"], said.t ? ["Read", when(said.t)] : null,

@@ -134,14 +134,7 @@ def test_the_keyboard_alone_reaches_and_does_everything(tab: Tab, serve: Serve) 
     assert tab.run("return document.activeElement.id") == "skip"
     tab.keys("\ue007")  # Enter
     assert tab.run("return document.activeElement.tagName") == "H1"
-    seen = set()
-    for _ in range(60):
-        tab.keys("\ue004")
-        seen.add(tab.run("const a = document.activeElement; return a.textContent.trim().split(' ')[0] || a.tagName"))
-        assert tab.run(
-            "const a = document.activeElement;return a === document.body || getComputedStyle(a).outlineStyle !== 'none'"
-        )
-    assert {
+    wanted = {
         "Crawl",
         "Ring",
         "Hosts",
@@ -151,11 +144,22 @@ def test_the_keyboard_alone_reaches_and_does_everything(tab: Tab, serve: Serve) 
         "Outputs",
         "Seeds",
         "Settings",
-        "Read-only:",
         "Pause",
         "Drain",
         "lab-1",
-    } <= seen
+    }
+    rounds = 0
+    while wanted:
+        tab.keys("\ue004")
+        name, shown = tab.run(
+            "const a = document.activeElement;"
+            "const seen = a === document.body || getComputedStyle(a).outlineStyle !== 'none';"
+            "return [a.textContent.trim().split(' ')[0], seen]"
+        )
+        assert shown, f"the focus cannot be seen at {name}"
+        rounds += name == "Skip"  # the link, or the body, where the walk ends and begins anew
+        assert rounds < 6, f"not reached: {wanted}"
+        wanted -= {name}
     tab.run("document.getElementById('authority').focus()")
     tab.keys("\ue007")
     tab.until("return document.querySelector('dialog[open]')")
