@@ -17,7 +17,7 @@ from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.history import gather_history
+from scrapy_ubi.commands.crawl_history import gather_history
 from scrapy_ubi.commands.host_report import added_up
 from scrapy_ubi.commands.query import QueryReport, gather
 from scrapy_ubi.commands.stopped_status import figures

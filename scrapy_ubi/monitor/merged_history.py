@@ -193,14 +193,10 @@ def _series(
     return _of_points(points, times, step), agents
 
 
-def _higher(one: int, other: int) -> int:
-    return max(one, other)
-
-
 def _of_points(points: Sequence[_Point], times: Sequence[int], step: float) -> dict[str, Series]:
     series: dict[str, Series] = {"time": [float(at) for at in times]}
     for place, name in enumerate(COUNTERS):
-        counts: accumulate[int] = accumulate((round(point.counts[place]) for point in points), _higher)
+        counts: list[int] = list(accumulate((round(point.counts[place]) for point in points), max))
         series[name] = [*counts]
     for place, name in enumerate(STANDING):
         series[name] = [point.lasting[place] for point in points]

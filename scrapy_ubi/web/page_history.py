@@ -6,7 +6,7 @@ import argparse
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.history import history
+from scrapy_ubi.commands.crawl_history import history
 from scrapy_ubi.monitor.document import Document
 
 FIELDS = ("time", "pages", "pages_per_second", "queued", "failed")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from scrapy_ubi.commands.history import history
+from scrapy_ubi.commands.crawl_history import history
 from scrapy_ubi.node.report.timeline import Event, Sample, line_of
 from scrapy_ubi.node.report.timeline_file import TIMELINE
 from scrapy_ubi.protocol.ring import Ring
