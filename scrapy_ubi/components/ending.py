@@ -71,7 +71,8 @@ class Ending:
             stores=tuple(stores),
             failed_at={reason: list(hosts) for reason, hosts in counters.get("failed_at", {}).items()},
         )
-        return lambda: end_summary.lines(replace(outcome, feeds=self._feeds.closed))  # these are closed later
+        feeds = self._feeds  # closed later; what is said then must not lead to the crawler, else that would stay alive
+        return lambda: end_summary.lines(replace(outcome, feeds=feeds.closed))
 
     def burst(self, sentence: str) -> None:
         """Too many errors in close succession."""
