@@ -125,9 +125,11 @@ class Iterations:
         iteration.numbers.setdefault(visit.entry.key, len(iteration.numbers))
 
     def ended(self, ending: VisitEnd) -> None:
-        """A visit has ended; its end counts at the barrier."""
+        """A visit has ended; its end counts at the barrier. One that was known when its turn came (a link to the page
+        of a seed) was none of the requests that an iteration takes: whether it waits so long depends on start()."""
         iteration = self._open[ending.visit.host]
         iteration.endings.append(ending)
+        iteration.taken -= not ending.fetched and ending.failed is None and not ending.status
         self._back(iteration)
 
     def put_back(self, visit: Visit) -> None:

@@ -82,6 +82,20 @@ class Crawl:
         self.woken.append(state.host)
 
 
+def test_one_that_was_known_when_its_turn_came_takes_no_place() -> None:
+    """Else it would depend on the time which request is the last one of an iteration."""
+    crawl = Crawl(take=3)
+    crawl.waits(1, 2, 3, 4, 5)
+    first, known = crawl.take(), crawl.take()
+    assert first is not None and known is not None
+    known.closed = True
+    crawl.iterations.ended(VisitEnd(known, None, False, 0, None))
+    others = crawl.take_all()
+    assert [visit.entry.key for visit in others] == [3, 4]
+    crawl.end(first, *others)
+    assert crawl.over == [[1, 2, 3, 4]]
+
+
 def test_so_many_are_taken_and_no_more_until_all_have_ended() -> None:
     crawl = Crawl(take=3)
     crawl.waits(1, 2, 3, 4, 5)
