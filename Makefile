@@ -1,5 +1,5 @@
 # make demo   three agents crawl a little web, live; one is killed, another one joins; make demo DEMO=--help tells more
-# make test   lint, types, import contracts and the tests; make test PYTEST="-m 'not slow'" for the quick ones; JOBS=2 at once
+# make test   lint, types, import contracts and the tests; make test PYTEST="-m 'not slow'" for the quick ones; JOBS=3 at once
 # make faults  groups of real agents, killed, paused, cut off, and ordinary projects beside plain Scrapy: an hour, on a quiet machine
 # make simulate  simulated crawls of the protocol for MINUTES (5) minutes, with figures; make simulate SIMULATE="--jobs 2"
 # make conformance  Scrapy's own tests of download handlers and crawls, on the lean way, with UBI_FAST's handler: minutes
@@ -15,7 +15,7 @@
 
 PYTHON ?= python3
 PYTEST ?= -m 'not faults'
-JOBS   ?= 2
+JOBS   ?= 3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet

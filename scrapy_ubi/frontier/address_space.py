@@ -18,7 +18,7 @@ from pathlib import Path
 from scrapy_ubi.frontier.store import StoreError
 
 MIB = 1 << 20
-THREADS = 6  # RocksDB's two, two for the disk, mail and beats
+THREADS = 8  # RocksDB's two, two for the disk, mail, beats, the timeline, and one that comes and goes
 ARENA = 64 * MIB  # glibc's HEAP_MAX_SIZE on 64 bits
 STACK = 8 * MIB  # of a thread where the limit of stacks says nothing
 STATUS = Path("/proc/self/status")
