@@ -228,5 +228,8 @@ async def send_request(method: str, url: str, form: Mapping[str, str] | None) ->
         aiohttp.ClientSession(timeout=limit) as session,
         session.request(method, url, data=form, allow_redirects=follow) as answer,
     ):
-        body = await answer.content.read(MOST_TOPIC)
+        try:
+            body = await answer.content.readexactly(MOST_TOPIC)  # `read` gives what has come so far
+        except asyncio.IncompleteReadError as whole:
+            body = whole.partial
         return Reply(answer.status, ", ".join(answer.headers.getall("Link", [])), body)

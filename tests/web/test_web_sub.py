@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from scrapy_ubi.web import web_sub
@@ -172,3 +173,25 @@ def test_a_hub_that_delivers_gives_seeds() -> None:
             reader.close()
 
     asyncio.run(body())
+
+
+def test_a_topic_that_comes_in_pieces_is_read_to_its_end() -> None:
+    more = asyncio.Event()
+
+    async def topic(request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse(headers={"Link": '<https://hub.example/>; rel="hub"'})
+        await answer.prepare(request)
+        await answer.write(ATOM[:20])
+        await more.wait()
+        await answer.write(ATOM[20:])
+        return answer
+
+    async def ask() -> Reply:
+        application = web.Application()
+        application.router.add_get("/", topic)
+        async with TestServer(application) as server:
+            asked = asyncio.create_task(web_sub.send_request("GET", str(server.make_url("/")), None))
+            asyncio.get_running_loop().call_later(0.1, more.set)  # what came first is read by then, or also later
+            return await asked
+
+    assert asyncio.run(ask()) == Reply(200, '<https://hub.example/>; rel="hub"', ATOM)
