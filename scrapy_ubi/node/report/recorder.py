@@ -4,8 +4,8 @@ Rules of this module:
 
 * Nothing of it is on the way of a page: one call of the event loop a second, of some microseconds. That call also tells
   how late the loop is.
-* The file is written in a thread, one writing at a time; what comes meanwhile waits for the next one. A file that
-  cannot be written stops nothing: it is said once in the log, and tried again.
+* The file is written in a thread, one writing at a time; what comes meanwhile waits for the next one, `MOST_LINES` of
+  it: beyond that the whole is written again. A file that cannot be written stops nothing: it is said once in the log.
 * Counting is the publisher's matter, which counts for its profiles: only where it has not for long, as Redis is away,
   it counts for a sample.
 * The timeline belongs to the crawl in the agent's store: where that begins again, so does the timeline.
@@ -35,6 +35,7 @@ LOOK_EVERY = 1.0  # s
 SAMPLE_EVERY = 10.0  # s
 EARLY, EARLY_EVERY = 60.0, 2.0  # s: in the first minute there are more, for a crawl that is soon over
 THIN_EVERY = 100  # samples
+MOST_LINES = 1000  # that wait for a disk which does not answer: hours of them
 SLOW = 5.0  # s that the end of an agent waits for the file
 
 
@@ -97,7 +98,7 @@ class Recorder:
 
     def _add(self, moment: Sample | Event) -> None:
         self.timeline.add(moment)
-        if self._file is not None:
+        if self._file is not None and len(self._lines) < MOST_LINES:
             self._lines.append(line_of(moment))
 
     def _sample(self) -> None:
@@ -136,7 +137,7 @@ class Recorder:
     async def _write(self, file: TimelineFile) -> None:
         lines, self._lines = self._lines, []
         try:
-            if file.is_long(len(self.timeline)):
+            if len(lines) >= MOST_LINES or file.is_long(len(self.timeline)):
                 await asyncio.to_thread(file.rewrite, [*self.timeline.lines()])
             else:
                 await asyncio.to_thread(file.append, lines)
