@@ -49,6 +49,15 @@ def agent(of: AgentStatus) -> Document:
             counters[name] = profile.pop(name)
         profile["counters"] = counters
     return {
+        **standing(of),
+        "beat": asdict(of.beat) if of.beat is not None else None,
+        "profile": profile,
+    }
+
+
+def standing(of: AgentStatus) -> Document:
+    """How an agent stands, without its profile."""
+    return {
         "agent": of.name,
         "state": of.state,
         "working": of.working,
@@ -58,8 +67,6 @@ def agent(of: AgentStatus) -> Document:
         "dead_letters": of.dead_letters,
         "age": of.age,
         "unreadable": list(of.trouble),
-        "beat": asdict(of.beat) if of.beat is not None else None,
-        "profile": profile,
     }
 
 

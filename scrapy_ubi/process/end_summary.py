@@ -78,7 +78,8 @@ def _whole(of: CrawlOutcome) -> str:
     kilobytes = of.received / 1e3
     size = f"{kilobytes:,.1f} kB" if kilobytes < 1e3 else f"{kilobytes / 1e3:,.1f} MB"
     received = f", {size} received" if of.received else ""
-    return f"{who} {plain(of.crawl, 64)} {how}: {pages:,} pages in {took}{rate}{received}."
+    fetched = f"{pages:,} page{'' if pages == 1 else 's'}"
+    return f"{who} {plain(of.crawl, 64)} {how}: {fetched} in {took}{rate}{received}."
 
 
 def _items(of: CrawlOutcome) -> list[str]:

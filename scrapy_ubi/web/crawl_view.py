@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from scrapy_ubi.monitor.document import Document
+from scrapy_ubi.monitor.document import Document, standing
 from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.web.crawl_events import Event, is_settled, urgent
@@ -58,15 +58,7 @@ def _first(counts: Mapping[str, Any]) -> dict[str, Any]:
 def _row(of: AgentStatus, share: float | None, fair: float | None) -> Document:
     profile = of.profile
     return {
-        "agent": of.name,
-        "state": of.state,
-        "working": of.working,
-        "incarnation": of.incarnation,
-        "replicas": of.replicas,
-        "inbox": of.inbox,
-        "dead_letters": of.dead_letters,
-        "age": of.age,
-        "unreadable": list(of.trouble),
+        **standing(of),
         "view": of.beat.digest if of.beat is not None else None,
         "capacity": profile.capacity if profile is not None else None,
         "share": share,
