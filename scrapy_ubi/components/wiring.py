@@ -111,9 +111,8 @@ def claim_feeds(scheduler: UbiScheduler, spider: Spider) -> tuple[dict[str, str]
 def make_start(scheduler: UbiScheduler, spider: str, origin: Origin) -> Start:
     """Who the agent of this scheduler is, and when its process was asked for."""
     directory, address = scheduler.directory, scheduler.metrics.address if scheduler.metrics is not None else ""
-    stats, asked = scheduler.crawler.stats, process_start.asked_for()
-    received = partial(measured.traffic, stats)
-    return Start(directory.agent_id, spider, origin, directory.predecessor, asked, received, address)
+    traffic, asked = partial(measured.traffic, scheduler.crawler.stats), process_start.asked_for()
+    return Start(directory.agent_id, spider, origin, directory.predecessor, asked, traffic, address)
 
 
 @dataclass(frozen=True)
