@@ -58,6 +58,7 @@ class UbiSettings:
     again: Literal["always", "never"] = DEFAULT.again
     serve: bool = DEFAULT.serve
     seed_list: str = DEFAULT.seed_list
+    secret: str = field(default=DEFAULT.secret, repr=False)
     agent_id: str | None = DEFAULT.agent_id
     capacity: float = DEFAULT.capacity
     replicas: int = DEFAULT.replicas

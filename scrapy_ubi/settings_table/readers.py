@@ -28,6 +28,7 @@ NUMBERS: tuple[Kind, ...] = ("int", "float", "seconds")
 _CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=?-~]*")
 _DUPLICATES = re.compile(r"exact|near(?:\(([0-9]{1,3})\))?")
 HIGHEST_PORT = 65_535
+SHORTEST_SECRET, LONGEST_SECRET = 16, 1000  # characters
 MOST_CHANGED = 20  # words of a hundred: beyond that pages with one frame are taken for each other
 _TARGET = re.compile(r"(?:s3|gs|az)://[^\s/@]+(?:/\S*)?|file:///\S+")
 _REDIS_KEY = re.compile(r"[!-~]{1,512}")
@@ -43,7 +44,7 @@ def _wrong(row: Setting, value: object) -> UbiSettingError:
 def _text(row: Setting, value: object) -> str:
     if not isinstance(value, str):
         # That of a Redis is never shown, it may hold a password: a comma behind it makes a tuple of it.
-        shown = f"a {type(value).__name__}" if row.kind == "url" else repr(value)
+        shown = f"a {type(value).__name__}" if row.kind in ("url", "secret") else repr(value)
         raise UbiSettingError(row.setting, f"is {shown}", f"give {row.bounds} as a text")
     return value
 
@@ -210,6 +211,15 @@ def _read_redis_key(row: Setting, value: object) -> str:
     return key
 
 
+def _read_secret(row: Setting, value: object) -> str:
+    """What is signed with. Neither it nor its length is shown."""
+    secret = _text(row, value)
+    if not SHORTEST_SECRET <= len(secret) <= LONGEST_SECRET:
+        remedy = 'make one by python -c "import secrets; print(secrets.token_urlsafe(32))"'
+        raise UbiSettingError(row.setting, f"is not {row.bounds}", remedy)
+    return secret
+
+
 READERS: Mapping[Kind, Reader] = {
     **dict.fromkeys(NUMBERS, read_number),
     "flag": _read_flag,
@@ -228,6 +238,7 @@ READERS: Mapping[Kind, Reader] = {
     "contact": _read_contact,
     "target": _read_target,
     "redis_key": _read_redis_key,
+    "secret": _read_secret,
     "listen": _read_listen,
     "name": _read_name,
     "url": _read_url,
