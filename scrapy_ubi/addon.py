@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 import scrapy
@@ -81,7 +82,7 @@ class Addon:
         if _lacks_asyncio(settings):
             settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, _at_least_addon(settings, "TWISTED_REACTOR"))
         settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
-        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiDownloaderMiddleware, INNERMOST)
+        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", _gate(settings), INNERMOST)
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
         place_robots(settings)
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
@@ -93,6 +94,21 @@ class Addon:
         place_progress(settings)
         scrapy_delays.let_through(settings, _ADDON)
         _say_what_is_done_otherwise(settings)
+
+
+def _signing() -> ModuleType:
+    """What signs requests: it needs `cryptography`, which takes a moment to import."""
+    from scrapy_ubi.components import bot_auth
+
+    return bot_auth
+
+
+def _gate(settings: BaseSettings) -> type[UbiDownloaderMiddleware]:
+    """The innermost downloader middleware: the gate, which signs requests where there is a key (UBI_BOT_KEY)."""
+    if not settings.get("UBI_BOT_KEY") or settings.get(REFUSAL):
+        return UbiDownloaderMiddleware
+    signs: type[UbiDownloaderMiddleware] = _signing().SigningMiddleware
+    return signs
 
 
 def _make_faster(settings: BaseSettings) -> None:
@@ -125,6 +141,8 @@ def refusal(settings: BaseSettings) -> str | None:
     try:
         replay.check(UbiSettings.from_scrapy(settings, "spider"))
         scrapy_delays.check(settings)
+        if settings.get("UBI_BOT_KEY"):
+            _signing().key_of(settings)
     except UbiSettingError as error:
         return str(error)
     return None

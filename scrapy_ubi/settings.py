@@ -110,6 +110,8 @@ class UbiSettings:
     crawl_max_depth: int = DEFAULT.crawl_max_depth
     crawl_max_seconds: float = DEFAULT.crawl_max_seconds
     bot_page: str | None = DEFAULT.bot_page
+    bot_key: Path | None = DEFAULT.bot_key
+    bot_agent: str = DEFAULT.bot_agent
     web: str | None = DEFAULT.web  # "host:port"
     web_token_file: Path | None = DEFAULT.web_token_file
     max_body: int = DEFAULT.max_body

@@ -33,6 +33,7 @@ MOST_CHANGED = 20  # words of a hundred: beyond that pages with one frame are ta
 _TARGET = re.compile(r"(?:s3|gs|az)://[^\s/@]+(?:/\S*)?|file:///\S+")
 _REDIS_KEY = re.compile(r"[!-~]{1,512}")
 _LISTEN = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?):([0-9]{1,5})")
+_HTTPS = re.compile(r'https://[A-Za-z0-9.:\[\]-]{1,300}(?:/[^\x00-\x20"\\?#\x7f-\U0010ffff]{0,1000})?')
 _WORD = re.compile(r"[^\s,]{1,200}")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
@@ -203,6 +204,14 @@ def _read_listen(row: Setting, value: object) -> str:
     return address
 
 
+def _read_https(row: Setting, value: object) -> str:
+    """An https address that can stand between quotes in a header."""
+    address = _text(row, value)
+    if not _HTTPS.fullmatch(address):
+        raise _wrong(row, address)
+    return address.removesuffix("/") if address.count("/") == 3 else address
+
+
 def _read_redis_key(row: Setting, value: object) -> str:
     """The name of somebody else's key."""
     key = _text(row, value)
@@ -236,6 +245,7 @@ READERS: Mapping[Kind, Reader] = {
     "file": read_path,
     "choice": _read_choice,
     "contact": _read_contact,
+    "https": _read_https,
     "target": _read_target,
     "redis_key": _read_redis_key,
     "secret": _read_secret,

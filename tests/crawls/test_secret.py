@@ -72,7 +72,7 @@ class Stranger:
 
 def signed(crawl: str, kind: str, run: str, fields: dict[str, str]) -> dict[bytes, bytes]:
     signer = Signer(SECRET, crawl)
-    entry = signer.control(run, fields) if kind == "control" else signer.entry("seed", "", fields["url"], fields)
+    entry = signer.control(run, fields) if kind == "control" else signer.entry("seed", "", "token", fields)
     return {name.encode(): text.encode() for name, text in entry.items()}
 
 
