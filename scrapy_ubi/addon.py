@@ -33,6 +33,8 @@ from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.components.truncate import PRIORITY as BODY
 from scrapy_ubi.components.truncate import UbiBodyMiddleware
+from scrapy_ubi.components.usage_middleware import PRIORITY as USAGE
+from scrapy_ubi.components.usage_middleware import UbiUsageMiddleware
 from scrapy_ubi.components.wiring import REFUSAL
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs.feed_params import FeedParams
@@ -54,6 +56,10 @@ INNERMOST = 1_000_000  # of the downloader middlewares: next to the downloader
 # few do as well, at a third less processor time a page; not one, as an error that escapes it would be its last. Where
 # the lean way is taken items have tasks of their own when they need them, as many as with Scrapy.
 CONCURRENT_ITEMS = 4
+
+# Each of these runs whatever Python its caller sends, for anyone of this account (or with the password in the log). An
+# agent has commands of its own (`scrapy ubi`). Who sets them has them.
+CODE_FROM_OUTSIDE = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 
 _ADDON = SETTINGS_PRIORITIES["addon"]
 _WEB = "scrapy_ubi.web.agent_server.AgentServer"
@@ -85,6 +91,10 @@ class Addon:
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", _gate(settings), INNERMOST)
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
         place_robots(settings)
+        if settings.get("UBI_USAGE") and not settings.get(REFUSAL):
+            settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiUsageMiddleware, USAGE)
+        for name in CODE_FROM_OUTSIDE:
+            settings.set(name, False, _ADDON)
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
         versions.without_jitter(settings, _ADDON)  # otherwise a slot would at times add to a host's delay

@@ -112,6 +112,7 @@ class UbiSettings:
     bot_page: str | None = DEFAULT.bot_page
     bot_key: Path | None = DEFAULT.bot_key
     bot_agent: str = DEFAULT.bot_agent
+    usage: tuple[str, ...] = DEFAULT.usage
     web: str | None = DEFAULT.web  # "host:port"
     web_token_file: Path | None = DEFAULT.web_token_file
     max_body: int = DEFAULT.max_body

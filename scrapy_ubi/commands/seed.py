@@ -112,8 +112,8 @@ def _seeds(opts: argparse.Namespace, lines: TextIO | None) -> Iterator[Fields]:
 
 
 class SeedWriter:
-    """Writes seeds of the crawl of this status, and tells `told` what becomes of each; None: no answer is waited for. `pending`: those
-    not answered, by id, as written."""
+    """Writes seeds of the crawl of this status, and tells `told` what becomes of each; None: no answer is waited for.
+    `pending`: those not answered, by id, as written."""
 
     def __init__(self, to: RedisConnection, status: CrawlStatus, told: Callable[[ToldSeed], None] | None) -> None:
         self._to, self._crawl, self._keys, self._told = to, status.crawl, RedisKeys(status.crawl), told

@@ -4,8 +4,8 @@ Rules of this module:
 
 * The private part stays in the file and in the object that signs: no error, log line or `repr` shows it.
 * A file that others may read is warned of once, and used.
-* The public part is a JWK Set (RFC 7517, 8037) of one key, named by its thumbprint (RFC 7638); always the same bytes, for
-  its answer is signed.
+* The public part is a JWK Set (RFC 7517, 8037) of one key, named by its thumbprint (RFC 7638); always the same bytes,
+  for its answer is signed.
 """
 
 from __future__ import annotations

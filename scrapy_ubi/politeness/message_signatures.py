@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* Pure: the key, the time and the nonce are given. What is signed are lines of ASCII, put together here and nowhere else.
+* Pure: key, time and nonce are given. What is signed are lines of ASCII, put together here and nowhere else.
 * A request's signature covers the authority that it is sent to: it holds at no other host. It expires.
 * An agent that is an origin (`https://bot.example`) is named as verifiers want it today: by a string, from which they
   ask `/.well-known/http-message-signatures-directory`. One that is a longer address is named as the working group's

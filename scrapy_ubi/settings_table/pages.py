@@ -23,8 +23,16 @@ ROWS: tuple[Setting, ...] = (
         "bot_agent",
         "https",
         "",
-        "Where servers find the public key, named with each signed request: the origin that serves the directory, or the "
-        "whole address of the key set.",
+        "Where servers find the public key, named with each signed request: the origin that serves the directory, or "
+        "the whole address of the key set.",
+    ),
+    Setting(
+        "usage",
+        "usage",
+        (),
+        "What pages are used for: those whose site does not want that (`Content-Usage`, `Content-Signal`) are left "
+        "out; 'note' leaves none out. Either notes in `meta` what sites say.",
+        default_text="()",
     ),
     Setting(
         "web",

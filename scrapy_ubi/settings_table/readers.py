@@ -34,6 +34,7 @@ _TARGET = re.compile(r"(?:s3|gs|az)://[^\s/@]+(?:/\S*)?|file:///\S+")
 _REDIS_KEY = re.compile(r"[!-~]{1,512}")
 _LISTEN = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?):([0-9]{1,5})")
 _HTTPS = re.compile(r'https://[A-Za-z0-9.:\[\]-]{1,300}(?:/[^\x00-\x20"\\?#\x7f-\U0010ffff]{0,1000})?')
+PURPOSES = ("train-ai", "ai-use", "search")  # those of draft-ietf-aipref-vocab
 _WORD = re.compile(r"[^\s,]{1,200}")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
@@ -229,10 +230,19 @@ def _read_secret(row: Setting, value: object) -> str:
     return secret
 
 
+def _read_usage(row: Setting, value: object) -> tuple[str, ...]:
+    """Purposes that pages are used for."""
+    read = _read_words(row, value)
+    if not all(word in ("note", *PURPOSES) for word in read):
+        raise _wrong(row, value)
+    return read
+
+
 READERS: Mapping[Kind, Reader] = {
     **dict.fromkeys(NUMBERS, read_number),
     "flag": _read_flag,
     "words": _read_words,
+    "usage": _read_usage,
     "filters": _read_filters,
     "scorers": _read_filters,
     "ranker": _read_ranker,
