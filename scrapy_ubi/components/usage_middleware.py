@@ -47,7 +47,7 @@ class UbiUsageMiddleware:
 
     def _judge(self, request: Request) -> None:
         """Raises IgnoreRequest where the site refuses a purpose."""
-        said = request.meta.get(USAGE)
+        said: Usage = request.meta.get(USAGE) or {}
         for purpose in self._purposes if said else ():
             if said.get(purpose) == "n":
                 self._crawler.stats.inc_value(f"ubi/usage/refused/{purpose}")
