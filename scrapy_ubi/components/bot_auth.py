@@ -4,7 +4,7 @@ Rules of this module:
 
 * It stands in the gate's place, and signs behind it: what has waited long is signed when it may go. So pages,
   robots.txt and all else that is downloaded are signed, whatever the download handler, and each redirect and retry
-  anew.
+  again.
 * The headers are on a request from the gate to the answer only: a request that is queued again, or goes to another
   agent, has none.
 * A request that somebody else has signed stays as it is.

@@ -238,7 +238,7 @@ class SignedTransport:
     def _opened(self, number: str, raw: RawFields) -> RawFields | None:
         """A letter without its signature; None where it is refused."""
         if b"oversized" in raw and raw.keys() <= {b"oversized", b"head", b"from"}:
-            return raw  # which nobody has read, and nobody takes
+            return raw  # it was never read whole, and becomes a dead letter
         why = self._why_not(raw)
         if not why:
             return _without_signature(raw)
