@@ -42,7 +42,7 @@ class ExchangeCommands:
 
     def probes(self, budget: int) -> list[RedisCommand]:
         """What the transport cannot do without, tried without changing anything: a field without a value is refused,
-        but not before the user's rights were looked at; and a script with keys of two slots is none for a cluster."""
+        but not before the user's rights were looked at."""
         inbox, beats = self.keys.inbox(self.agent), self.keys.beats
         return [
             RedisCommand(("TIME",)),

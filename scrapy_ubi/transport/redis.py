@@ -290,6 +290,6 @@ class RedisTransport:
         while cursor:
             scan = RedisCommand(("SCAN", max(cursor, 0), "MATCH", self._keys.pattern, "COUNT", SCAN))
             ((cursor, found),) = await self._server.call([scan])
-            old = [key for key in found if self._keys.agent_of(key) not in begun]
+            old = [key for key in found if (owner := self._keys.owner(key)) is not None and owner[0] not in begun]
             if old:
                 await self._server.call([RedisCommand(("DEL", *old))])

@@ -42,6 +42,9 @@ class RedisCommand(NamedTuple):
     kind: str = ""
 
 
+IS_CLUSTERED = RedisCommand(("CLUSTER", "INFO"))  # an error everywhere else
+
+
 class RoundTrips:
     """The process's pool of connections to one server. `timeout` in seconds bounds each call."""
 
@@ -65,7 +68,9 @@ class RoundTrips:
                 protocol=2,  # RESP2: known to every server, and all that is needed
             )
             async with asyncio.timeout(self._timeout):
-                results = await self._run(probes)
+                *results, clustered = await self._run([*probes, IS_CLUSTERED])
+            if isinstance(clustered, bytes):
+                raise lib.ClusterCrossSlotError("it is a part of a cluster")
             for result in results:
                 if isinstance(result, Exception) and not allowed(result):
                     raise result
