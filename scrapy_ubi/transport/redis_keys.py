@@ -25,6 +25,8 @@ from __future__ import annotations
 
 import re
 
+from redis.crc import key_slot
+
 ASIDE = ":aside"
 SET_ASIDE = "%s held something else than it should; that is %s%s now"  # for the log: a key twice, and ASIDE
 AGENT_KEYS = ("inbox", "acks", "dead")
@@ -51,6 +53,11 @@ class RedisKeys:
         self.control = f"{self.prefix}control"
         self.seeds = f"{self.prefix}seeds"
         self.seeded = f"{self.prefix}seeded"
+
+    @property
+    def slot(self) -> int:
+        """The hash slot of all keys, in a Redis Cluster."""
+        return key_slot(self.crawl.encode())
 
     def inbox(self, agent: str) -> str:
         """Stream of letters to `agent`."""
