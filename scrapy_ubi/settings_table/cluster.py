@@ -22,7 +22,7 @@ ROWS: tuple[Setting, ...] = (
         "redis_credentials",
         "function",
         "",
-        "The dotted path of a function of the project that gives user and password of the Redis for each new connection.",
+        "The dotted path of a function that gives user and password of the Redis, for each new connection.",
     ),
     Setting(
         "redis_wait",

@@ -123,9 +123,11 @@ def address(url: str, credentials: CredentialProvider | None = None) -> Address:
     if parts.scheme not in SCHEMES:
         known = ", ".join(f"{scheme}://" for scheme in SCHEMES)
         raise _malformed(f"it begins with none of {known} (redis:// serves for Valkey too)")
+    kind, scheme = SCHEMES[parts.scheme]
+    if kind == "single":
+        _port(parts)
     if parts.fragment:
         raise _malformed("it holds a # (in a password: %23)")
-    kind, scheme = SCHEMES[parts.scheme]
     options = _options(parts, kind, scheme)
     if credentials is not None and (parts.password or parts.username or {"username", "password"} & set(options)):
         raise TransportError(
@@ -138,10 +140,7 @@ def address(url: str, credentials: CredentialProvider | None = None) -> Address:
 
 
 def _single(url: str, parts: SplitResult, options: Mapping[str, str]) -> Address:
-    try:
-        port = parts.port
-    except ValueError:
-        raise _unread() from None
+    port = _port(parts)
     if parts.scheme == "unix" and parts.path in ("", "/"):
         raise _malformed("it names no socket")
     if parts.scheme != "unix" and not re.fullmatch(r"(/\d{0,9})?", parts.path):
@@ -151,6 +150,13 @@ def _single(url: str, parts: SplitResult, options: Mapping[str, str]) -> Address
     if {"wait_replicas", "ssl_min_version"} & set(options):  # not redis-py's, or not so
         url = parts._replace(query=_query(options)).geturl()
     return Address(url, where, _secret(parts, options))
+
+
+def _port(parts: SplitResult) -> int | None:
+    try:
+        return parts.port
+    except ValueError:
+        raise _unread() from None
 
 
 def _several(parts: SplitResult, kind: Kind, scheme: str, options: Mapping[str, str]) -> Address:

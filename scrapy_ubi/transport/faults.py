@@ -32,7 +32,7 @@ _RIGHTS = (
 )
 _MORE_RIGHTS = {"single": "", "cluster": ", WAIT, CLUSTER SLOTS", "sentinel": ", WAIT, ROLE"}
 _CLUSTERED = (
-    "{at} belongs to a Redis Cluster; write redis+cluster:// with its servers, or name one that is not clustered"
+    "{at} belongs to a Redis Cluster; write redis+cluster:// and its servers, or name one that is not clustered"
 )
 _IN_SCRIPT = re.compile(r"Error running script .*: -([A-Z]+) (.*)", re.DOTALL)
 _KINDS = {"OOM": lib.OutOfMemoryError, "READONLY": lib.ReadOnlyError}
@@ -62,13 +62,6 @@ _OF_SEVERAL = (  # a cluster, or Sentinels: asked before the others
         _CHANGING,
         r"",
         "{at}: the cluster is not whole, or changes ({text}); wait, or look at it with redis-cli --cluster check",
-        True,
-    ),
-    _Case(
-        NotReplicated,
-        r"",
-        "replicas of {at} lack the beat ({text}), and too few servers say that this one is the master: it may be cut off, "
-        "so that this agent's lease is not renewed; see to the replicas (INFO replication)",
         True,
     ),
     _Case(
@@ -149,6 +142,13 @@ _CASES = (  # asked in this order
         True,
     ),
     _Case(RightsLacking, r"", _LACKING),
+    _Case(
+        NotReplicated,
+        r"",
+        "replicas of {at} lack the beat ({text}), and too few servers say that this one is the master: it may be cut "
+        "off, so that this agent's lease is not renewed; see to the replicas (INFO replication)",
+        True,
+    ),
     _Case(Exception, r"Connect call failed|Connection refused", _REFUSED, True),
     _Case(
         lib.AuthenticationError,

@@ -115,8 +115,8 @@ class RoundTrips:
             async with asyncio.timeout(self._timeout):
                 results = await self._run(commands)
         except FAULTS as error:
-            if self.at.kind != "single":
-                await self._leave()
+            if self.at.kind != "single" or self.at.url.startswith("rediss"):
+                await self._leave()  # the server may be another one, its certificate or ours renewed
             raise fault(error, self._server, self._timeout) from error
         for result in results:
             if elsewhere(result):

@@ -108,7 +108,7 @@ class Cluster:
                         continue
                 if any(int(first) <= slot <= int(last) for first, last in (_ends(one) for one in mine[0]["slots"])):
                     return node
-        raise AssertionError(f"nobody holds slot {slot}")
+        raise AssertionError(f"no server holds slot {slot}")
 
     def move(self, slot: int, to: ClusterNode) -> None:
         """Move a slot with its keys, as `redis-cli --cluster reshard` does."""
@@ -195,6 +195,12 @@ class Watched:
             connection.send_command("SENTINEL", "MASTER", "mymaster")
             flat = connection.read_response()
         return dict(zip(flat[::2], flat[1::2], strict=True))
+
+    def current(self) -> Server:
+        """The server that takes writes now, as most Sentinels say."""
+        ports = sorted(int(self.facts(one)[b"port"]) for one in self.sentinels)
+        port = ports[len(ports) // 2]
+        return next((one for one in self.replicas if one.port == port), self.master)
 
     def stop(self) -> None:
         for one in (*self.sentinels, *self.replicas, self.master):

@@ -308,7 +308,8 @@ def test_server_that_loads_its_data_is_waited_for_by_those_who_have_joined_as_we
 
 
 def test_bad_tls_option() -> None:
-    assert "cannot be used" in refusal("rediss://127.0.0.1:1/0?ssl_cert_reqs=perhaps&ssl_nonsense=1")
+    assert "'ssl_nonsense' is not known" in refusal("rediss://127.0.0.1:1/0?ssl_nonsense=1")
+    assert "'ssl_cert_reqs' is none of" in refusal("rediss://127.0.0.1:1/0?ssl_cert_reqs=perhaps")
 
 
 def test_certificates_that_are_not_there() -> None:
@@ -367,8 +368,8 @@ def test_a_certificate_of_another_host_is_refused(tmp_path: Path) -> None:
                 asyncio.run(opened(url))
                 link.write(LINE)
             else:
-                assert "no TLS with" in refusal(url)
-                with pytest.raises(TransportDown, match="no TLS with"):
+                assert "is for another host" in refusal(url)
+                with pytest.raises(TransportDown, match="is for another host"):
                     link.write(LINE)
             link.close()
 
