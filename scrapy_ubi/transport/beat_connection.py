@@ -18,7 +18,7 @@ from scrapy_ubi.transport import scripts
 from scrapy_ubi.transport.address import Address
 from scrapy_ubi.transport.beat_text import encode, texts, writer
 from scrapy_ubi.transport.contract import MEMORY
-from scrapy_ubi.transport.faults import FAULTS, NotReplicated, fault, need_master, spoilt
+from scrapy_ubi.transport.faults import FAULTS, NotReplicated, fault, moved_to, need_master, spoilt
 from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE, RedisKeys
 from scrapy_ubi.transport.topology import Place, ServerFinder
 
@@ -90,6 +90,7 @@ class RedisLink:
         self._writers: set[bytes] = set()  # of the own lines
         self._name = f"ubi:{keys.crawl}:{agent}:beat"
         self._pool: redis.ConnectionPool | None = None
+        self._client: Any = None  # of that pool
 
     def beat(self, line: str) -> dict[str, str]:
         """Write the line, then read all beats. Raises TransportDown; then the line may still be read."""
@@ -133,7 +134,7 @@ class RedisLink:
             with contextlib.suppress(*FAULTS):
                 pool.disconnect()
 
-    def _client(self) -> Any:
+    def _connect(self) -> Any:
         """A client of the server that holds the crawl now: looked for again after each failure."""
         if self._pool is None:
             self._place = place = self._finder.find()
@@ -147,7 +148,8 @@ class RedisLink:
                 client_name=self._name,
                 protocol=2,
             )
-        return redis.Redis(connection_pool=self._pool)
+            self._client = redis.Redis(connection_pool=self._pool)
+        return self._client
 
     def _connected(self, connection: Any) -> None:
         """Every connection passes here, also those that the library makes again by itself."""
@@ -204,15 +206,14 @@ class RedisLink:
 
     def _pipeline(self, commands: list[tuple[Any, ...]]) -> list[Any]:
         results = self._sent(commands)
-        moved = next((one for one in results if isinstance(one, lib.MovedError)), None)
-        if moved is not None and self._at.kind == "cluster":
+        if self._at.kind == "cluster" and (moved := moved_to(results)) is not None:
             self._finder.moved(moved)
             self.close()
             results = self._sent(commands)
         return results
 
     def _sent(self, commands: list[tuple[Any, ...]]) -> list[Any]:
-        pipeline = self._client().pipeline(transaction=False)
+        pipeline = self._connect().pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import redis
@@ -131,6 +131,13 @@ _TLS = (  # what OpenSSL says, by this machine or by the server
         lib.ConnectionError,
         r"unsupported protocol|protocol version",
         "{at} speaks no version of TLS that is allowed here ({text}); see to ssl_min_version, or to that server",
+    ),
+    _Case(  # by TLS 1.3 a client's certificate is looked at after the handshake, and the reason may be lost
+        lib.ConnectionError,
+        r"connection reset|connection closed by server|connection lost",
+        "{at} closed the connection ({text}); it may want a client certificate: name one with ssl_certfile and "
+        "ssl_keyfile, else see that it has room for clients",
+        True,
     ),
 )
 
@@ -284,6 +291,11 @@ def unwrapped(error: lib.ResponseError) -> lib.ResponseError:
 def elsewhere(result: object) -> bool:
     """Whether a server says that it is not, or not any longer, the one that takes writes for this crawl."""
     return isinstance(result, lib.ReadOnlyError | lib.MovedError | lib.ClusterDownError | lib.MasterDownError)
+
+
+def moved_to(results: Iterable[object]) -> lib.MovedError | None:
+    """The first of these that says where the slot is now."""
+    return next((one for one in results if isinstance(one, lib.MovedError)), None)
 
 
 def need_master(role: object) -> None:

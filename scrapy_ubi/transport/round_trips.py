@@ -33,6 +33,7 @@ from scrapy_ubi.transport.faults import (
     explain,
     fault,
     fault_at_start,
+    moved_to,
     need_master,
     spoilt,
     unwrapped,
@@ -119,17 +120,16 @@ class RoundTrips:
                 await self._leave()  # the server may be another one, its certificate or ours renewed
             raise fault(error, self._server, self._timeout) from error
         for result in results:
-            if elsewhere(result):
-                await self._leave()  # the primary became a replica; its name may lead to the new one
             if isinstance(result, Exception) and (full_is_an_error or not isinstance(result, lib.OutOfMemoryError)):
+                if elsewhere(result):
+                    await self._leave()  # the primary became a replica; its name may lead to the new one
                 raise fault(result, self._server, self._timeout) from result
         return results
 
     async def _run(self, commands: Sequence[RedisCommand]) -> list[Any]:
         """One round trip, or three when a key must be put aside. Failed commands leave their error as the result."""
         results = await self._pipeline(commands)
-        moved = next((one for one in results if isinstance(one, lib.MovedError)), None)
-        if moved is not None and self.at.kind == "cluster":
+        if self.at.kind == "cluster" and (moved := moved_to(results)) is not None:
             self._finder.moved(moved)
             await self._leave()
             results = await self._pipeline(commands)
