@@ -73,7 +73,8 @@ def connect(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[RedisC
         raise UbiSettingError("UBI_REDIS_URL", where, f"{remedy}, or give --redis-url redis://HOST:PORT/0")
     with ExitStack() as stack:
         try:
-            at = address(str(url), credentials_of(settings))
+            has_login = given_by != "UBI_REDIS_URL" and "@" in str(url)
+            at = address(str(url), None if has_login else credentials_of(settings))
             client = stack.enter_context(client_of(at, TIMEOUT))
             client.ping()
         except TransportError as error:

@@ -43,9 +43,9 @@ class ClusterNode(Server):
 
     def __init__(self, kind: str, node_timeout: int) -> None:
         self.bus = free_port()
-        options = ("--cluster-enabled", "yes", "--cluster-port", str(self.bus))
-        options += ("--cluster-node-timeout", str(node_timeout), "--cluster-replica-validity-factor", "0")
-        super().__init__(kind, None, (*options, "--repl-diskless-sync-delay", "0"))
+        timing = ("--cluster-node-timeout", str(node_timeout), "--cluster-replica-validity-factor", "0")
+        ports = ("--cluster-enabled", "yes", "--cluster-port", str(self.bus))
+        super().__init__(kind, None, (*ports, *timing, "--repl-diskless-sync-delay", "0"))
 
     @property
     def name(self) -> str:
@@ -69,7 +69,9 @@ class Cluster:
         return "redis+cluster://" + ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
 
     def start(self) -> Cluster:
-        first, *others = [node.start() for node in self.nodes]
+        for node in self.nodes:
+            node.start()
+        first, *others = self.nodes
         for node in others:
             ask(first, "CLUSTER", "MEET", "127.0.0.1", node.port, node.bus)
         for at, node in enumerate(self.masters):
@@ -92,7 +94,7 @@ class Cluster:
         state = ask(node, "CLUSTER INFO")["cluster_state"] == "ok"
         with node.client() as client:
             role = client.role()
-        return state and (role[0] == b"master" or role[3] == b"connected")
+        return bool(state and (role[0] == b"master" or role[3] == b"connected"))
 
     def owner(self, slot: int) -> ClusterNode:
         """The server that holds a slot, as the others see it."""

@@ -79,6 +79,8 @@ def _group_world(request: pytest.FixtureRequest, kind: str) -> RedisWorld:
     server.resume() if server.running else server.start()
     server.flush()
     world = RedisWorld(server, group.url)
+    if kind == "tls":
+        world.timeout = 10.0  # s: a handshake reads all authorities of the machine
     if kind == "cluster":
         world.settled = group.wait_until_whole
         world.settled()
