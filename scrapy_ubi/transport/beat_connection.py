@@ -20,7 +20,7 @@ from scrapy_ubi.transport.beat_text import encode, texts, writer
 from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.faults import FAULTS, NotReplicated, fault, moved_to, need_master, spoilt
 from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE, RedisKeys
-from scrapy_ubi.transport.topology import Place, ServerFinder
+from scrapy_ubi.transport.topology import ServerFinder, ServerPlace
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ class RedisLink:
         self, at: Address, keys: RedisKeys, agent: str, timeout: float, largest: int, counts: Counter[str]
     ) -> None:
         self._at, self._key, self._agent = at, keys.beats, agent
-        self._place = Place(at)  # where the pool leads
+        self._place = ServerPlace(at)  # where the pool leads
         self._finder = ServerFinder(at, keys.slot, timeout)
         self._copies = Replicas(at, timeout)
         self._timeout, self._largest, self._counts = timeout, largest, counts

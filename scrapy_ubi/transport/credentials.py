@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from importlib import import_module
+from typing import NamedTuple
 
 from redis.credentials import CredentialProvider
 from redis.exceptions import RedisError
@@ -18,6 +19,13 @@ from redis.exceptions import RedisError
 from scrapy_ubi.errors import UbiSettingError
 
 Given = tuple[str] | tuple[str, str]
+
+
+class RedisLogin(NamedTuple):
+    """An address, and what gives user and password for each connection where the address holds none."""
+
+    url: str
+    credentials: CredentialProvider | None = None
 
 
 class CredentialsFailed(RedisError):

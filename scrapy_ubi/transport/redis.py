@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from redis import exceptions as lib
-from redis.credentials import CredentialProvider
 
 from scrapy_ubi import clock
 from scrapy_ubi.transport import scripts
@@ -37,6 +36,7 @@ from scrapy_ubi.transport.contract import (
     TransportFull,
     always,
 )
+from scrapy_ubi.transport.credentials import RedisLogin
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.exchange_commands import ExchangeCommands
 from scrapy_ubi.transport.heartbeat import BeatCallbacks, Heartbeat
@@ -56,13 +56,12 @@ class RedisTransport:
     """The contract's Transport by way of a Redis 5 or later, or a Valkey, alone, in a cluster or with Sentinels.
 
     `timeout` (s) bounds each call; the lease should be longer. Nothing connects before `open`. `seeds`: what is to be
-    known to read seeds, None where none are to be read. `credentials`: what gives user and password for each connection
-    where the address holds none.
+    known to read seeds, None where none are to be read.
     """
 
     def __init__(
         self,
-        url: str,
+        url: str | RedisLogin,
         crawl: str,
         agent: str,
         max_letter_bytes: int = 1_000_000,
@@ -71,10 +70,9 @@ class RedisTransport:
         max_read_bytes: int = 4_000_000,
         timeout: float = 3.0,
         seeds: SeedSource | None = None,
-        credentials: CredentialProvider | None = None,
     ) -> None:
-        self._url, self._agent, self._keys = url, agent, RedisKeys(crawl)
-        self._credentials = credentials
+        self._login = RedisLogin(url) if isinstance(url, str) else url
+        self._agent, self._keys = agent, RedisKeys(crawl)
         self._commands = ExchangeCommands(self._keys, agent, max_letter_bytes)
         self._largest, self._most = max_letter_bytes, max_letters
         self._most_bytes = self._budget = max_read_bytes  # the second: what the next exchange may read
@@ -100,7 +98,7 @@ class RedisTransport:
     async def open(self) -> None:
         """Connect and try a read, a write and a script. Raises TransportError or TransportDown, one sentence."""
         name = f"ubi:{self._keys.crawl}:{self._agent}"
-        at = address(self._url, self._credentials)
+        at = address(*self._login)
         if at.kind == "cluster" and self._seeds is not None:
             self._seeds.need_slot(self._keys)
         self._trips = RoundTrips(at, name, self._timeout, self._counts, self._keys.slot)

@@ -32,7 +32,7 @@ FAULTS = (redis.RedisError, OSError, TimeoutError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerPlace:
     """The server that holds a crawl, and how many replicas it is known to have. `node`: what the others call it."""
 
     at: Address
@@ -65,20 +65,20 @@ class ServerFinder:
         if error.host:
             self._hint = (error.host, int(error.port))
 
-    def find(self) -> Place:
+    def find(self) -> ServerPlace:
         """Where the crawl is. Blocks. Raises what redis-py raises."""
         if self.at.kind == "single":
-            return Place(self.at)
+            return ServerPlace(self.at)
         hint, self._hint = self._hint, None
         if hint is not None:
-            return Place(self.at.server(hint), self._replicas, hint)
+            return ServerPlace(self.at.server(hint), self._replicas, hint)
         said = self._ask()
         newest = max(one.epoch for one in said)
         found = _most([one for one in said if one.epoch == newest])
         self._learned, self._replicas = found.known, found.replicas
-        return Place(self.at.server(found.node), found.replicas, found.node)
+        return ServerPlace(self.at.server(found.node), found.replicas, found.node)
 
-    def confirm(self, place: Place) -> bool:
+    def confirm(self, place: ServerPlace) -> bool:
         """Whether most of all, those that do not answer among them, say now that this is the server. Blocks."""
         try:
             agree = sum(one.node == place.node for one in self._ask())

@@ -13,7 +13,7 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.transport import TransportDown, TransportError
 from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.beat_connection import Replicas
-from scrapy_ubi.transport.credentials import CredentialsFailed, GivenCredentials, named_credentials
+from scrapy_ubi.transport.credentials import CredentialsFailed, GivenCredentials, RedisLogin, named_credentials
 from scrapy_ubi.transport.redis import RedisTransport
 from scrapy_ubi.transport.seed_reader import SeedSource
 
@@ -129,7 +129,7 @@ def test_the_function_is_named_by_its_path() -> None:
 
 
 def test_a_function_that_fails_is_said() -> None:
-    transport = RedisTransport("redis://127.0.0.1:1/0", "c", "a", credentials=GivenCredentials(lambda: 1 / 0))
+    transport = RedisTransport(RedisLogin("redis://127.0.0.1:1/0", GivenCredentials(lambda: 1 / 0)), "c", "a")
     with pytest.raises(TransportDown, match="UBI_REDIS_URL"):
         asyncio.run(transport.open())
 
