@@ -451,6 +451,13 @@ def test_a_missing_right_is_said_at_the_start_and_not_in_mid_crawl(kind: str, co
             assert not client.keys("*"), "nothing is changed by trying"
 
 
+def test_all_rights_that_lack_are_named_those_of_scripts_as_well(kind: str) -> None:
+    needs(kind, 7)
+    lack = ("-xadd", "-rename", "-expire", "-hkeys")
+    with special(kind, ("--user", "bob", "on", f">{PASSWORD}", "~ubi:{bot:*", "+@all", *lack)) as server:
+        assert "(RightsLacking: not allowed: EXPIRE, HKEYS, RENAME, XADD)" in refusal(with_password(server.url, "bob"))
+
+
 def test_trying_what_is_needed_changes_nothing(kind: str) -> None:
     async def run(url: str) -> None:
         transport = RedisTransport(url, "bot:spider", "a")
