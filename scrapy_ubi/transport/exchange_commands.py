@@ -52,7 +52,6 @@ class ExchangeCommands:
             RedisCommand(("HDEL", beats, ""), beats, "hash"),
             RedisCommand(("HSET", beats, "", "", "")),
             RedisCommand(("HGETALL", self.keys.control), self.keys.control, "hash"),
-            RedisCommand(("EVAL", "return {}", 2, beats, self.keys.control)),
             self.read_inbox(1, budget, ()),
         ]
 
