@@ -13,7 +13,7 @@ from typing import Any
 
 import redis
 
-from tests.support.server import START_LIMIT, Server, free_port
+from tests.support.server import START_LIMIT, Server, ServerError, free_port
 
 PROBE = 0.05  # s between two looks
 SLOTS = 16_384
@@ -44,8 +44,19 @@ class ClusterNode(Server):
     def __init__(self, kind: str, node_timeout: int) -> None:
         self.bus = free_port()
         timing = ("--cluster-node-timeout", str(node_timeout), "--cluster-replica-validity-factor", "0")
-        ports = ("--cluster-enabled", "yes", "--cluster-port", str(self.bus))
-        super().__init__(kind, None, (*ports, *timing, "--repl-diskless-sync-delay", "0"))
+        super().__init__(kind, None, ("--cluster-enabled", "yes", *timing, "--repl-diskless-sync-delay", "0"))
+
+    def arguments(self, place: Path) -> list[str]:
+        return [*super().arguments(place), "--cluster-port", str(self.bus)]
+
+    def start(self) -> Server:
+        """As any server; its second port may have been taken by a client's connection since it was found free."""
+        for _ in range(3):
+            try:
+                return super().start()
+            except ServerError:
+                self.bus = free_port()
+        return super().start()
 
     @property
     def name(self) -> str:
