@@ -1,7 +1,7 @@
 """The query inbox of a living agent: questions that people write into the crawl's control hash, and its answers.
 
 A question is a field `ask:<id>` of the control hash, which every agent reads twice a second; the answer goes into a
-hash of its own, `ubi:<crawl>:{<id>}:answers`, agent -> JSON, which expires by itself. Rules of this module:
+hash of its own, `ubi:{<crawl>}:<id>:answers`, agent -> JSON, which expires by itself. Rules of this module:
 
 * A question is answered once by each agent that it is meant for. Who asked takes the field away again.
 * One that has expired by the wall clock is left alone. An agent that has seen a field for `LASTING` seconds, by its
