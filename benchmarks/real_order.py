@@ -3,7 +3,7 @@
     python benchmarks/real_order.py [--loads 500] [--sites 7] [--json FILE] [DIRECTORY ...]
 
 The sites are found on this machine (documentation.py says where), or in the directories given; the largest `--sites`
-of them are taken. A page has the links that it really has. Whole crawls in this process, by one agent, LT 8, as
+of them are taken. A page has the links that it really has. Whole crawls in this process, by one agent, LT 4, as
 survey.py makes them. *area* is the mean, over the first `--loads` loads of a site, of the share of all links inside it
 that lead to pages fetched until then; links of a page to itself, and a second one to the same page, do not count. The
 aim is 1.1 times that of breadth first on average. Figures depend on nothing but the pages.
@@ -26,7 +26,7 @@ from documentation import Site, default_places, find_sites
 from rounds import save, table
 
 RANKERS: dict[str, str | None] = {"breadth first": None, "backlinks": "backlinks", "opic": "opic"}
-TAKE = 8
+TAKE = 4
 
 
 class RealWeb:

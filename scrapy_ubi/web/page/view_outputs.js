@@ -59,8 +59,8 @@ function duplicatesCard(said, measures) {
       ...joined.map(([step, number]) => [`URLs joined by ${plain(step)}`, count(number)]),
     ]),
     el("ul", {}, Object.entries(said.examples ?? {}).map(([step, pair]) => el("li", {}, small(`${plain(step)}: not fetched, as the second has the same normal form`), [pair].flat(2).slice(0, 2).map((url) => div(foreign(url)))))),
-    said.copies?.length ? el("h3", {}, "Copies found last") : null,
-    el("ul", {}, (said.copies ?? []).slice(0, 8).map((copy) => el("li", {}, link(copy.url, "url", copy.url), small(copy.kind === "near" ? "differs in few words from" : "has the same bytes as"), copy.first ? link(copy.first, "url", copy.first) : "another page"))),
+    said.copies?.length ? el("h2", {}, "Copies found last") : null,
+    el("ul", {}, (said.copies ?? []).slice(0, 8).map((copy) => el("li", {}, div(link(copy.url, "url", copy.url)), small(copy.kind === "near" ? "differs in few words from" : "has the same bytes as"), div(copy.first ? link(copy.first, "url", copy.first) : "another page")))),
     el("pre", {}, command("collect", "duplicates", "-o", "duplicates.jsonl")));
 }
 
