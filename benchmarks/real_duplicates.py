@@ -4,13 +4,13 @@
 
 The sites are found on this machine (documentation.py says where), or in the directories given. Of each, at most
 `--pages` pages are judged in an order that the seed draws, as a crawl judges them, and among them copies of `--planted`
-pages: with 1 or 2 words of a hundred replaced all over the page, a banner before the content, a date and another script
-in it. A copy of a page of 50 words is to be found; one found counts whichever page of the site it is said to be of.
+pages that have 50 words at least: with 1, 2 or 3 words of a hundred replaced all over the page, and another line of
+navigation and script before the content. One found counts whichever page of the site it is said to be of.
 
 *recall* is the share of planted copies that are found. *precision* is the share of all pages judged near, planted and
-natural ones, that really are near the page they are said to be of: by an alignment of their words, at most 3 and the
-slack of 1 of a hundred (2 words at least) differ, or three times as many where they are in one piece (the rule that
-docs/how-to/duplicates.md states). The aim is 0.99 and 0.95.
+natural ones, that really are near the page they are said to be of: by an alignment of their words, at most 4 of a
+hundred differ (and 2 words more than 3 of a hundred, of short pages), or three times as many where they are in one
+piece, as docs/how-to/duplicates.md says. The aims are 0.95 and 0.99.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from scrapy import Request
 from scrapy.http import HtmlResponse
 
 from scrapy_ubi.outputs.duplicates.judge import Judge, fingerprint
-from scrapy_ubi.outputs.duplicates.sketch import FEWEST, LEAST_SLACK, SHINGLE, SLACK
+from scrapy_ubi.outputs.duplicates.sketch import FEWEST, SHINGLE
 from scrapy_ubi.outputs.page_text import content_of
 
 NEAR = 3
@@ -52,11 +52,11 @@ class Told(NamedTuple):
 
 
 def planted(body: bytes, chance: random.Random) -> bytes:
-    """A copy with 1 or 2 of a hundred words of its content replaced, and other surroundings."""
+    """A copy with 1 to 3 of a hundred words replaced, and other surroundings."""
     start = found.end() if (found := _BODY.search(body)) else 0
     head, rest = body[:start], body[start:]
     words = [match.span() for match in _WORD.finditer(rest) if not _is_inside_tag(rest, match.start())]
-    chosen = sorted(chance.sample(words, len(words) * chance.choice((1, 2)) // 100), reverse=True)
+    chosen = sorted(chance.sample(words, len(words) * chance.choice((1, 2, 3)) // 100), reverse=True)
     for begin, end in chosen:
         rest = rest[:begin] + b"".join(chance.choices((b"qua", b"ne", b"lor", b"ti"), k=3)) + rest[end:]
     stamp = chance.randrange(10**9)
@@ -74,7 +74,7 @@ def words(body: bytes) -> list[str]:
 def is_near(one: list[str], other: list[str]) -> bool:
     """Whether as few words differ as the rule allows."""
     most = max(len(one), len(other))
-    allowed = most * NEAR / 100 + max(SLACK * most, LEAST_SLACK)
+    allowed = most * NEAR / 100 + max(most / 100, 2)
     blocks = [
         max(end - begin, last - first)
         for what, begin, end, first, last in SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
