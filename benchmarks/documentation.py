@@ -38,7 +38,10 @@ def find_sites(places: Sequence[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for place in places:
         for root in _sites(place):
-            name = "/".join(dict.fromkeys(part for part in root.relative_to(place).parts if part not in _COMMON)) or place.name
+            name = (
+                "/".join(dict.fromkeys(part for part in root.relative_to(place).parts if part not in _COMMON))
+                or place.name
+            )
             found.setdefault(name, root)
     return dict(sorted(found.items()))
 

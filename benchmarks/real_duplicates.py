@@ -120,6 +120,11 @@ def _is_able(body: bytes) -> bool:
     return not made.why and FEWEST <= made.words <= LONGEST
 
 
+def _row(one: Told) -> list[str]:
+    recall, precision = _share(one.found, one.planted), _share(one.near - one.wrong, one.near)
+    return [str(one.pages), str(one.planted), recall, str(one.near), str(one.natural), precision]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directories", type=Path, nargs="*", metavar="DIRECTORY", help="where sites are looked for")
@@ -140,10 +145,7 @@ def main() -> None:
         told[name] = judged(site, args, random.Random(f"{args.seed} {name}"))
         print(name, told[name], flush=True)
     told["all"] = Told(*(sum(column) for column in zip(*told.values(), strict=True)))
-    rows = {
-        name: [str(one.pages), str(one.planted), _share(one.found, one.planted), str(one.near), str(one.natural), _share(one.near - one.wrong, one.near)]
-        for name, one in told.items()
-    }  # fmt: skip
+    rows = {name: _row(one) for name, one in told.items()}
     table(f"near({NEAR}), seed {args.seed}", ["pages", "planted", "recall", "near", "natural", "precision"], rows)
     save(args.json, {"seed": args.seed, "sites": {name: one._asdict() for name, one in told.items()}})
 

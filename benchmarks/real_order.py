@@ -49,6 +49,11 @@ def areas(site: Site, loads: int, rankers: Sequence[str]) -> dict[str, float]:
     return {name: survey.measured(loads, RANKERS[name], TAKE, 1).area for name in rankers}
 
 
+def _row(of: dict[str, Any], names: Sequence[str]) -> list[str]:
+    areas, beside = of["area"], of["beside"]
+    return [str(of["pages"]), *(f"{areas[name]:.3f}" for name in names), *(f"{beside[name]:.2f}" for name in names[1:])]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directories", type=Path, nargs="*", metavar="DIRECTORY", help="where sites are looked for")
@@ -70,10 +75,7 @@ def main() -> None:
         beside = {ranker: area / made["breadth first"] for ranker, area in made.items()}
         figures[name] = {"pages": len(sites[name].paths), "area": made, "beside": beside}
         print(f"{name}: {beside}", flush=True)
-    rows = {
-        name: [str(each["pages"]), *(f"{each['area'][r]:.3f}" for r in names), *(f"{each['beside'][r]:.2f}" for r in names[1:])]
-        for name, each in figures.items()
-    }
+    rows = {name: _row(each, names) for name, each in figures.items()}
     means = {ranker: statistics.mean(each["beside"][ranker] for each in figures.values()) for ranker in names[1:]}
     rows["mean"] = ["", *("" for _ in names), *(f"{mean:.2f}" for mean in means.values())]
     heads = ["pages", *names, *(f"{ranker}, beside" for ranker in names[1:])]
