@@ -83,7 +83,7 @@ def _failed_at(source: Source) -> Generator[int, None, Counter[str]]:
 
 
 def _rows(states: list[HostState], source: Source) -> Generator[int, None, list[Answer]]:
-    rows = []
+    rows: list[Answer] = []
     for state in states:
         rows.append(row(state, source))
         yield ROW
@@ -163,7 +163,7 @@ def host(question: Question, source: Source) -> Steps:
     """The rows of the host, or of each of its shards that are here, with what waits, what failed, and the notes."""
     found = source.frontier.find(question.host)
     states = [found] if found is not None else (yield from _shards(question.host, source.frontier.states()))
-    rows = []
+    rows: list[Answer] = []
     for state in states:
         if rows:
             yield LOOKED  # of what waits: no more than one row in a turn
