@@ -38,6 +38,7 @@ from scrapy_ubi.ranking import Ranker, read_rank
 from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.fingerprints import FingerprintKeys
 from scrapy_ubi.requests.identity import NO_FILTER, RequestKeys
+from scrapy_ubi.requests.meta_codecs import make_codecs
 from scrapy_ubi.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, KeptRequests
 from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.link_scores import LinkScores
@@ -158,7 +159,7 @@ def make_parts(scheduler: UbiScheduler, spider: Spider, stats: StatBuffer, links
     return Parts(
         stats,
         links.filter,
-        Codec(spider, crawler.settings, proxies),
+        Codec(spider, crawler.settings, proxies, make_codecs(settings.codecs or {})),
         make_keys(crawler, settings, stats),
         kept,
         ErrorWatch(crawler, settings, scheduler.directory.path, _note_at(scheduler), scheduler.ending.burst),

@@ -37,7 +37,7 @@ _REMEDIES = {
     "callback": "Make it a method of the spider, and give what it needs in cb_kwargs",
     "errback": "Make it a method of the spider",
     "cb_kwargs": f"{_PASS_ON}: loader.load_item() in place of an ItemLoader",
-    "meta": f"{_PASS_ON}: text in place of a selector",
+    "meta": f"{_PASS_ON}: text in place of a selector. Or name a codec for the key in UBI_CODECS",
     "class": "Make a Request, and say in its meta what the class would",
     "dumps_kwargs": "Write the body yourself",
     "proxy": "Set UBI_PROXIES to the hosts of your proxies",
