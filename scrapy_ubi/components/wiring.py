@@ -31,7 +31,7 @@ from scrapy_ubi.node.mail.seed_inbox import SeedOutcome
 from scrapy_ubi.node.start import NodeEvents, Start
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
-from scrapy_ubi.process import arguments, ignored_settings, process_start
+from scrapy_ubi.process import arguments, ignored_settings, plugin_remarks, process_start
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.ranking import Ranker, read_rank
@@ -94,7 +94,7 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
         given.check()
     if not wanted.dir_given and home.is_former(wanted.dir):
         logger.info("%s", home.remark(wanted.dir))
-    for sentence in ignored_settings.remarks(settings, wanted):
+    for sentence in (*ignored_settings.remarks(settings, wanted), *plugin_remarks.remarks(settings, wanted)):
         logger.warning("%s", sentence)
     origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown)
     return wanted, origin
