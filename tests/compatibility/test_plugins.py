@@ -1,4 +1,4 @@
-"""An ordinary project with a plug-in gives plain Scrapy's items, by one agent, by two, and by two of which one is killed.
+"""An ordinary project with a plug-in gives plain Scrapy's items: by one agent, by two, by two of which one is killed.
 
 Each is run by plain Scrapy with the plug-in first. `make compatibility` runs all of them, in an environment of its own
 where the plug-ins are; what is missing there is skipped, and said.

@@ -1,4 +1,4 @@
-"""Whole projects that other people wrote give plain Scrapy's items, by one agent, by two, and by two of which one is killed.
+"""Whole projects of other people give plain Scrapy's items: by one agent, by two, by two of which one is killed.
 
 They are not kept here: `make compatibility` clones them; PROJECTS=DIRECTORY names a directory that has them. The sites
 that they crawl are doubles of our own, on loopback. What is appended to their settings.py is what the docs ask for:

@@ -92,8 +92,8 @@ class Kill:
 
 class Trial:
     """One project in a place of its own. `more` are lines for settings.py that only agents get, `always` those for all;
-    `project` is its folder, where that is none of the matrix; one with a scrapy.cfg is a whole project, and copied as it
-    is. `limit`: s for one run."""
+    `project` is its folder, where that is none of the matrix; one with a scrapy.cfg is a whole project, and copied as
+    it is. `limit`: s for one run."""
 
     def __init__(
         self, name: str, place: Path, site: Site, redis_url: str, more: str = "", *,
