@@ -108,11 +108,20 @@ def test_the_items_are_those_of_plain_scrapy(case: Case, world: World, tmp_path:
     runs = Runs(case, tmp_path, world, 'UBI_STORES = ["items"]')
     try:
         plain, elsewhere = runs.plain()
+        if case.broken:
+            _judge_broken(case, plain, runs.agents(1)[0])
+            return
         assert plain.lines and not any(plain.exits), _tails(plain)
         for number, kill in ((1, False), (2, False), (2, True)):
             _judge(case, (plain, elsewhere), runs.agents(number, kill), number, kill)
     finally:
         runs.close()
+
+
+def _judge_broken(case: Case, plain: Outcome, ours: Outcome) -> None:
+    """Plain Scrapy cannot run with it. If it can by now, its row of the table is to be tried again."""
+    assert plain.said(case.broken) and not plain.lines, f"{case.name} runs now\n{_tails(plain)}"
+    assert ours.said(case.broken) and not ours.lines, _tails(ours)
 
 
 def _judge(

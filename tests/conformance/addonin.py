@@ -7,6 +7,8 @@ Used by suite.py. Rules of this module:
 * Each crawler has a directory of its own, which goes with the process: two crawls of one name in one process would be
   one crawl, and the second refused.
 * The mock servers are on 127.0.0.1, so private hosts are allowed.
+* A test that brings a scheduler of its own is one of that scheduler: its crawler has no add-on, which would refuse it.
+* A start that is refused raises here. In a process of its own it ends that, which would be the one of all tests.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from itertools import count
 from pathlib import Path
 
 from scrapy.crawler import Crawler
-from scrapy.settings import default_settings
+from scrapy.settings import SETTINGS_PRIORITIES, default_settings
+
+from scrapy_ubi.components import content_links, scheduler, spider_middleware, wiring
 
 default_settings.ADDONS = {"scrapy_ubi.Addon": 500}
 default_settings.UBI_PRIVATE_HOSTS = "allow"  # type: ignore[attr-defined]
@@ -31,9 +35,19 @@ _apply_settings = Crawler._apply_settings
 
 def apply_settings(self: Crawler) -> None:
     """What Scrapy's does, with a directory for this crawler alone, unless it has a JOBDIR."""
+    if (self.settings.getpriority("SCHEDULER") or 0) > SETTINGS_PRIORITIES["default"] and not self.settings.frozen:
+        self.settings.set("ADDONS", {}, "cmdline")
     if not self.settings.frozen and not self.settings.get("UBI_DIR") and not self.settings.get("JOBDIR"):
         self.settings.set("UBI_DIR", str(_place / str(next(_numbers))), "default")
     _apply_settings(self)
 
 
 Crawler._apply_settings = apply_settings  # type: ignore[method-assign]
+
+
+class Refused(RuntimeError):
+    """The start is refused, with this sentence."""
+
+
+for module in (content_links, scheduler, spider_middleware, wiring):
+    module.process_ended = lambda sentence: Refused(str(sentence))  # type: ignore[attr-defined]

@@ -176,7 +176,7 @@ class Trial:
         command += ["-s", f"USER_AGENT={name}"]  # tells who fetched what
         command += [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]
         with log.open("ab") as out:
-            environment = os.environ | {"http_proxy": self._site.proxy, "no_proxy": ""}
+            environment = os.environ | {"http_proxy": self._site.proxy, "no_proxy": "127.0.0.1"}
             popen = preloaded.start(command, cwd=place, env=environment, stdout=out)
         self._processes.append(popen)
         return _Start(popen, log)
@@ -238,5 +238,7 @@ def _items(place: Path) -> Iterable[str]:
 
 def _comparable(item: dict[str, Any]) -> dict[str, Any]:
     """An item without what depends on the order of the crawl: whether a file was there already."""
-    files = [{key: value for key, value in one.items() if key != "status"} for one in item.get("files", ())]
-    return {**item, "files": files} if "files" in item else item
+    found = dict(item)
+    for name in found.keys() & {"files", "images"}:
+        found[name] = [{key: value for key, value in one.items() if key != "status"} for one in found[name]]
+    return found
