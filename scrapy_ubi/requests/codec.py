@@ -51,7 +51,7 @@ from scrapy_ubi.requests.meta_codecs import CodecFailure, MetaCodecs, make_codec
 from scrapy_ubi.requests.request_classes import CLASSES, NAMES, USUAL_JSON, base_of, is_more
 from scrapy_ubi.requests.scalars import is_encoded
 from scrapy_ubi.requests.shared_objects import holds_objects
-from scrapy_ubi.requests.untravelled import LOST, Loss, mark
+from scrapy_ubi.requests.untravelled import LOST, Loss, mark, refused_loss
 from scrapy_ubi.requests.values import pack, unpack
 from scrapy_ubi.scrapy_private.default_callback import parse_is_default
 
@@ -152,7 +152,7 @@ class Codec:
                 del fields[name]
             else:
                 fields[name] = {other: value for other, value in fields[name].items() if other != key}
-            losses.append(_refused(name, key))
+            losses.append(refused_loss(name, key))
         return _to_json({name: value for name, value in fields.items() if value}) if refused else text
 
     def _pack(self, value: object, kind: str, what: str, losses: list[Loss]) -> Any:
@@ -180,8 +180,10 @@ class Codec:
         }
         if not self._obeys(travels.get("proxy")):
             losses.append(Loss("proxy", f"meta['proxy'] ({proxy_host(travels['proxy'])})"))
+        if not travels:
+            return travels
         if self._codecs.keys.isdisjoint(travels):
-            return self._pack_each(travels, "meta", losses) if travels else travels
+            return self._pack_each(travels, "meta", losses)
         coded = self._codecs.take(travels, self._items, losses)
         return self._pack_each(travels, "meta", losses) | coded
 
@@ -263,7 +265,10 @@ class Codec:
         if LOST in fields:
             part, what = fields[LOST]
             raise CodecError(part, f"The request for {entry.url} lacks what could not travel to this agent: {what}")
-        meta = {key: self._unpack_meta(key, value) for key, value in fields.get("meta", {}).items()}
+        meta = {
+            key: self._unpack_meta(key, value) if type(value) is dict else unpack(value, self._items)
+            for key, value in fields.get("meta", {}).items()
+        }
         if not self._obeys(meta.get("proxy")):
             raise CodecError(
                 "proxy",
@@ -333,16 +338,6 @@ class _Nothing:
 
 
 _NOTHING = _Nothing()
-
-
-def _refused(name: str, key: str | None) -> Loss:
-    """What is left out as its receivers would refuse it. Metadata is counted by its key: only Scrapy's own is looked
-    at so closely."""
-    if name == "meta":
-        return Loss(f"meta/{key}", f"meta[{key!r:.60}] with such a value", refused=True)
-    if key is None:
-        return Loss(name, f"its {name} with such a value" if name != "method" else "such a method", refused=True)
-    return Loss(name, f"{name}[{key!r:.60}] with such a name or value", refused=True)
 
 
 def depth_of(request: Request) -> int:
