@@ -132,8 +132,8 @@ def make_codecs(named: Mapping[str, object]) -> MetaCodecs:
 def _made(key: str, name: str, entry: object) -> MetaCodec:
     """The codec of an entry: the dotted path of one, its class, or itself."""
     try:
-        found = load_object(entry) if isinstance(entry, str) else entry
-        made = found() if isinstance(found, type) else found
+        found: Any = load_object(entry) if isinstance(entry, str) else entry
+        made: MetaCodec = found() if isinstance(found, type) else found
     except Exception as error:  # the user's own code
         raise UbiSettingError(
             SETTING, f"has {name!r} for {key!r}, which cannot be made: {_said(error)}", "name a class without arguments"
@@ -144,7 +144,7 @@ def _made(key: str, name: str, entry: object) -> MetaCodec:
             f"has {name!r} for {key!r}, which has no {missing[0]}()",
             "give a class with encode(value) and decode(data)",
         )
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 # -- is it the same value? ---------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def _is_same(value: Any, again: Any, depth: int) -> bool:
         return len(value) == len(again) and all(map(_is_same, value, again, [depth + 1] * len(value)))
     if cls is dict:
         return value.keys() == again.keys() and all(_is_same(value[key], again[key], depth + 1) for key in value)
-    if cls.__eq__ is not object.__eq__:
+    if getattr(cls, "__eq__") is not object.__eq__:  # noqa: B009 - mypy takes the two for different types
         return bool(value == again)
     return _is_same(_attributes(value), _attributes(again), depth + 1)
 
