@@ -8,6 +8,7 @@ Used by suite.py. Rules of this module:
   one crawl, and the second refused.
 * The mock servers are on 127.0.0.1, so private hosts are allowed.
 * A test that brings a scheduler of its own is one of that scheduler: its crawler has no add-on, which would refuse it.
+  But for `MemoryScheduler`, which only spares test_engine_loop.py the disk: there ours takes its place.
 * A start that is refused raises here. In a process of its own it ends that, which would be the one of all tests.
 """
 
@@ -35,6 +36,9 @@ _apply_settings = Crawler._apply_settings
 
 def apply_settings(self: Crawler) -> None:
     """What Scrapy's does, with a directory for this crawler alone, unless it has a JOBDIR."""
+    if getattr(self.settings["SCHEDULER"], "__name__", "") == "MemoryScheduler" and not self.settings.frozen:
+        self.settings.delete("SCHEDULER", "cmdline")
+        self.settings.set("SCHEDULER", default_settings.SCHEDULER, "default")
     if (self.settings.getpriority("SCHEDULER") or 0) > SETTINGS_PRIORITIES["default"] and not self.settings.frozen:
         self.settings.set("ADDONS", {}, "cmdline")
     if not self.settings.frozen and not self.settings.get("UBI_DIR") and not self.settings.get("JOBDIR"):
