@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.compatibility.test_plugins import LIMIT, differences, importable
+from tests.compatibility.test_plugins import LIMIT, SETTINGS, differences, importable
 from tests.matrix.trial import Kill, Trial
 from tests.support.server import Server
 from tests.support.site import Page, Site, Visit
@@ -101,7 +101,7 @@ def test_the_items_are_those_of_plain_scrapy(
     site.host("www.dmoz-odp.org", _directory)
     always = f'{asked.lines}\nREDIS_URL = "{one_server.url}"\n'
     trial = Trial(
-        asked.folder, tmp_path, site, one_server.url, 'UBI_STORES = ["items"]',
+        asked.folder, tmp_path, site, one_server.url, SETTINGS,
         always=always, project=place, limit=LIMIT, spider=asked.spider,
     )  # fmt: skip
     try:
