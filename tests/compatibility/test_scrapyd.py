@@ -46,7 +46,7 @@ class Daemon:
         """What it answers: to a POST where there are fields."""
         data = urlencode(fields).encode() if name in ("schedule", "cancel") else None
         query = "" if data else f"?{urlencode(fields)}"
-        with urlopen(f"{self._url}/{name}.json{query}", data, timeout=60) as answer:
+        with urlopen(f"{self._url}/{name}.json{query}", data, timeout=LIMIT) as answer:
             return json.loads(answer.read())
 
     def answers(self) -> bool:
@@ -57,7 +57,7 @@ class Daemon:
 
     def close(self) -> None:
         self._process.terminate()
-        self._process.wait(60)
+        self._process.wait(LIMIT)
 
 
 def _environment(proxy: str) -> dict[str, str]:
