@@ -143,6 +143,7 @@ class UbiSettings:
     shared_feeds: bool = DEFAULT.shared_feeds
     private_hosts: Literal["refuse", "allow"] = DEFAULT.private_hosts
     link_schemes: tuple[str, ...] = DEFAULT.link_schemes
+    codecs: Mapping[str, object] | None = DEFAULT.codecs
     proxies: tuple[str, ...] = DEFAULT.proxies
     robots_ttl: float = DEFAULT.robots_ttl
     robots_timeout: float = DEFAULT.robots_timeout

@@ -31,13 +31,14 @@ from scrapy_ubi.node.mail.seed_inbox import SeedOutcome
 from scrapy_ubi.node.start import NodeEvents, Start
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
-from scrapy_ubi.process import arguments, ignored_settings, process_start
+from scrapy_ubi.process import arguments, ignored_settings, plugin_remarks, process_start
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.ranking import Ranker, read_rank
 from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.fingerprints import FingerprintKeys
 from scrapy_ubi.requests.identity import NO_FILTER, RequestKeys
+from scrapy_ubi.requests.meta_codecs import make_codecs
 from scrapy_ubi.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, KeptRequests
 from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.link_scores import LinkScores
@@ -96,7 +97,7 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
         given.check()
     if not wanted.dir_given and home.is_former(wanted.dir):
         logger.info("%s", home.remark(wanted.dir))
-    for sentence in ignored_settings.remarks(settings, wanted):
+    for sentence in (*ignored_settings.remarks(settings, wanted), *plugin_remarks.remarks(settings, wanted)):
         logger.warning("%s", sentence)
     origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown)
     return wanted, origin
@@ -161,7 +162,7 @@ def make_parts(scheduler: UbiScheduler, spider: Spider, stats: StatBuffer, links
     return Parts(
         stats,
         links.filter,
-        Codec(spider, crawler.settings, proxies),
+        Codec(spider, crawler.settings, proxies, make_codecs(settings.codecs or {})),
         make_keys(crawler, settings, stats),
         kept,
         ErrorWatch(crawler, settings, scheduler.directory.path, _note_at(scheduler), scheduler.ending.burst),

@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scrapy_ubi.requests.known_classes import is_request_class
+from scrapy_ubi.requests.scalars import encoded_data
 from scrapy_ubi.requests.untravelled import LONGEST_SHOWN, LOST, NEEDED
 from scrapy_ubi.requests.values import ItemClasses, unpack
 from scrapy_ubi.untrusted.checks import is_count, is_text, json_object, strict_json
@@ -155,7 +156,7 @@ class RequestCheck:
         if not isinstance(value, dict):
             return "not an object"
         for key, packed in value.items():
-            one = unpack(packed, self._items, build=False)
+            one = unpack(encoded_data(packed), self._items, build=False)
             if key in DERIVED_META or not META_CHECKS.get(key, _anything)(one):
                 return f"{key[:40]!r} may not be {str(one)[:40]!r}"
         return None

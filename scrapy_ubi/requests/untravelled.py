@@ -37,7 +37,7 @@ _REMEDIES = {
     "callback": "Make it a method of the spider, and give what it needs in cb_kwargs",
     "errback": "Make it a method of the spider",
     "cb_kwargs": f"{_PASS_ON}: loader.load_item() in place of an ItemLoader",
-    "meta": f"{_PASS_ON}: text in place of a selector",
+    "meta": f"{_PASS_ON}: text in place of a selector. Or name a codec for the key in UBI_CODECS",
     "class": "Make a Request, and say in its meta what the class would",
     "dumps_kwargs": "Write the body yourself",
     "proxy": "Set UBI_PROXIES to the hosts of your proxies",
@@ -78,3 +78,13 @@ def sentences(loss: Loss) -> str:
         follows = f"at another agent, or after a restart, the page fails with the reason codec/{part}"
     remedy = _CORRECT if loss.refused else _REMEDIES.get(part, _CORRECT)
     return f"It is there if this agent fetches the request; {follows}. {remedy}."
+
+
+def refused_loss(name: str, key: str | None) -> Loss:
+    """What is left out as its receivers would refuse it. Metadata is counted by its key: only Scrapy's own is looked
+    at so closely."""
+    if name == "meta":
+        return Loss(f"meta/{key}", f"meta[{key!r:.60}] with such a value", refused=True)
+    if key is None:
+        return Loss(name, f"its {name} with such a value" if name != "method" else "such a method", refused=True)
+    return Loss(name, f"{name}[{key!r:.60}] with such a name or value", refused=True)

@@ -9,6 +9,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -33,6 +34,7 @@ MOST_CHANGED = 20  # words of a hundred: beyond that pages with one frame are ta
 _TARGET = re.compile(r"(?:s3|gs|az)://[^\s/@]+(?:/\S*)?|file:///\S+")
 _REDIS_KEY = re.compile(r"[!-~]{1,512}")
 _LISTEN = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?):([0-9]{1,5})")
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 _HTTPS = re.compile(r'https://[A-Za-z0-9.:\[\]-]{1,300}(?:/[^\x00-\x20"\\?#\x7f-\U0010ffff]{0,1000})?')
 PURPOSES = ("train-ai", "ai-use", "search")  # those of draft-ietf-aipref-vocab
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
@@ -184,6 +186,22 @@ def _read_duplicates(row: Setting, value: object) -> str:
     return "exact" if text == "exact" else f"near({int(found[1] or 3)})"
 
 
+def _read_codecs(row: Setting, value: object) -> Mapping[str, object]:
+    """Codecs by key of meta, as given; on the command line as JSON."""
+    try:
+        named = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        raise _wrong(row, value) from None
+    if not isinstance(named, Mapping) or not all(isinstance(key, str) and key for key in named):
+        raise _wrong(row, value)
+    for key, codec in named.items():
+        if codec is None or (callable(getattr(codec, "decode", None)) and not isinstance(codec, str | bytes)):
+            continue
+        if not isinstance(codec, str) or not _DOTTED.fullmatch(codec):
+            raise UbiSettingError(row.setting, f"has {codec!r:.200} for {key!r}", f"give {row.bounds}")
+    return dict(named)
+
+
 def _read_host_loads(row: Setting, value: object) -> LoadsByHost:
     """Loads at once, by host."""
     try:
@@ -263,6 +281,7 @@ READERS: Mapping[Kind, Reader] = {
     "duplicates": _read_duplicates,
     "files": _read_files,
     "host_loads": _read_host_loads,
+    "codecs": _read_codecs,
     "path": read_path,
     "file": read_path,
     "choice": _read_choice,
