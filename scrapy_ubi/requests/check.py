@@ -169,9 +169,23 @@ class RequestCheck:
         return None
 
     def _check_callback(self, value: Any) -> str | None:
+        if isinstance(value, dict):
+            return self._check_partial(value)
         if isinstance(value, str) and (value in (NO_CALLBACK_NAME, LOST_NAME) or value in self._callbacks):
             return None
         return f"{str(value)[:40]!r} is no callback of the spider"
+
+    def _check_partial(self, value: dict[str, Any]) -> str | None:
+        """A method with arguments of its own."""
+        method, args, kwargs = value.get("method"), value.get("args", []), value.get("kwargs", {})
+        if not isinstance(method, str) or method not in self._callbacks:
+            return f"{str(method)[:40]!r} is no callback of the spider"
+        if not value.keys() <= {"method", "args", "kwargs"} or not isinstance(args, list):
+            return "no partial of a method"
+        unpack(args, self._items, build=False)
+        keywords = unpack(kwargs, self._items, build=False)
+        holds = isinstance(keywords, dict) and all(isinstance(name, str) for name in keywords)
+        return None if holds else "no partial of a method"
 
     def _check_encoding(self, value: Any) -> str | None:
         try:

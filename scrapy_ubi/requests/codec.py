@@ -16,8 +16,7 @@ left out where there is nothing else: a plain GET that the spider's default call
   Without the method that it has a request is another one, so its callback is lost with it.
 * Meta whose key has a codec (UBI_CODECS, `meta_codecs`) travels by it, or is lost.
 * A header without a value travels: middlewares do not set theirs then.
-* A callback travels by its name among the spider's methods. One that has no such name (a lambda, a partial, another
-  object's method) is lost.
+* A callback travels by its name among the spider's methods (`callback_texts`). One that has none is lost.
 * A text says what its request lacks (`untravelled`): an agent that has not the original object fails that page with
   the reason `codec/callback`, `codec/meta`, ... rather than fetch something else, or call with less.
 * FormRequest, JsonRequest and XmlRpcRequest arrive as such, as spiders make the next one of the last by `replace`. What
@@ -29,21 +28,18 @@ left out where there is nothing else: a plain GET that the spider's default call
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from scrapy import Request, Spider
 from scrapy.http import JsonRequest
-from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.errors import UbiError
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.byte_texts import pack_bytes, unpack_bytes, unpack_headers
-from scrapy_ubi.requests.callbacks import callback_names, errback_lost, shown
-from scrapy_ubi.requests.check import DERIVED_META, LOST_NAME, NO_CALLBACK_NAME, RequestCheck, parse_object
+from scrapy_ubi.requests.callback_texts import CallbackTexts
+from scrapy_ubi.requests.check import DERIVED_META, LOST_NAME, RequestCheck, parse_object
 from scrapy_ubi.requests.item_classes import Untravelled, class_name
 from scrapy_ubi.requests.known_classes import KnownClasses, is_request_class
 from scrapy_ubi.requests.made_again import MadeAgain, default_headers, proxy_host
@@ -51,17 +47,8 @@ from scrapy_ubi.requests.meta_codecs import CodecFailure, MetaCodecs, make_codec
 from scrapy_ubi.requests.request_classes import CLASSES, NAMES, USUAL_JSON, base_of, is_more
 from scrapy_ubi.requests.scalars import is_encoded
 from scrapy_ubi.requests.shared_objects import holds_objects
-from scrapy_ubi.requests.untravelled import LOST, Loss, mark, refused_loss
+from scrapy_ubi.requests.untravelled import LOST, CodecError, Loss, mark, refused_loss
 from scrapy_ubi.requests.values import pack, unpack
-from scrapy_ubi.scrapy_private.default_callback import parse_is_default
-
-
-class CodecError(UbiError):
-    """This entry cannot become a request here. `reason` is a short word for counting."""
-
-    def __init__(self, reason: str, text: str) -> None:
-        self.reason = reason
-        super().__init__(text)
 
 
 class Encoded(NamedTuple):
@@ -87,16 +74,14 @@ class Codec:
         """`proxies`: those that requests may go through, by host, `host:port` or URL (UBI_PROXIES); `*` is any."""
         self._spider = spider
         self._proxies = frozenset("*" if proxy == "*" else proxy_host(proxy) for proxy in proxies)
-        self._names = callback_names(type(spider))
-        self._functions = {function: name for name, function in self._names.items()}
         self._items = KnownClasses(type(spider), settings)
-        self._check = RequestCheck(self._names, self._items)
+        self._callbacks = CallbackTexts(spider, self._items)
+        self._check = RequestCheck(self._callbacks.names, self._items)
         self._held = self._check.held
         self._codecs = codecs or make_codecs({})
         self._cookies_enabled = settings.getbool("COOKIES_ENABLED")
         self._default_headers = default_headers(settings)
         self._is_made_again = MadeAgain(settings.getfloat("DOWNLOAD_TIMEOUT")).holds
-        self._parse_is_default = parse_is_default(type(spider))
 
     # Requests to text
 
@@ -131,9 +116,9 @@ class Codec:
         if request.cb_kwargs:
             fields["cb_kwargs"] = self._pack_each(request.cb_kwargs, "cb_kwargs", losses)
         if request.callback is not None:
-            fields["callback"] = self._callback_name(request.callback, "callback", losses)
+            fields["callback"] = self._callbacks.pack(request.callback, "callback", losses)
         if request.errback is not None:
-            fields["errback"] = self._callback_name(request.errback, "errback", losses)
+            fields["errback"] = self._callbacks.pack(request.errback, "errback", losses)
         if request.encoding != "utf-8":
             fields["encoding"] = request.encoding
         if request.flags:
@@ -203,17 +188,6 @@ class Codec:
             out[name.decode("latin-1")] = packed[0] if len(packed) == 1 else packed
         return out
 
-    def _callback_name(self, function: Callable[..., Any], kind: str, losses: list[Loss]) -> str | None:
-        if function is NO_CALLBACK:
-            return NO_CALLBACK_NAME
-        if function is errback_lost:
-            return LOST_NAME
-        name = self._functions.get(getattr(function, "__func__", None)) if inspect.ismethod(function) else None
-        if name is None or getattr(function, "__self__", None) is not self._spider:
-            losses.append(Loss(kind, f"its {kind} {shown(function)} (no method of the spider)"))
-            return LOST_NAME
-        return None if kind == "callback" and name == "parse" and self._parse_is_default else name
-
     def _class_name(self, request: Request, losses: list[Loss]) -> str | None:
         """The name of a class that travels."""
         cls = type(request)
@@ -228,13 +202,8 @@ class Codec:
 
     def methods(self, request: Request) -> tuple[str | None, str | None] | None:
         """The names of its callback and errback, None for a default one; None where one of them has no name."""
-        losses: list[Loss] = []
-        callback, errback = request.callback, request.errback
-        names = (
-            self._callback_name(callback, "callback", losses) if callback is not None else None,
-            self._callback_name(errback, "errback", losses) if errback is not None else None,
-        )
-        return None if losses else names
+        names = self._callbacks.name(request.callback), self._callbacks.name(request.errback, "errback")
+        return None if LOST_NAME in names else names
 
     # Text to requests
 
@@ -284,8 +253,8 @@ class Codec:
         base.__init__(
             request,
             entry.url,
-            callback=self._method("callback", fields.get("callback"), entry.url),
-            errback=self._method("errback", fields.get("errback"), entry.url),
+            callback=self._callbacks.unpack(fields.get("callback"), "callback", entry.url),
+            errback=self._callbacks.unpack(fields.get("errback"), "errback", entry.url),
             method=fields.get("method", "GET"),
             headers=headers,
             body=unpack_bytes(fields.get("body", "")),
@@ -315,18 +284,6 @@ class Codec:
         if cls is None or not is_request_class(cls):
             raise CodecError("class", f"{name} is no class of requests here")
         return cls, base_of(cls)
-
-    def _method(self, kind: str, name: str | None, url: str) -> Callable[..., Any] | None:
-        if name is None:
-            return None
-        if name == NO_CALLBACK_NAME:
-            return NO_CALLBACK
-        if name == LOST_NAME and kind == "errback":
-            return errback_lost
-        if name not in self._names:
-            raise CodecError(kind, f"The {kind} {name} of {url} could not travel to this agent, or is none (any more)")
-        method: Callable[..., Any] = getattr(self._spider, name)
-        return method
 
 
 _to_json = json.JSONEncoder(separators=(",", ":")).encode

@@ -13,9 +13,10 @@ from scrapy.settings import Settings
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.requests.codec import Codec, CodecError, Encoded
+from scrapy_ubi.requests.codec import Codec, Encoded
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.requests.meta_codecs import make_codecs
+from scrapy_ubi.requests.untravelled import CodecError
 from scrapy_ubi.settings import UbiSettings
 
 URL = "http://h1.example/"

@@ -13,7 +13,8 @@ from scrapy.http import Response
 from scrapy.settings import Settings
 
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.requests.codec import Codec, CodecError
+from scrapy_ubi.requests.codec import Codec
+from scrapy_ubi.requests.untravelled import CodecError
 
 URL = "http://h1.example/"
 KEY = "playwright_page_methods"
