@@ -46,6 +46,7 @@ from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings_table import home
 from scrapy_ubi.transport import Transport
+from scrapy_ubi.transport.credentials import RedisLogin, named_credentials
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis import RedisTransport
 from scrapy_ubi.transport.seed_reader import SeedSource
@@ -198,7 +199,8 @@ def make_transport(settings: UbiSettings, agent_id: str) -> Transport:
     # Before an agent is held dead it may come back, and answer what it has taken.
     seeds = SeedSource(settings.seed_list, 2 * settings.failure_timeout) if settings.serve else None
     largest = settings.max_letter_bytes + (ROOM if settings.secret else 0)
-    transport = RedisTransport(settings.redis_url, settings.crawl, agent_id, largest, seeds=seeds)
+    login = RedisLogin(settings.redis_url, named_credentials(settings.redis_credentials))
+    transport = RedisTransport(login, settings.crawl, agent_id, largest, seeds=seeds)
     if not settings.secret:
         return transport
     signer = Signer(settings.secret, settings.crawl)

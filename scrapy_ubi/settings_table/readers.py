@@ -37,8 +37,10 @@ _LISTEN = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9.-]{0,25
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 _HTTPS = re.compile(r'https://[A-Za-z0-9.:\[\]-]{1,300}(?:/[^\x00-\x20"\\?#\x7f-\U0010ffff]{0,1000})?')
 PURPOSES = ("train-ai", "ai-use", "search")  # those of draft-ietf-aipref-vocab
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
 _WORD = re.compile(r"[^\s,]{1,200}")
-_REDIS_SCHEMES = ("redis", "rediss", "unix")
+_ONE_REDIS = ("redis", "rediss", "unix")
+_SEVERAL = ("redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel")  # their hosts the transport reads
 
 
 def _wrong(row: Setting, value: object) -> UbiSettingError:
@@ -117,16 +119,18 @@ def _read_url(row: Setting, value: object) -> str:
     wrong = UbiSettingError(
         row.setting,
         "is not the address of a Redis",
-        "give something like redis://localhost:6379/0, rediss:// or unix://",
+        "give something like redis://localhost:6379/0, rediss://, unix://, redis+cluster:// or redis+sentinel://",
     )
     url = _text(row, value)
+    if url.partition("://")[0].lower() in _SEVERAL and url.partition("://")[2].strip("/"):
+        return url
     try:
         parts = urlsplit(url)
         port_holds = parts.port is None or parts.port > 0
     except ValueError:
         raise wrong from None
     place = parts.path if parts.scheme == "unix" else parts.hostname
-    if parts.scheme not in _REDIS_SCHEMES or not place or not port_holds:
+    if parts.scheme not in _ONE_REDIS or not place or not port_holds:
         raise wrong
     return url
 
@@ -256,6 +260,14 @@ def _read_usage(row: Setting, value: object) -> tuple[str, ...]:
     return read
 
 
+def _read_function(row: Setting, value: object) -> str:
+    """The dotted path of a function, "" for none; it is imported where it is used."""
+    path = _text(row, value)
+    if path and not _DOTTED.fullmatch(path):
+        raise _wrong(row, path)
+    return path
+
+
 READERS: Mapping[Kind, Reader] = {
     **dict.fromkeys(NUMBERS, read_number),
     "flag": _read_flag,
@@ -278,6 +290,7 @@ READERS: Mapping[Kind, Reader] = {
     "target": _read_target,
     "redis_key": _read_redis_key,
     "secret": _read_secret,
+    "function": _read_function,
     "listen": _read_listen,
     "name": _read_name,
     "url": _read_url,

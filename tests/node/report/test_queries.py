@@ -10,7 +10,8 @@ from scrapy import Request
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.report import queries
-from scrapy_ubi.node.report.host_answers import COPY, OWNER, Answer
+from scrapy_ubi.node.report.answers_under_way import Answer
+from scrapy_ubi.node.report.host_answers import COPY, OWNER
 from scrapy_ubi.node.report.queries import BadQuestion, Question, Source, answer
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry, Failure, Notes
