@@ -307,7 +307,7 @@ def test_one_that_was_meant_to_be_fetched_again_gets_another_nonce() -> None:
     assert again.key == key_of("http://a.example/1", dont_filter=True, meta=meta)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"meta":1}', '{"body":{"~":"?"}}', '{"meta":{"x":{"~":"?"}}}'])
+@pytest.mark.parametrize("text", ["{", "[]", '{"meta":1}', '{"body":{"~":"?"}}'])
 def test_what_cannot_be_read_does_not_go_in_again(text: str) -> None:
     assert KEYS.again(entry(1, request=text), "cafe") is None
 
