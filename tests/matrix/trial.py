@@ -3,7 +3,8 @@
 Rules of this module:
 
 * A project is a folder of `projects/`: a spider, and the settings, items and other modules it needs. None of them knows
-  of the add-on. It is copied into the skeleton that `scrapy startproject` makes, once for each run.
+  of the add-on. It is copied into the skeleton that `scrapy startproject` makes, once for each run. Modules that
+  several projects share stand beside their folders.
 * A run of agents differs from the plain one by lines at the end of settings.py only: ADDONS and UBI_*.
 * What is compared are the items in all feeds that the processes left, of those killed as well, as canonical JSON. A
   line that a killed process did not finish is none.
@@ -143,7 +144,7 @@ class Trial:
             process.wait()
 
     def place(self, run: str, lines: str) -> Path:
-        """A fresh copy of the project, in the skeleton of `startproject`."""
+        """A fresh copy of the project, in the skeleton of `startproject`, with the modules beside it that it lacks."""
         place, parts = self._place / run, self._parts
         if (parts / "scrapy.cfg").exists():
             return self._whole(place, lines)
@@ -153,7 +154,7 @@ class Trial:
         (place / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
         for folder in (package, spiders):
             (folder / "__init__.py").touch()
-        for part in parts.glob("*.py"):
+        for part in (*parts.parent.glob("*.py"), *parts.glob("*.py")):
             shutil.copy(part, spiders if part.name == "spider.py" else package)
         own = (parts / "settings.py").read_text() if (parts / "settings.py").exists() else ""
         text = f"{USUAL}{own}{self._always}{lines}"
