@@ -3,8 +3,10 @@
 Rules of this module:
 
 * Functions that block, each for the time-out at most: called in the beating thread, and from the event loop in another.
-* All are asked at once. One that answers may be cut off from the others, and tell of a state that is over: what most
-  servers of a cluster say counts, and of Sentinels the one whose configuration is the newest.
+* All are asked at once, each by one thread: one that is not through yet, as a name may be looked up for longer than
+  the time-out, is not asked again meanwhile.
+* One that answers may be cut off from the others, and tell of a state that is over: what most servers of a cluster say
+  counts, and of Sentinels the one whose configuration is the newest.
 * What is found is believed only as far as the server itself agrees: by MOVED in a cluster, by ROLE with Sentinels.
 """
 
@@ -59,6 +61,7 @@ class ServerFinder:
         self._learned: tuple[Node, ...] = ()  # servers of the cluster
         self._replicas = 0  # known when last asked
         self._hint: Node | None = None
+        self._asking: dict[Node, threading.Thread] = {}
 
     def moved(self, error: lib.MovedError) -> None:
         """The server has said that another one holds the slot: that is where to look next."""
@@ -90,7 +93,10 @@ class ServerFinder:
         return list(dict.fromkeys((*self.at.nodes, *self._learned)))[:MOST_ASKED]
 
     def _ask(self) -> list[_Said]:
-        return _all_of(self._sentinel if self.at.kind == "sentinel" else self._member, self._nodes(), self._timeout)
+        ask = self._sentinel if self.at.kind == "sentinel" else self._member
+        self._asking = {node: thread for node, thread in self._asking.items() if thread.is_alive()}
+        free = [node for node in self._nodes() if node not in self._asking]
+        return _all_of(ask, free, self._timeout, self._asking)
 
     def _sentinel(self, node: Node) -> _Said:
         return _of_sentinel(_asked(self.at.sentinel(node), ("SENTINEL", "MASTER", self.at.master), self._timeout))
@@ -106,9 +112,11 @@ def _most(said: Sequence[_Said]) -> _Said:
     return replace(same[0], replicas=max(one.replicas for one in same))
 
 
-def _all_of(ask: Callable[[Node], _Said], nodes: Sequence[Node], timeout: float) -> list[_Said]:
+def _all_of(
+    ask: Callable[[Node], _Said], nodes: Sequence[Node], timeout: float, threads: dict[Node, threading.Thread]
+) -> list[_Said]:
     """The answers that come within the time-out, and soon after the first one. Raises what the most telling of the
-    failures was when there is no answer."""
+    failures was when there is no answer. `threads` is told who asks."""
     answers: queue.SimpleQueue[_Said | BaseException] = queue.SimpleQueue()
 
     def put(node: Node) -> None:
@@ -118,7 +126,8 @@ def _all_of(ask: Callable[[Node], _Said], nodes: Sequence[Node], timeout: float)
             answers.put(error)
 
     for node in nodes:
-        threading.Thread(target=put, args=(node,), name="ubi-topology", daemon=True).start()
+        threads[node] = threading.Thread(target=put, args=(node,), name="ubi-topology", daemon=True)
+        threads[node].start()
     said: list[_Said] = []
     failed: list[BaseException] = []
     end = time.monotonic() + timeout
