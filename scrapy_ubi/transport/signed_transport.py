@@ -224,7 +224,7 @@ class SignedTransport:
         )
 
     def _letter(self, receiver: str, fields: Fields) -> Fields:
-        if len(self._numbers) > MOST_KNOWN:  # they begin anew, in another stream
+        if len(self._numbers) > MOST_KNOWN:  # they begin from 1 again, in another stream
             self._numbers.clear()
             self._stream = secrets.token_hex(4)
         self._numbers[receiver] += 1
