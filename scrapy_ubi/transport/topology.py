@@ -99,10 +99,10 @@ class ServerFinder:
         return _all_of(ask, free, self._timeout, self._asking)
 
     def _sentinel(self, node: Node) -> _Said:
-        return _of_sentinel(_asked(self.at.sentinel(node), ("SENTINEL", "MASTER", self.at.master), self._timeout))
+        return _of_sentinel(answer_of(self.at.sentinel(node), ("SENTINEL", "MASTER", self.at.master), self._timeout))
 
     def _member(self, node: Node) -> _Said:
-        return _of_cluster(_asked(self.at.server(node), ("CLUSTER", "SLOTS"), self._timeout), self._slot, node)
+        return _of_cluster(answer_of(self.at.server(node), ("CLUSTER", "SLOTS"), self._timeout), self._slot, node)
 
 
 def _most(said: Sequence[_Said]) -> _Said:
@@ -152,7 +152,7 @@ def _telling(error: BaseException) -> int:
     return 0 if isinstance(error, lib.TimeoutError) else 2 if isinstance(error, lib.ResponseError) else 1
 
 
-def _asked(at: Address, command: tuple[str, ...], timeout: float) -> Any:
+def answer_of(at: Address, command: tuple[str, ...], timeout: float) -> Any:
     """What that server answers, as it comes."""
     pool = redis.ConnectionPool.from_url(
         **at.arguments(),

@@ -40,7 +40,7 @@ def finder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ServerFind
         def asked(at: Address, command: tuple[str, ...], limit: float) -> Any:
             return ask(at.url)
 
-        monkeypatch.setattr(topology, "_asked", asked)
+        monkeypatch.setattr(topology, "answer_of", asked)
         return ServerFinder(address(url), SLOT, timeout)
 
     yield make
