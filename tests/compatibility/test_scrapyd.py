@@ -16,6 +16,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from scrapy_ubi.transport.contract import MEMORY
 from tests.compatibility.cases import World
 from tests.compatibility.test_plugins import LIMIT, importable
 from tests.compatibility.town import PRODUCTS, SHOPS, furnish
@@ -106,4 +107,4 @@ def test_schedules_are_agents_of_one_crawl(world: World, tmp_path: Path) -> None
 
 def _agents(client: Any) -> int:
     """How many agents have said that they are there."""
-    return max((client.hlen(key) for key in client.scan_iter("ubi:*beats")), default=0)
+    return max((len({*client.hkeys(key)} - {MEMORY.encode()}) for key in client.scan_iter("ubi:*:beats")), default=0)
