@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import struct
 from ipaddress import ip_address
+from typing import cast
 
 from counters import NAMES
 from population import Population, address_of, number_of_name
@@ -26,8 +27,7 @@ class DnsServer(asyncio.DatagramProtocol):
         self._population, self._counts = population, counts
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.DatagramTransport)
-        self._transport = transport
+        self._transport = cast(asyncio.DatagramTransport, transport)
         self._loop = asyncio.get_running_loop()
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
