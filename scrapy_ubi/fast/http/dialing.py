@@ -30,7 +30,7 @@ from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.connection import Connection
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.route import Route
-from scrapy_ubi.fast.http.tls import Sessions, TlsTransport
+from scrapy_ubi.fast.http.tls import TlsTransport
 from scrapy_ubi.fast.http.tunnel import Tunnel
 from scrapy_ubi.scrapy_private.socket_gate import NoRight, Right
 
@@ -49,7 +49,6 @@ class Dialer:
         self._names = Resolver(settings)
         self._pool = pool
         self._tls = scrapys.tls_context(settings)
-        self._sessions = Sessions()
         self._tells_tls = settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING")
 
     async def dial(self, route: Route, right: Right | None) -> Connection:
@@ -105,16 +104,13 @@ class Dialer:
         if not (route.secure or route.secure_proxy):
             await loop.create_connection(lambda: connection, address, route.port, local_addr=route.local)
             return connection
-        host = route.host, route.port
-        tls = TlsTransport(self._tls, _tls_name(route.host), host, connection, self._sessions)
+        tls = TlsTransport(self._tls, _tls_name(route.host), connection)
         try:
             await loop.create_connection(lambda: tls, address, route.port, local_addr=route.local)
             await tls.ready
         except BaseException:
             tls.abort()
             raise
-        if tls.resumed:
-            self._pool.counts["resumed"] += 1
         return connection
 
     async def _through(self, route: Route, address: str, right: Right | None) -> Connection:

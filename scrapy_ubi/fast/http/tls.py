@@ -1,12 +1,11 @@
-"""TLS over a connection, in place of asyncio's: less memory, fewer steps, and sessions that are resumed.
+"""TLS over a connection, in place of asyncio's, which keeps a buffer of 256 KiB for each connection while it is open.
 
-asyncio's TLS has a buffer of 256 KiB for each connection, kept as long as it is open, and gives no way to resume a
-session. Rules of this module:
+So thousands of connections can be kept, and most handshakes are spared. Rules of this module:
 
 * Between the transport of the socket below and the `Connection` above: a protocol for the one, a transport for the
   other. What is written is given to the transport below at once.
-* A session is resumed once, with the host and port that it was made with, and only by the context that made it: its
-  certificates were judged then. What a server gives for the next time is kept after it has said something.
+* No session is resumed: Python's `ssl` copies a session when it is read and when it is used, which takes longer than
+  what a resumed handshake spares (docs/decisions/0076-tls.md, benchmarks/net/handshakes.py).
 * What goes wrong in the handshake ends `ready` with the error; afterwards the connection is told that it is lost.
 """
 
@@ -14,53 +13,25 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections import OrderedDict
 from typing import Any, cast
 
-MOST_SESSIONS = 2000  # hosts whose last session is kept, in some 4 kB each
 RECORD = 16_384  # bytes of a record at most (RFC 8446, 5.1): no read gives more
-
-Host = tuple[str, int]
-
-
-class Sessions:
-    """The last TLS session of each host, of one context; those used longest ago go first."""
-
-    def __init__(self, most: int = MOST_SESSIONS) -> None:
-        self._most = most
-        self._known: OrderedDict[Host, ssl.SSLSession] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._known)
-
-    def take(self, host: Host) -> ssl.SSLSession | None:
-        """A session to be resumed, once (RFC 8446, C.4); None where there is none."""
-        return self._known.pop(host, None)
-
-    def put(self, host: Host, session: ssl.SSLSession | None) -> None:
-        """Keep the session of a connection that has been answered."""
-        if session is None or not session.has_ticket:
-            return
-        self._known[host] = session
-        self._known.move_to_end(host)
-        if len(self._known) > self._most:
-            self._known.popitem(last=False)
 
 
 class TlsTransport(asyncio.Protocol):
     """TLS of a client. `ready` is resolved after the handshake, when `above` has its transport, which is this."""
 
     def __init__(
-        self, context: ssl.SSLContext, name: str, host: Host, above: asyncio.Protocol, sessions: Sessions
+        self, context: ssl.SSLContext, name: str, above: asyncio.Protocol, session: ssl.SSLSession | None = None
     ) -> None:
-        """`name`: of the server, as TLS has it; `host`: whose session it is."""
-        self._above, self._host, self._sessions = above, host, sessions
+        """`name`: of the server, as TLS has it."""
+        self._above = above
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
-        session = sessions.take(host)
         self._tls = context.wrap_bio(self._in, self._out, server_hostname=name, session=session)
         self._below: asyncio.Transport | None = None
-        self._open = self._kept = False
+        self._open = False
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.ready.add_done_callback(_looked_at)
 
     # What the transport below tells
 
@@ -129,9 +100,6 @@ class TlsTransport(asyncio.Protocol):
         if self._out.pending:
             self._flush()  # new keys
         if pieces:
-            if not self._kept:  # tickets come before the first answer, or with it
-                self._kept = True
-                self._sessions.put(self._host, self._tls.session)
             self._above.data_received(pieces[0] if len(pieces) == 1 else b"".join(pieces))
         if ends:
             self._below.abort()
@@ -169,7 +137,8 @@ class TlsTransport(asyncio.Protocol):
             return self._tls
         return default if self._below is None else self._below.get_extra_info(name, default)
 
-    @property
-    def resumed(self) -> bool:
-        """Whether the handshake took up a former session."""
-        return bool(self._tls.session_reused)
+
+def _looked_at(ready: asyncio.Future[None]) -> None:
+    """Asks for the error, which is no one's where the attempt was given up meanwhile: asyncio would log it."""
+    if not ready.cancelled():
+        ready.exception()
