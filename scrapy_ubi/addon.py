@@ -26,6 +26,7 @@ from scrapy_ubi.components.downloader_middleware import UbiDownloaderMiddleware
 from scrapy_ubi.components.expand_middleware import INNERMOST as NEXT_TO_SPIDER
 from scrapy_ubi.components.expand_middleware import PlainLinksMiddleware
 from scrapy_ubi.components.find_scheduler import own_scheduler
+from scrapy_ubi.components.own_concurrency import OwnConcurrency
 from scrapy_ubi.components.progress import place_progress
 from scrapy_ubi.components.robots_placing import place_robots
 from scrapy_ubi.components.scheduler import UbiScheduler
@@ -33,13 +34,15 @@ from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.components.truncate import PRIORITY as BODY
 from scrapy_ubi.components.truncate import UbiBodyMiddleware
 from scrapy_ubi.components.wiring import REFUSAL
+from scrapy_ubi.downloads.reactor_names import ReactorNames
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs.feed_params import FeedParams
 from scrapy_ubi.outputs.replay import offline as replay
 from scrapy_ubi.politeness import scrapy_delays
 from scrapy_ubi.process import arguments
 from scrapy_ubi.scrapy_private import versions
-from scrapy_ubi.settings import UbiSettings, flag
+from scrapy_ubi.settings import SETTINGS, Setting, UbiSettings, flag, read_value
+from scrapy_ubi.settings_table.loads_at_once import Loads
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +91,8 @@ class Addon:
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
         versions.without_jitter(settings, _ADDON)  # otherwise a slot would at times add to a host's delay
         _make_faster(settings)
+        _place_concurrency(settings)
+        _place_name_servers(settings)
         _introduce(settings)
         _show(settings)
         place_progress(settings)
@@ -107,6 +112,29 @@ def _make_faster(settings: BaseSettings) -> None:
         fast.install(settings)
 
 
+def _place_concurrency(settings: BaseSettings) -> None:
+    """As many requests at once as UBI_CONCURRENCY says; what it does not say is CONCURRENT_REQUESTS', where that is
+    set."""
+    try:
+        loads = read_value(_row("UBI_CONCURRENCY"), settings.get("UBI_CONCURRENCY"))
+    except UbiSettingError:
+        return  # the start is refused because of it
+    if isinstance(loads, Loads) and not loads.auto:
+        settings.set("CONCURRENT_REQUESTS", loads.most, _at_least_addon(settings, "CONCURRENT_REQUESTS"))
+    elif loads is not None or not settings.getpriority("CONCURRENT_REQUESTS"):
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", OwnConcurrency, 0)
+
+
+def _place_name_servers(settings: BaseSettings) -> None:
+    """Have Scrapy's own handlers ask UBI_DNS_SERVERS, too, where the project has no resolver of its own."""
+    if settings.get("UBI_DNS_SERVERS") and not settings.getpriority("DNS_RESOLVER") and find_spec("aiodns") is not None:
+        settings.set("DNS_RESOLVER", ReactorNames, _ADDON)
+
+
+def _row(setting: str) -> Setting:
+    return next(row for row in SETTINGS if row.setting == setting)
+
+
 def refusal(settings: BaseSettings) -> str | None:
     """One sentence why a crawl with these settings may not start, None when it may."""
     if scrapy.version_info[:2] < versions.TRIED[0]:
@@ -122,6 +150,8 @@ def refusal(settings: BaseSettings) -> str | None:
             f"TWISTED_REACTOR is set to {settings['TWISTED_REACTOR']!r}: remove it, as the agents talk to each other "
             "by asyncio."
         )
+    if settings.get("UBI_DNS_SERVERS") and find_spec("aiodns") is None:
+        return "UBI_DNS_SERVERS needs aiodns, which is not installed: pip install 'scrapy-ubi[dns]', or remove it."
     try:
         replay.check(UbiSettings.from_scrapy(settings, "spider"))
         scrapy_delays.check(settings)

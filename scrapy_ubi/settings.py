@@ -24,7 +24,7 @@ from typing import Any, Literal, cast
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table import PREFIX, SETTINGS, Kind, Setting, home
 from scrapy_ubi.settings_table.iteration_settings import check_iterations, of_iterations
-from scrapy_ubi.settings_table.loads_at_once import LoadsByHost
+from scrapy_ubi.settings_table.loads_at_once import Loads, LoadsByHost
 from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number
 from scrapy_ubi.untrusted.checks import NAME
 from scrapy_ubi.urls import HostRules, partition_key, setting_readers
@@ -75,6 +75,8 @@ class UbiSettings:
     failure_timeout: float = DEFAULT.failure_timeout
     stall_timeout: float = DEFAULT.stall_timeout
     host_concurrency: LoadsByHost = DEFAULT.host_concurrency
+    concurrency: Loads | None = DEFAULT.concurrency  # None: CONCURRENT_REQUESTS, or found by the agent
+    dns_servers: tuple[str, ...] = DEFAULT.dns_servers
     host_delay: float = 0.0
     delay_factor: float = DEFAULT.delay_factor
     max_delay: float = DEFAULT.max_delay

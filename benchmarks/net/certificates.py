@@ -1,6 +1,6 @@
-"""A chain of certificates of the usual length: root (RSA, 2048 bits), intermediate (RSA, 2048), leaf (P-256, for all hosts).
+"""A chain of certificates of the usual length: root and intermediate (RSA, 2048 bits), leaf (P-256, for all hosts).
 
-As Let's Encrypt's and most others' chains are today. Made anew for each run, valid for a day; the keys are worth nothing.
+As Let's Encrypt's and most others' chains are today. Made anew for each run, valid for a day, worth nothing.
 """
 
 from __future__ import annotations

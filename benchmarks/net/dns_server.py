@@ -72,9 +72,7 @@ def _answer(query: bytes, end: int, code: int, address: bytes = b"") -> bytes:
 async def serve(population: Population, counts: memoryview, host: str, port: int) -> None:
     """Serve until cancelled."""
     loop = asyncio.get_running_loop()
-    transport, _ = await loop.create_datagram_endpoint(
-        lambda: DnsServer(population, counts), local_addr=(host, port)
-    )
+    transport, _ = await loop.create_datagram_endpoint(lambda: DnsServer(population, counts), local_addr=(host, port))
     try:
         await asyncio.Event().wait()
     finally:

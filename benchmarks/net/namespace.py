@@ -29,7 +29,7 @@ def enter(resolv_conf: Path) -> bool:
     if subprocess.run([*enters, "true"], capture_output=True, check=False).returncode:
         return False
     os.environ[INSIDE] = "1"
-    os.execvp("unshare", [*enters, sys.executable, *sys.argv])
+    return bool(os.execvp("unshare", [*enters, sys.executable, *sys.argv]))  # it never does
 
 
 def is_inside() -> bool:

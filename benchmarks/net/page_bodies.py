@@ -18,6 +18,7 @@ import random
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import brotli
 
@@ -102,7 +103,7 @@ def _body(coding: str, draw: random.Random, room: int, links: int, rest: bytes) 
 
 def quantile(share: float) -> float:
     """kB of a page that is larger than this share of all."""
-    for (low, small), (high, large) in zip(QUANTILES, QUANTILES[1:], strict=False):
+    for (low, small), (high, large) in pairwise(QUANTILES):
         if share <= high:
             return float(small * (large / small) ** ((share - low) / (high - low)))
     return QUANTILES[-1][1]
@@ -146,7 +147,7 @@ def _script(draw: random.Random) -> str:
         f'"visible":true,"position":{place}}}'
         for place in range(8)
     )
-    return f'<script>window.__STATE__=window.__STATE__||[];window.__STATE__.push([{items}]);</script>\n'
+    return f"<script>window.__STATE__=window.__STATE__||[];window.__STATE__.push([{items}]);</script>\n"
 
 
 def _picture(draw: random.Random) -> str:

@@ -14,6 +14,7 @@ from page_bodies import Body
 from population import Host, Population
 
 OUTSIDE = 4  # one link in so many leads to another host
+_HEAD = b'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Page %d of h%05d</title></head>\n<body>'
 
 
 class PageLinks:
@@ -41,9 +42,7 @@ class PageLinks:
             self._outside(lot) if place % OUTSIDE == 0 else self._inside(host, lot)
             for place, lot in enumerate(lots[1:])
         ]
-        head = b"<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Page %d of h%05d</title></head>\n<body>" % (
-            number, host.number,
-        )  # fmt: skip
+        head = _HEAD % (number, host.number)
         return body.filled(head + b"".join(links)), body.unpacked
 
     def _inside(self, host: Host, lot: int) -> bytes:

@@ -1,7 +1,7 @@
 """The hosts of the testbed: what each is, as a pure function of a seed and its number. Nothing is drawn twice.
 
-A host has a name (`h00012.test`), an address of its own in 127.0.0.0/8, a fate, a latency, an encoding of its pages, and
-a number of pages. Rules of this module:
+A host has a name (`h00012.test`), an address of its own in 127.0.0.0/8, a fate, a latency, an encoding of its pages,
+and a number of pages. Rules of this module:
 
 * Of 100 hosts 2 hang (they take the connection and never answer), 3 reset it, and 5 are names that lead nowhere: half
   of these do not exist (NXDOMAIN), a quarter is a failure of the server (SERVFAIL), a quarter gets no answer at all.

@@ -1,7 +1,8 @@
 """From a host's name to its addresses, without stopping the loop.
 
-With Twisted's reactor its name resolver is asked, the one of DNS_RESOLVER, with Scrapy's cache and DNS_TIMEOUT. Without
-a reactor the system's is asked in a thread, with the same settings for cache and time-out.
+With UBI_DNS_SERVERS those servers are asked (`name_servers`). Without, and with Twisted's reactor, its name resolver is
+asked, the one of DNS_RESOLVER, with Scrapy's cache and DNS_TIMEOUT. Without a reactor the system's is asked in a thread,
+with the same settings for cache and time-out.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.interfaces import IResolutionReceiver
 from zope.interface import implementer  # type: ignore[import-untyped]
 
+from scrapy_ubi.downloads.name_servers import name_servers
+
 MOST_ADDRESSES = 8  # of one host that are tried
 
 
@@ -29,6 +32,8 @@ class Resolver:
         self._most = settings.getint("DNSCACHE_SIZE") if settings.getbool("DNSCACHE_ENABLED") else 0
         self._timeout = settings.getfloat("DNS_TIMEOUT")
         self._known: OrderedDict[str, list[str]] = OrderedDict()
+        self._settings = settings
+        self._servers = tuple(settings.getlist("UBI_DNS_SERVERS"))
 
     async def addresses(self, host: str) -> list[str]:
         """The addresses of a host, numeric, at least one. Raises `CannotResolveHostError`."""
@@ -42,6 +47,8 @@ class Resolver:
             host.encode("idna")  # Twisted's resolver does so in a thread, and does not report an error there
         except UnicodeError as error:
             raise CannotResolveHostError(f"{host!r} is no name of a host: {error}") from error
+        if self._servers:
+            return (await name_servers(self._settings, self._servers).addresses(host))[:MOST_ADDRESSES]
         found = await (_by_reactor(host) if self._by_reactor else self._by_thread(host))
         if not found:
             raise CannotResolveHostError(f"No address of {host!r} is known")

@@ -71,7 +71,8 @@ class Peer:
         name = transport.get_extra_info("peername")
         tls = transport.get_extra_info("ssl_object")
         der = None if tls is None else tls.getpeercert(binary_form=True)
-        return cls(ip_address(name[0].partition("%")[0]) if name else None, None if der is None else LateCertificate(der))
+        certificate = None if der is None else LateCertificate(der)
+        return cls(ip_address(name[0].partition("%")[0]) if name else None, certificate)
 
     def certificate_names(self) -> tuple[str, str] | None:
         """Issuer and subject of the certificate, None without one."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from netcrawl.spiders import Seeded
 from scrapy.http import Response
 
+from netcrawl.spiders import Seeded
 from scrapy_ubi import UbiSpider
 
 
