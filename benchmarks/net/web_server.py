@@ -177,7 +177,7 @@ class Connection(asyncio.Protocol):
 
 
 def listener(port: int) -> socket.socket:
-    """A socket for all addresses; only what comes by the loopback device is taken, where the system lets that be said."""
+    """A socket for all addresses; it takes what comes by the loopback device only, where the system allows that."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

@@ -1,8 +1,8 @@
 """From a host's name to its addresses, without stopping the loop.
 
 With UBI_DNS_SERVERS those servers are asked (`name_servers`). Without, and with Twisted's reactor, its name resolver is
-asked, the one of DNS_RESOLVER, with Scrapy's cache and DNS_TIMEOUT. Without a reactor the system's is asked in a thread,
-with the same settings for cache and time-out.
+asked, the one of DNS_RESOLVER, with Scrapy's cache and DNS_TIMEOUT. Without a reactor the system's is asked in a
+thread, with the same settings for cache and time-out.
 """
 
 from __future__ import annotations
