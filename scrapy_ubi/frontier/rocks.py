@@ -33,6 +33,7 @@ from rocksdict import (
     WriteOptions,
 )
 
+from scrapy_ubi.frontier.log_records import mend_logs
 from scrapy_ubi.frontier.store import Row, RowBatch, StoreDamaged, StoreError, StoreFull
 
 MIB = 1 << 20
@@ -81,6 +82,7 @@ class RocksStore:
     def _opened(self) -> Rdict:
         try:
             self._check_room(0)
+            mend_logs(self.path)  # else some damage is never done with
             # named, else rocksdict takes the options that the store had last, with a cache of 8 MB
             return Rdict(str(self.path), self._options, column_families={"default": self._options})
         except Exception as error:  # rocksdict raises nothing more particular

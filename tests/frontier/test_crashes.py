@@ -13,6 +13,7 @@ import pytest
 
 from scrapy_ubi.frontier import restore as opening
 from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier.log_records import ENDLESS
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.frontier.seen import SeenTable
@@ -255,6 +256,9 @@ def _tear(log: Path, at: int, how: str, draw: random.Random) -> None:
         content = content[:at] + bytes([other]) + draw.randbytes(draw.randrange(5000))
     elif how == "zeros":
         content = content[:at] + bytes([0 if any(content[at:]) else 1]) + bytes(size - at - 1)
+    elif how == "a kind that is not ours":
+        kind, data = draw.choice(sorted(ENDLESS)), content[at + 7] ^ draw.randrange(1, 256)
+        content = content[: at + 6] + bytes([kind, data]) + content[at + 8 :]
     elif how == "a flipped bit":
         content = content[:at] + bytes([content[at] ^ 1 << draw.randrange(8)]) + content[at + 1 :]
     else:
@@ -262,14 +266,17 @@ def _tear(log: Path, at: int, how: str, draw: random.Random) -> None:
     log.write_bytes(content)
 
 
-@pytest.mark.parametrize("how", ["cut", "garbage instead", "garbage behind", "zeros", "a flipped bit"])
+@pytest.mark.parametrize(
+    "how", ["cut", "garbage instead", "garbage behind", "zeros", "a flipped bit", "a kind that is not ours"]
+)
 def test_of_a_torn_log_all_flushes_before_the_tear_are_kept_and_nothing_after_it(tmp_path: Path, how: str) -> None:
     flushes, seed = 8, random.randrange(2**32)
     print(f"random.Random({seed})")
     draw, whole = random.Random(seed), expected(flushes)
     log, sizes = told_of_all(tmp_path / "agent", flushes)
     ends = [size - 1 for size in sizes[1:]]
-    for at in sorted({sizes[0], sizes[-1] - 1, *ends, *draw.sample(range(sizes[0], sizes[-1]), 15)}):
+    places = {sizes[0], sizes[-1] - 1, *ends, *draw.sample(range(sizes[0], sizes[-1]), 15)}
+    for at in sizes[:-1] if how == "a kind that is not ours" else sorted(places):
         left = copied(log.parents[1], tmp_path / f"torn{at}")
         _tear(left / "store" / log.name, at, how, draw)
         last = sum(size <= at for size in sizes)
