@@ -17,7 +17,7 @@ from scrapy.crawler import Crawler
 
 from scrapy_ubi.components.find_scheduler import scheduler_of
 from scrapy_ubi.components.scheduler import UbiScheduler
-from scrapy_ubi.downloads.at_once import SILENT, AtOnce, Seen
+from scrapy_ubi.downloads.at_once import SILENT, AtOnce, LoadsSeen
 from scrapy_ubi.process import open_files
 from scrapy_ubi.requests.transfer_states import Transfer
 from scrapy_ubi.settings_table.loads_at_once import Loads
@@ -91,7 +91,7 @@ class OwnConcurrency:
         self._before = counts
         if "CONCURRENT_REQUESTS" not in self._scheduler.node.live.scrapys:
             limit = self._decides.look(
-                Seen(
+                LoadsSeen(
                     active=len(downloader.active),
                     silent=self._silent(),
                     late=passed - INTERVAL,

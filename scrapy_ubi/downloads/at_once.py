@@ -8,9 +8,9 @@ module:
   time, and transfers do not fail more often than before. Otherwise nothing is changed, or there are fewer.
 * A load that has been under way for `SILENT` seconds holds no place: as many are given beside the others, up to as many
   again. So hosts that hang take no rate from the others.
-* No more bodies than `most_bytes` are expected at once, as pages have been large lately, and no more loads than
-  `most_files` connections: but one.
-* The rules are a function of what was seen (`Seen`): no clock, no timer.
+* At most `most_bytes` of bodies are expected at once, by the size that pages had lately, and at most `most_files`
+  connections; one load is always allowed.
+* The rules are a function of what was seen (`LoadsSeen`): no clock, no timer.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 SILENT = 5.0  # s
-LATE, FAR_TOO_LATE = 0.1, 0.5  # s that the loop is late: no more, fewer
-BUSY = 0.85  # share of the time in which the thread computes: more loads would only wait
+LATE, FAR_TOO_LATE = 0.1, 0.5  # s that the loop is late: it stays as it is; there are fewer
+BUSY = 0.85  # share of the time in which the thread computes; with more loads they would only wait
 FAILING = 0.3  # share of transfers that fail, from which it may be too many; and more than twice as many as usual
 ENOUGH = 20  # transfers in which a share of failures means something
 GROWS, SHRINKS = 1.25, 0.75
@@ -28,7 +28,7 @@ FORGETS = 0.1  # weight of the last look in what is usual
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LoadsSeen:
     """What was seen since the last look."""
 
     active: int  # requests under way
@@ -51,7 +51,7 @@ class AtOnce:
         self._page_bytes = 0.0
         self.limit = self._first
 
-    def look(self, seen: Seen) -> int:
+    def look(self, seen: LoadsSeen) -> int:
         """The limit from now on."""
         if seen.page_bytes:
             weight = FORGETS if self._page_bytes else 1.0
@@ -65,7 +65,7 @@ class AtOnce:
         self.limit = max(1, min(target + min(seen.silent, target), self._most_files, self._fits()))
         return self.limit
 
-    def _is_failing(self, seen: Seen) -> bool:
+    def _is_failing(self, seen: LoadsSeen) -> bool:
         ended = seen.answered + seen.failed
         if ended < ENOUGH:
             return False

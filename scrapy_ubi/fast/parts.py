@@ -49,7 +49,7 @@ PARTS = (
         "`MemoryStatsCollector.__getattribute__`",
     ),
     FastPart(
-        "unpacking", "AtOnce", "lean", "extension",
+        "unpacking", "FastUnpacking", "lean", "extension",
         "unpacking a page by gzip: 0.27 with isal, 0.53 without; zstd 0.76, br 0.89",
         "`HttpCompressionMiddleware._decode`, where a body is one sound stream",
     ),

@@ -23,7 +23,7 @@ from scrapy_ubi.requests.decompress import at_once
 MOST = 1 << 30  # bytes, where DOWNLOAD_MAXSIZE is 0
 
 
-class AtOnce:
+class FastUnpacking:
     """An extension of each crawl."""
 
     def __init__(self, crawler: Crawler) -> None:

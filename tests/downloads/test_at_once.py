@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 
-from scrapy_ubi.downloads.at_once import AtOnce, Seen
+from scrapy_ubi.downloads.at_once import AtOnce, LoadsSeen
 
 
 def looks(decides: AtOnce, times: int, **seen: float) -> int:
     """The limit after so many looks at an agent all of whose places are taken."""
     for _ in range(times):
-        decides.look(dataclasses.replace(Seen(active=decides.limit), **seen))  # type: ignore[arg-type]
+        decides.look(dataclasses.replace(LoadsSeen(active=decides.limit), **seen))  # type: ignore[arg-type]
     return decides.limit
 
 

@@ -10,7 +10,7 @@ import pytest
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.utils.test import get_crawler
 
-from scrapy_ubi.fast.unpacking import AtOnce
+from scrapy_ubi.fast.unpacking import FastUnpacking
 from scrapy_ubi.requests import decompress
 from scrapy_ubi.requests.decompress import at_once
 
@@ -43,7 +43,7 @@ def test_scrapys_middleware_of_a_crawl_asks_for_it() -> None:
     crawler = get_crawler()
     middleware = HttpCompressionMiddleware.from_crawler(crawler)
     crawler.get_downloader_middleware = lambda cls: middleware  # type: ignore[method-assign]
-    AtOnce.from_crawler(crawler)._opened()
+    FastUnpacking.from_crawler(crawler)._opened()
     body = gzip.compress(PAGE)
     assert middleware._decode(body, b"gzip", 0) == PAGE
     assert middleware._decode(body + gzip.compress(b"more"), b"gzip", 0) == PAGE + b"more"
