@@ -36,6 +36,7 @@ from scrapy_ubi.scrapy_private import socket_gate
 logger = logging.getLogger(__name__)
 
 TIMEOUT = 10.0  # seconds, of a request that brings none; as Scrapy's handler
+BY_PROXY = 500  # idle connections of a proxy, where CONCURRENT_REQUESTS does not bound what is under way
 CLOSED = "The download handler was closed"
 REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "DELETE", "TRACE"})
 
@@ -57,6 +58,8 @@ class UbiDownloadHandler(BaseDownloadHandler):
             settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS"),
         )
         per_host, at_once = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"), settings.getint("CONCURRENT_REQUESTS")
+        if not settings.getpriority("CONCURRENT_REQUESTS") or "auto" in str(settings.get("UBI_CONCURRENCY")):
+            at_once = max(at_once, BY_PROXY)  # the agent finds by itself how many
         idle = _idle.setdefault(crawler, {})
         self._pool = Pool(max(1, per_host), max(1, per_host, at_once), idle)
         self._router = Router(settings.get("DOWNLOAD_BIND_ADDRESS"))

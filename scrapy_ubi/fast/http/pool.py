@@ -42,7 +42,7 @@ class Pool:
         self._routes: dict[Route, list[Connection]] = {}
         self._since = {} if idle is None else idle
         self._timer: asyncio.TimerHandle | None = None
-        self._most_idle = most_idle()
+        self.most_idle = most_idle()
         self.closed = False
         self.counts: Counter[str] = Counter()  # what happened, for the stats
 
@@ -68,7 +68,7 @@ class Pool:
         self._since[connection] = loop.time()
         if len(idle) > (self._most_by_proxy if route.by_proxy else self._most_per_route):
             idle[0].abort()
-        elif len(self._since) > self._most_idle:
+        elif len(self._since) > self.most_idle:
             next(iter(self._since)).abort()
         if self._timer is None:
             self._timer = loop.call_later(IDLE_SECONDS, self._tick)

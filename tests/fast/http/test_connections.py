@@ -169,7 +169,7 @@ def test_no_more_than_so_many_connections_are_kept(monkeypatch: pytest.MonkeyPat
             assert kept(ours) == 3
             await many(ours, "http://h.example/", 6, proxy=server.url)
             assert kept(ours) == 3 + 5
-            monkeypatch.setattr(pool, "most_idle", lambda: 8)
+            ours._pool.most_idle = 8
             await many(ours, server.url.replace("127.0.0.1", "127.0.0.2"), 1, proxy=server.url.replace("http", "HTTP"))
             assert kept(ours) == 8
             monkeypatch.setattr(pool, "IDLE_SECONDS", 0.0)
