@@ -60,6 +60,6 @@ class ReactorNames:
         except CannotResolveHostError:
             found = []
         for address in found:
-            kind = IPv6Address if ":" in address else IPv4Address
+            kind: Any = IPv6Address if ":" in address else IPv4Address
             receiver.addressResolved(kind(transport, address, port))
         receiver.resolutionComplete()

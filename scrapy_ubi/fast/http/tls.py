@@ -88,7 +88,8 @@ class TlsTransport(asyncio.Protocol):
     def _read(self) -> None:
         """Give all that has come to the connection above, in one piece."""
         assert self._below is not None
-        pieces, ends = [], False
+        pieces: list[bytes] = []
+        ends = False
         try:
             while piece := self._tls.read(RECORD):
                 pieces.append(piece)
