@@ -15,7 +15,7 @@ from scrapy.exceptions import CannotResolveHostError
 from scrapy.resolver import HostResolution
 from scrapy.settings import BaseSettings
 from twisted.internet.address import IPv4Address, IPv6Address
-from twisted.internet.interfaces import IHostnameResolver, IHostResolution, IResolutionReceiver
+from twisted.internet.interfaces import IHostnameResolver
 from zope.interface import implementer  # type: ignore[import-untyped]
 
 from scrapy_ubi.downloads.name_servers import name_servers
@@ -40,12 +40,12 @@ class ReactorNames:
 
     def resolveHostName(
         self,
-        resolutionReceiver: IResolutionReceiver,
+        resolutionReceiver: Any,
         hostName: str,
         portNumber: int = 0,
         addressTypes: Sequence[type[Any]] | None = None,
         transportSemantics: str = "TCP",
-    ) -> IHostResolution:
+    ) -> Any:
         """As Twisted asks for it."""
         resolution = HostResolution(hostName)
         resolutionReceiver.resolutionBegan(resolution)
@@ -54,7 +54,7 @@ class ReactorNames:
         task.add_done_callback(self._tasks.discard)
         return resolution
 
-    async def _answer(self, receiver: IResolutionReceiver, host: str, port: int, transport: str) -> None:
+    async def _answer(self, receiver: Any, host: str, port: int, transport: str) -> None:
         try:
             found = await name_servers(self._settings, self._servers).addresses(host)
         except CannotResolveHostError:

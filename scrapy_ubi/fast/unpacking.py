@@ -36,7 +36,8 @@ class FastUnpacking:
 
     def _opened(self) -> None:
         middleware: Any = self._crawler.get_downloader_middleware(HttpCompressionMiddleware)
-        if middleware is None or type(middleware) is not HttpCompressionMiddleware:
+        kind = type(middleware)
+        if kind is not HttpCompressionMiddleware:  # also where there is none
             return
         scrapys = middleware._decode
 
