@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 import scrapy
@@ -33,6 +34,8 @@ from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.components.truncate import PRIORITY as BODY
 from scrapy_ubi.components.truncate import UbiBodyMiddleware
+from scrapy_ubi.components.usage_middleware import PRIORITY as USAGE
+from scrapy_ubi.components.usage_middleware import UbiUsageMiddleware
 from scrapy_ubi.components.wiring import REFUSAL
 from scrapy_ubi.downloads.reactor_names import ReactorNames
 from scrapy_ubi.errors import UbiSettingError
@@ -56,6 +59,10 @@ INNERMOST = 1_000_000  # of the downloader middlewares: next to the downloader
 # few do as well, at a third less processor time a page; not one, as an error that escapes it would be its last. Where
 # the lean way is taken items have tasks of their own when they need them, as many as with Scrapy.
 CONCURRENT_ITEMS = 4
+
+# Each of these runs whatever Python its caller sends, for anyone of this account (or with the password in the log). An
+# agent has commands of its own (`scrapy ubi`). Who sets them has them.
+CODE_FROM_OUTSIDE = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 
 _ADDON = SETTINGS_PRIORITIES["addon"]
 _WEB = "scrapy_ubi.web.agent_server.AgentServer"
@@ -84,9 +91,13 @@ class Addon:
         if _lacks_asyncio(settings):
             settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, _at_least_addon(settings, "TWISTED_REACTOR"))
         settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
-        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiDownloaderMiddleware, INNERMOST)
+        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", _gate(settings), INNERMOST)
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
         place_robots(settings)
+        if settings.get("UBI_USAGE") and not settings.get(REFUSAL):
+            settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiUsageMiddleware, USAGE)
+        for name in CODE_FROM_OUTSIDE:
+            settings.set(name, False, _ADDON)
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
         versions.without_jitter(settings, _ADDON)  # otherwise a slot would at times add to a host's delay
@@ -98,6 +109,21 @@ class Addon:
         place_progress(settings)
         scrapy_delays.let_through(settings, _ADDON)
         _say_what_is_done_otherwise(settings)
+
+
+def _signing() -> ModuleType:
+    """What signs requests: it needs `cryptography`, which takes a moment to import."""
+    from scrapy_ubi.components import bot_auth
+
+    return bot_auth
+
+
+def _gate(settings: BaseSettings) -> type[UbiDownloaderMiddleware]:
+    """The innermost downloader middleware: the gate, which signs requests where there is a key (UBI_BOT_KEY)."""
+    if not settings.get("UBI_BOT_KEY") or settings.get(REFUSAL):
+        return UbiDownloaderMiddleware
+    signs: type[UbiDownloaderMiddleware] = _signing().SigningMiddleware
+    return signs
 
 
 def _make_faster(settings: BaseSettings) -> None:
@@ -155,6 +181,8 @@ def refusal(settings: BaseSettings) -> str | None:
     try:
         replay.check(UbiSettings.from_scrapy(settings, "spider"))
         scrapy_delays.check(settings)
+        if settings.get("UBI_BOT_KEY"):
+            _signing().key_of(settings)
     except UbiSettingError as error:
         return str(error)
     return None

@@ -58,6 +58,7 @@ class UbiSettings:
     again: Literal["always", "never"] = DEFAULT.again
     serve: bool = DEFAULT.serve
     seed_list: str = DEFAULT.seed_list
+    secret: str = field(default=DEFAULT.secret, repr=False)
     agent_id: str | None = DEFAULT.agent_id
     capacity: float = DEFAULT.capacity
     replicas: int = DEFAULT.replicas
@@ -111,6 +112,9 @@ class UbiSettings:
     crawl_max_depth: int = DEFAULT.crawl_max_depth
     crawl_max_seconds: float = DEFAULT.crawl_max_seconds
     bot_page: str | None = DEFAULT.bot_page
+    bot_key: Path | None = DEFAULT.bot_key
+    bot_agent: str = DEFAULT.bot_agent
+    usage: tuple[str, ...] = DEFAULT.usage
     web: str | None = DEFAULT.web  # "host:port"
     web_token_file: Path | None = DEFAULT.web_token_file
     max_body: int = DEFAULT.max_body

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +50,19 @@ def test_the_middlewares_are_outermost_and_innermost(priority: int) -> None:
     settings = applied(**users)
     assert components(settings, "SPIDER_MIDDLEWARES")[0] is UbiSpiderMiddleware
     assert components(settings, "DOWNLOADER_MIDDLEWARES")[-1] is UbiDownloaderMiddleware
+
+
+@pytest.mark.parametrize("name", ["TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED"])
+def test_what_runs_code_from_outside_is_off_unless_it_is_set(name: str) -> None:
+    assert not applied().getbool(name)
+    assert applied(**{name: True}).getbool(name)
+    assert Settings({"ADDONS": {}}).getbool(name), "where the add-on does nothing it is as Scrapy has it"
+
+
+def test_a_key_that_cannot_be_read_is_why_the_crawl_may_not_start(tmp_path: Path) -> None:
+    assert "UBI_BOT_KEY is" in applied(UBI_BOT_KEY=str(tmp_path / "none.pem"))[REFUSAL]
+    for address in ("http://bot.example", "https://bot.example/a b", 'https://bot.example/"', "bot.example"):
+        assert "UBI_BOT_AGENT is" in applied(UBI_BOT_AGENT=address)[REFUSAL]
 
 
 def test_applied_twice_it_is_there_once() -> None:

@@ -16,9 +16,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi.commands import signing
 from scrapy_ubi.commands.crawl_choice import choose_crawl
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.commands.redis_connection import RedisConnection, connect, need_agent
@@ -66,11 +68,12 @@ class Drain:
         if refusal is not None:
             raise UbiNotDrained(refusal)
         self._forced = force
-        self._write()
+        self._write(self._first)
 
-    def _write(self) -> None:
+    def _write(self, status: CrawlStatus) -> None:
+        fields: dict[Any, Any] = signing.control_fields(self._to, status, {self._field: self._agent.incarnation})
         with self._to.explained():
-            self._to.client.hset(self._keys.control, self._field, self._agent.incarnation)
+            self._to.client.hset(self._keys.control, mapping=fields)
 
     def wait(self, timeout: float) -> Document:
         """Until it has left; the answer. Raises UbiNotDrained when it dies, or after `timeout` seconds."""
@@ -89,8 +92,9 @@ class Drain:
                         f"Agent {self.name} has not left within {timeout:g} s (it is {now.state}); it has been asked, "
                         "and leaves when it can. Its log says more."
                     )
-                if now.state != "leaving" and self._field not in status.control:
-                    self._write()  # Redis has forgotten it
+                named = status.run or not self._to.secret  # else there is no run yet to sign it for
+                if now.state != "leaving" and self._field not in status.control and named:
+                    self._write(status)  # Redis has forgotten it
                 show(*_progress_of(self.name, now), seconds)
                 time.sleep(LOOK_EVERY)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from scrapy_ubi.commands.botkey_options import add_botkey_subcommand
 from scrapy_ubi.commands.crawl_options import add_crawl_subcommand
 from scrapy_ubi.commands.frontier_options import add_frontier_subcommands
 from scrapy_ubi.commands.help_text import filled
@@ -103,6 +104,7 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     add_seed_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_steering_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_frontier_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
+    add_botkey_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_web_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from scrapy_ubi.commands import signing
 from scrapy_ubi.commands.redis_connection import RedisConnection, listed
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.answers import Answer, read_answer
@@ -60,9 +61,10 @@ def ask(to: RedisConnection, status: CrawlStatus, question: Question, timeout: f
     missing = {agent.name: agent.state for agent in status.agents if _is_missed(agent, question, asked)}
     keys, number = RedisKeys(status.crawl), secrets.token_hex(ID_BYTES)
     text = _checked(replace(question, expires=round(status.now + timeout + GRACE, 3)).text())
+    fields: dict[Any, Any] = signing.control_fields(to, status, {ASK + number: text})
     with to.explained():
         try:
-            to.client.hset(keys.control, ASK + number, text)
+            to.client.hset(keys.control, mapping=fields)
             raw = _wait(to, keys.answers(number), asked, timeout)
         finally:
             to.client.hdel(keys.control, ASK + number)

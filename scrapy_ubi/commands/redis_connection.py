@@ -10,7 +10,7 @@ import argparse
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import redis
@@ -42,6 +42,8 @@ class RedisConnection:
     client: redis.Redis
     at: Address
     given_by: str
+    secret: str = field(default="", repr=False)
+    """The project's UBI_SECRET; see signing.py."""
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -84,7 +86,7 @@ def connect(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[RedisC
             raise UbiUnavailable(_by(given_by, str(error))) from error
         except (*FAULTS, ValueError, TypeError) as error:  # the last two: bad ssl_ options
             raise UbiUnavailable(_by(given_by, explain(error, at, TIMEOUT))) from error
-        yield RedisConnection(client, at, given_by)
+        yield RedisConnection(client, at, given_by, str(setting(settings, "secret")))
 
 
 def setting(settings: Mapping[Any, Any], name: str) -> Any:

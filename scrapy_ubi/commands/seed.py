@@ -2,7 +2,8 @@
 
 Rules of this module:
 
-* A seed is an entry of the stream `ubi:<crawl>:seeds`, as anybody may write it (`redis-cli XADD`); the agents judge it.
+* A seed is an entry of the stream `ubi:<crawl>:seeds`, as anybody may write it (`redis-cli XADD`), unless the agents
+  take signed ones only (`signing`); the agents judge it.
 * No more than `MOST_WAITING` seeds are let wait in Redis: the writer waits instead.
 * Answers are read while seeds are written, so that none is gone before it is read. They are printed as they come; only
   `--json` keeps them, for its one document.
@@ -22,10 +23,12 @@ from typing import Any, TextIO, TypedDict, cast
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi.commands import signing
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl, given_crawl
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.commands.redis_connection import RedisConnection, connect
 from scrapy_ubi.errors import UbiError
+from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.monitor.text_table import count
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain
@@ -58,9 +61,9 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     with ExitStack() as stack:
         lines = stack.enter_context(_opened(opts.file)) if opts.file is not None else None
         to = stack.enter_context(connect(settings, opts))
-        crawl = _crawl(settings, opts, to)
+        status = _crawl(settings, opts, to)
         answers: list[ToldSeed] = []
-        writer = SeedWriter(to, crawl, None if not opts.wait else answers.append if opts.json else _say)
+        writer = SeedWriter(to, status, None if not opts.wait else answers.append if opts.json else _say)
         seeds = _seeds(opts, lines)
         while piece := list(islice(seeds, PIECE)):
             writer.write(piece, opts.timeout)
@@ -76,16 +79,16 @@ def _say(answer: ToldSeed) -> None:
     print(plain(": ".join(filter(None, (f"{answer['said']} {answer['url']}", answer["why"])))), flush=True)
 
 
-def _crawl(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> str:
+def _crawl(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> CrawlStatus:
     """The crawl that is meant; one that is named need not have begun."""
     try:
-        return choose_crawl(settings, opts, to).crawl
+        return choose_crawl(settings, opts, to)
     except UbiNoCrawl:
         name = given_crawl(settings, opts)
         if name is None:
             raise
         print(f"scrapy ubi: Crawl {plain(name, 64)} has not begun yet: its agents find them.", file=sys.stderr)
-        return name
+        return CrawlStatus(name)
 
 
 def _opened(name: str) -> TextIO:
@@ -109,11 +112,12 @@ def _seeds(opts: argparse.Namespace, lines: TextIO | None) -> Iterator[Fields]:
 
 
 class SeedWriter:
-    """Writes seeds of one crawl, and tells `told` what becomes of each; None: no answer is waited for. `pending`: those
-    not answered, by id, as written."""
+    """Writes seeds of the crawl of this status, and tells `told` what becomes of each; None: no answer is waited for.
+    `pending`: those not answered, by id, as written."""
 
-    def __init__(self, to: RedisConnection, crawl: str, told: Callable[[ToldSeed], None] | None) -> None:
-        self._to, self._crawl, self._keys, self._told = to, crawl, RedisKeys(crawl), told
+    def __init__(self, to: RedisConnection, status: CrawlStatus, told: Callable[[ToldSeed], None] | None) -> None:
+        self._to, self._crawl, self._keys, self._told = to, status.crawl, RedisKeys(status.crawl), told
+        self._signed = signing.seeds(to, status)
         self.pending: dict[bytes, str] = {}
         self._sent = 0
         self._words: Counter[str] = Counter()
@@ -134,7 +138,8 @@ class SeedWriter:
                 time.sleep(LOOK_EVERY)
             pipe = self._to.client.pipeline(transaction=False)
             for fields in seeds:
-                said = {name: value.encode("utf-8", "surrogateescape") for name, value in fields.items()}
+                signed = self._signed(fields)
+                said = {name: value.encode("utf-8", "surrogateescape") for name, value in signed.items()}
                 pipe.xadd(self._keys.seeds, cast(Any, said))
             written = pipe.execute()
         for number, fields in zip(written, seeds, strict=True) if self._told is not None else ():

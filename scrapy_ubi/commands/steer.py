@@ -23,6 +23,7 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi.commands import signing
 from scrapy_ubi.commands.crawl_choice import choose_crawl
 from scrapy_ubi.commands.locate import host_of
 from scrapy_ubi.commands.query import QueryReport
@@ -96,8 +97,8 @@ def look(to: RedisConnection, status: CrawlStatus, again: bool = True) -> Spoken
             status = read_status(to.client, status.crawl)
         raw: dict[Any, Any] = to.client.hgetall(RedisKeys(status.crawl).control)
     control = {name.decode(errors="replace"): value.decode(errors="replace") for name, value in raw.items()}
-    holding = (entry for entry in read_entries(control) if not refusal(entry))
-    return Spoken(status, merged(*holding))
+    said = read_entries(signing.holding(to, status, control))
+    return Spoken(status, merged(*(entry for entry in said if not refusal(entry))))
 
 
 def run_set(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
@@ -240,8 +241,8 @@ def _said_again(spoken: Spoken, entries: list[LiveEntry]) -> list[LiveEntry]:
 
 def _write(to: RedisConnection, spoken: Spoken, entries: list[LiveEntry]) -> None:
     if entries:
+        fields: dict[Any, Any] = signing.control_fields(to, spoken.status, {one.field: one.text for one in entries})
         with to.explained():
-            fields: dict[Any, Any] = {entry.field: entry.text for entry in entries}
             to.client.hset(RedisKeys(spoken.status.crawl).control, mapping=fields)
 
 

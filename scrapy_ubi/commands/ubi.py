@@ -1,6 +1,7 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | host HOST | url URL |
 failed | requeue | seed URL | reset | set | unset | settings | pause | resume | finish | collect | quality | rank |
-search | wacz`: a crawl, seen from outside; `scrapy ubi web` for a browser; `version`: what is installed. `scrapy ubi
+search | wacz`: a crawl, seen from outside; `scrapy ubi web` for a browser; `version`: what is installed; `botkey`: the
+key that requests are signed with. `scrapy ubi
 run SPIDER`: its agents, on this machine. `scrapy ubi crawl URL`: the same without a project.
 
 The commands only read, but for `run`, `crawl`, `drain`, `requeue`, `seed`, `reset`, and those that change a running
@@ -24,6 +25,7 @@ from scrapy.settings import BaseSettings, get_settings_priority
 from scrapy.utils.conf import arglist_to_dict
 
 from scrapy_ubi.commands import (
+    botkey,
     collect,
     collect_graph,
     crawl_site,
@@ -75,6 +77,7 @@ RUNS: Mapping[str, Callable[[BaseSettings, argparse.Namespace], int]] = {
     "web": web_options.run,
 }
 FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]] = {
+    "botkey": botkey.run,
     "crawls": crawls.run,
     "inbox": inbox_report.run,
     "owner": owner_report.run,

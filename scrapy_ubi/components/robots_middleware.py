@@ -34,7 +34,7 @@ from scrapy_ubi import clock
 from scrapy_ubi.downloads.gate import Gate, Withdrawn
 from scrapy_ubi.downloads.unscheduled import ForeignHost
 from scrapy_ubi.politeness import failing, retry_after
-from scrapy_ubi.politeness.robots import fetch, record, text
+from scrapy_ubi.politeness.robots import fetch, record, text, usage_rules
 from scrapy_ubi.politeness.robots.authority import asked_for
 from scrapy_ubi.politeness.robots.cache import Cache, Known
 from scrapy_ubi.politeness.robots.record import SECTION, RobotsRecord, Step, may_insist
@@ -103,6 +103,8 @@ class UbiRobotsMiddleware:
             logger.debug("Forbidden by robots.txt: %s", request, extra={"spider": self._crawler.spider})
             self._count("robotstxt/forbidden")
             raise IgnoreRequest(FORBIDDEN)
+        if self._parsers.usage and usage_rules.note(known.record.usage, url, request.meta):
+            self._count("ubi/usage/robots")
 
     async def _known(self, authority: str, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
         """What is known of an authority, asked for where that is due. Raises as `process_request` does."""
@@ -327,8 +329,6 @@ class UbiRobotsMiddleware:
         if wanted:
             hosts.set_delay(state, SECTION, min(delay, most))
         return wanted
-
-    # -- where things are
 
     def _scheduler(self) -> UbiScheduler | None:
         scheduler = scheduler_in(self._crawler)  # without ours nothing is loaded: the start is refused

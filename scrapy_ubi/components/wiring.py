@@ -48,6 +48,8 @@ from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis import RedisTransport
 from scrapy_ubi.transport.seed_reader import SeedSource
+from scrapy_ubi.transport.signed_transport import SignedTransport
+from scrapy_ubi.transport.signer import ROOM, Signer
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
@@ -184,11 +186,22 @@ def make_transport(settings: UbiSettings, agent_id: str) -> Transport:
         raise UbiSettingError("UBI_SERVE", "is set and UBI_REDIS_URL is not", "name the Redis by which URLs come")
     if settings.seed_list and not settings.serve:
         raise UbiSettingError("UBI_SEED_LIST", "is set and UBI_SERVE is not", "set UBI_SERVE = True, too")
+    if settings.seed_list and settings.secret:
+        raise UbiSettingError(
+            "UBI_SEED_LIST",
+            "cannot be used with UBI_SECRET: what a list holds is not signed",
+            "give URLs by `scrapy ubi seed`",
+        )
     if settings.redis_url is None:
         return MemoryTransport(MemoryHub(), agent_id, settings.crawl, settings.max_letter_bytes)
     # Before an agent is held dead it may come back, and answer what it has taken.
     seeds = SeedSource(settings.seed_list, 2 * settings.failure_timeout) if settings.serve else None
-    return RedisTransport(settings.redis_url, settings.crawl, agent_id, settings.max_letter_bytes, seeds=seeds)
+    largest = settings.max_letter_bytes + (ROOM if settings.secret else 0)
+    transport = RedisTransport(settings.redis_url, settings.crawl, agent_id, largest, seeds=seeds)
+    if not settings.secret:
+        return transport
+    signer = Signer(settings.secret, settings.crawl)
+    return SignedTransport(transport, signer, agent_id, settings.crawl, settings.heartbeat_interval)
 
 
 def make_keys(crawler: Crawler, settings: UbiSettings, stats: StatBuffer) -> RequestKeys:

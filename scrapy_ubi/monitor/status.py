@@ -6,6 +6,7 @@ Rules of this module:
 * Nothing in Redis is believed: what cannot be read is `unreadable`, counted, and the rest is shown.
 * Ages are measured by the clock of the Redis server against the clock of the agent that wrote: rough where clocks
   differ.
+* Signatures (`UBI_SECRET`) are not checked: who only looks needs no secret, and what is shown may be anyone's.
 * Whether an agent is dead is not judged here but read: agents name in their beats the incarnations they declared dead.
 """
 
@@ -25,6 +26,7 @@ from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, Beat
 from scrapy_ubi.settings import replicas_for
 from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.redis_keys import RedisKeys
+from scrapy_ubi.transport.signer import bare, bare_bytes, is_signed
 from scrapy_ubi.untrusted.checks import Malformed
 from scrapy_ubi.untrusted.terminal_text import plain
 
@@ -91,6 +93,8 @@ class CrawlStatus:
     control: Mapping[str, str] = field(default_factory=dict)
     now: float = 0.0
     unreadable: int = 0
+    signed_run: str = ""
+    """What `run` is in Redis, with its signature; "" where the crawl is not signed (`UBI_SECRET`)."""
 
     @property
     def exists(self) -> bool:
@@ -163,15 +167,17 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
             pipe.hgetall(key)
         beats, profiles, control = (_texts(answer) for answer in pipe.execute(raise_on_error=False))
     beats.pop(MEMORY, None)
+    run = _text(control.get("run", b""))
     names = sorted(set(beats) | set(profiles))
     lengths = _lengths(client, keys, names)
     agents = _judge(names, beats, profiles, lengths, now)
     return CrawlStatus(
         crawl=crawl,
         agents=tuple(agents),
-        control={_text(name.encode()): _text(value) for name, value in control.items()},
+        control={_text(name.encode()): bare(_text(value)) for name, value in control.items()},
         now=now,
         unreadable=sum(len(agent.trouble) for agent in agents),
+        signed_run=run if is_signed(run) else "",
     )
 
 
@@ -246,7 +252,7 @@ def _judge(
     lengths: Mapping[str, tuple[int, int]],
     now: float,
 ) -> list[AgentStatus]:
-    parsed = {name: Beat.parse(raw.decode("utf-8", "replace")) for name, raw in beats.items()}
+    parsed = {name: Beat.parse(bare(raw.decode("utf-8", "replace"))) for name, raw in beats.items()}
     buried = {incarnation for beat in parsed.values() if beat is not None for incarnation in beat.dead}
     agents = []
     for name in names:
@@ -254,7 +260,7 @@ def _judge(
         if name in beats and beat is None:
             trouble.append("beat: not a beat line")
         if name in profiles:
-            answer = read_profile(name, profiles[name])
+            answer = read_profile(name, bare_bytes(profiles[name]))
             if isinstance(answer, Profile):
                 profile = answer
             else:

@@ -10,6 +10,7 @@ from scrapy.settings import BaseSettings
 
 FORBIDDEN = "Forbidden by robots.txt"  # as Scrapy says it
 UNREACHABLE = "robots.txt cannot be read"
+UNWANTED = "The site does not want it used for"  # and the purpose
 
 # Scrapy tells these apart by their text only.
 _IGNORED = {FORBIDDEN: "robots", UNREACHABLE: "robots/unreachable", "max redirections reached": "redirects"}
@@ -28,8 +29,8 @@ class NotArchived(IgnoreRequest):
 
 
 def reason_of(error: BaseException) -> str:
-    """`robots`, `robots/unreachable`, `redirects`, `load/too_long`, `link/private`, `replay/missing`,
-    `ignored/<class>` or `exception/<class>`.
+    """`robots`, `robots/unreachable`, `usage/<purpose>`, `redirects`, `load/too_long`,
+    `link/private`, `replay/missing`, `ignored/<class>` or `exception/<class>`.
     """
     if isinstance(error, TooLong):
         return "load/too_long"
@@ -38,6 +39,8 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, NotArchived):
         return "replay/missing"
     if isinstance(error, IgnoreRequest):
+        if str(error).startswith(UNWANTED):
+            return f"usage/{str(error).removeprefix(UNWANTED).strip()}"
         return _IGNORED.get(str(error), f"ignored/{type(error).__name__}")
     return f"exception/{type(error).__name__}"
 

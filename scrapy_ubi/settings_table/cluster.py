@@ -62,6 +62,12 @@ ROWS: tuple[Setting, ...] = (
         "`UBI_SERVE`.",
     ),
     Setting(
+        "secret",
+        "secret",
+        "",
+        "What all agents of a crawl, and the commands that change it, sign with: anything else in Redis is refused.",
+    ),
+    Setting(
         "agent_id",
         "name",
         None,

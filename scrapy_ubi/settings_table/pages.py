@@ -13,6 +13,28 @@ ROWS: tuple[Setting, ...] = (
         default_text="None",
     ),
     Setting(
+        "bot_key",
+        "file",
+        None,
+        "The file of the bot's private key (Ed25519; PEM or JWK): every request is signed with it (Web Bot Auth).",
+        default_text="None",
+    ),
+    Setting(
+        "bot_agent",
+        "https",
+        "",
+        "Where servers find the public key, named with each signed request: the origin that serves the directory, or "
+        "the whole address of the key set.",
+    ),
+    Setting(
+        "usage",
+        "usage",
+        (),
+        "What pages are used for: those whose site does not want that (`Content-Usage`, `Content-Signal`) are left "
+        "out; 'note' leaves none out. Either notes in `meta` what sites say.",
+        default_text="()",
+    ),
+    Setting(
         "web",
         "listen",
         None,

@@ -29,6 +29,7 @@ NUMBERS: tuple[Kind, ...] = ("int", "float", "seconds")
 _CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=?-~]*")
 _DUPLICATES = re.compile(r"exact|near(?:\(([0-9]{1,3})\))?")
 HIGHEST_PORT = 65_535
+SHORTEST_SECRET, LONGEST_SECRET = 16, 1000  # characters
 MOST_CHANGED = 20  # words of a hundred: beyond that pages with one frame are taken for each other
 _TARGET = re.compile(r"(?:s3|gs|az)://[^\s/@]+(?:/\S*)?|file:///\S+")
 _REDIS_KEY = re.compile(r"[!-~]{1,512}")
@@ -36,6 +37,8 @@ _LISTEN = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9.-]{0,25
 _SERVER = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([0-9.]{7,15})):([0-9]{1,5})")
 _AUTO = re.compile(r"auto\(([0-9]{1,6})\)")
 MOST_AT_ONCE = 100_000  # requests
+_HTTPS = re.compile(r'https://[A-Za-z0-9.:\[\]-]{1,300}(?:/[^\x00-\x20"\\?#\x7f-\U0010ffff]{0,1000})?')
+PURPOSES = ("train-ai", "ai-use", "search")  # those of draft-ietf-aipref-vocab
 _WORD = re.compile(r"[^\s,]{1,200}")
 _REDIS_SCHEMES = ("redis", "rediss", "unix")
 
@@ -47,7 +50,7 @@ def _wrong(row: Setting, value: object) -> UbiSettingError:
 def _text(row: Setting, value: object) -> str:
     if not isinstance(value, str):
         # That of a Redis is never shown, it may hold a password: a comma behind it makes a tuple of it.
-        shown = f"a {type(value).__name__}" if row.kind == "url" else repr(value)
+        shown = f"a {type(value).__name__}" if row.kind in ("url", "secret") else repr(value)
         raise UbiSettingError(row.setting, f"is {shown}", f"give {row.bounds} as a text")
     return value
 
@@ -206,6 +209,14 @@ def _read_listen(row: Setting, value: object) -> str:
     return address
 
 
+def _read_https(row: Setting, value: object) -> str:
+    """An https address that can stand between quotes in a header."""
+    address = _text(row, value)
+    if not _HTTPS.fullmatch(address):
+        raise _wrong(row, address)
+    return address.removesuffix("/") if address.count("/") == 3 else address
+
+
 def _read_redis_key(row: Setting, value: object) -> str:
     """The name of somebody else's key."""
     key = _text(row, value)
@@ -246,10 +257,28 @@ def _read_concurrency(row: Setting, value: object) -> Loads:
     return Loads(int(most), auto=found is not None)
 
 
+def _read_secret(row: Setting, value: object) -> str:
+    """What is signed with. Neither it nor its length is shown."""
+    secret = _text(row, value)
+    if not SHORTEST_SECRET <= len(secret) <= LONGEST_SECRET:
+        remedy = 'make one by python -c "import secrets; print(secrets.token_urlsafe(32))"'
+        raise UbiSettingError(row.setting, f"is not {row.bounds}", remedy)
+    return secret
+
+
+def _read_usage(row: Setting, value: object) -> tuple[str, ...]:
+    """Purposes that pages are used for."""
+    read = _read_words(row, value)
+    if not all(word in ("note", *PURPOSES) for word in read):
+        raise _wrong(row, value)
+    return read
+
+
 READERS: Mapping[Kind, Reader] = {
     **dict.fromkeys(NUMBERS, read_number),
     "flag": _read_flag,
     "words": _read_words,
+    "usage": _read_usage,
     "filters": _read_filters,
     "scorers": _read_filters,
     "ranker": _read_ranker,
@@ -264,8 +293,10 @@ READERS: Mapping[Kind, Reader] = {
     "file": read_path,
     "choice": _read_choice,
     "contact": _read_contact,
+    "https": _read_https,
     "target": _read_target,
     "redis_key": _read_redis_key,
+    "secret": _read_secret,
     "listen": _read_listen,
     "name": _read_name,
     "url": _read_url,

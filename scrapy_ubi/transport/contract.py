@@ -141,6 +141,8 @@ class Incoming:
     """The whole control hash; None when it was not to be read."""
     seeds: Sequence[tuple[str, RawFields]] = ()
     """(id, raw fields) of seeds for this agent to take, oldest first, none that is still in hand."""
+    refused: Sequence[Fields] = ()
+    """What the transport itself has refused, as dead letters for `Outgoing.dead_letters`: see signed_transport.py."""
 
 
 class TransportError(Exception):

@@ -65,6 +65,7 @@ def settings_blocks() -> Iterator[Any]:
 def in_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CRAWL_REDIS_URL", "rediss://redis.example:6379/0")
+    monkeypatch.setenv("CRAWL_SECRET", "a secret of some length")
     for name, text in FILES.items():
         Path(name).write_text(text)
 

@@ -254,7 +254,11 @@ class Referee:
                 self.grant(self._fetched_keys() - other.disk.done_keys())
 
     def _equal_notes(self, process: Process) -> None:
-        """When all is quiet the keepers of a host hold the same notes, and nobody holds later ones."""
+        """When all is quiet the keepers of a host hold the same notes, and nobody holds later ones.
+
+        A dirty copy was told of by an agent outside the view, which came back after the reads that show the end: a
+        member has none then, and mail of members that is not answered would have kept its sender from being passive.
+        """
         members = process.agent.view.members
         there = {
             other.name: other
@@ -262,10 +266,14 @@ class Referee:
             if other.name in members and members[other.name].incarnation == other.agent.incarnation
         }
         notes: dict[str, dict[str, Notes]] = {}
+        told_late: set[str] = set()
         for name, other in there.items():
             for state in other.frontier.states():
                 notes.setdefault(state.host, {})[name] = state.notes
-        for host, held in notes.items():
+                if state.dirty:
+                    told_late.add(state.host)
+        for host in notes.keys() - told_late:
+            held = notes[host]
             latest = max(held.values())
             for keeper in process.agent.keeping.keepers_of(host):
                 if keeper in there and held.get(keeper, NOTHING) != latest:

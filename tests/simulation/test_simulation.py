@@ -33,6 +33,7 @@ ONCE_FAILED = {
     3004984: "a copy that was to be dropped kept an agent from the end of the others (P4)",
     3007699: "an old read that came late buried the agent's new incarnation (P4)",
     881016769: "what the owner's former life had told did not soil the copy: the present one never heard of it (notes)",
+    2712625336: "one came back while the read that showed the end was under way (notes; no rule was broken)",
     2451: "an agent came back from a fence to a newcomer who had crawled alone, and fetched at once (P4)",
 }
 

@@ -40,12 +40,17 @@ from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.protocol.ring import Ring, RingCollision
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, Transport
+from scrapy_ubi.transport.signer import is_signed
 
 logger = logging.getLogger("scrapy_ubi")
 
 FINISHED = (
     "The crawl of this name is finished: nothing is fetched (UBI_AGAIN = 'never'). scrapy ubi reset forgets it, and "
     "the next start begins a new one."
+)
+SIGNED = (
+    "The agents of this crawl sign what they write (UBI_SECRET), and this one does not: set UBI_SECRET as they have "
+    "it, or, where none of them is to come back, forget the crawl with `scrapy ubi reset`."
 )
 MOST_PAST = 16  # finished runs that are remembered by name
 SEVERAL = 2.5  # heartbeat intervals, within which a beat comes from each agent that lives
@@ -124,7 +129,10 @@ async def _look(transport: Transport, mail: list[str]) -> Mapping[str, str]:
     tried again, they would else stay in hand."""
     incoming = await transport.exchange(Outgoing())
     mail.extend(number for number, _ in incoming.letters)
-    return incoming.control or {}
+    control = incoming.control or {}
+    if is_signed(control.get("run", "")):
+        raise UbiRefused(SIGNED)
+    return control
 
 
 async def named(transport: Transport, control: Mapping[str, str]) -> Mapping[str, str]:

@@ -311,6 +311,8 @@ class Exchange:
             self._look_at(incoming.control, now)
         if self._agent.outlived:
             return
+        if incoming.refused:
+            self._check.bury(incoming.refused)
         self._timing.eager = bool(incoming.letters)
         rivals = self.run.has_rivals(now)
         if not rivals:

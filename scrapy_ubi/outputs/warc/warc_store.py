@@ -26,6 +26,7 @@ from scrapy_ubi.outputs.warc import cdxj, members
 from scrapy_ubi.outputs.warc.http_heads import request_head, response_head
 from scrapy_ubi.outputs.warc.members import Fields, date, digest, new_id, new_ids
 from scrapy_ubi.outputs.warc.met import PROFILE, Met, Payloads
+from scrapy_ubi.politeness.usage import USAGE, text_of
 from scrapy_ubi.requests.reason_phrase import REPLAYED
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
@@ -164,6 +165,8 @@ def _metadata(page: Page) -> bytes:
         text += f"ubi-failed: {_on_one_line(page.failed)}\r\n"
     if page.received is not None and page.received.protocol:
         text += f"protocol: {_on_one_line(page.received.protocol)}\r\n"
+    if isinstance(usage := page.request.meta.get(USAGE), dict):
+        text += f"ubi-usage: {_on_one_line(text_of(usage))}\r\n"
     return text.encode("utf-8", "replace")
 
 

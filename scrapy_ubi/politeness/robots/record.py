@@ -30,6 +30,7 @@ MOST_PAUSE = 600.0  # s
 GIVEN_UP_FOR = 3600.0  # s for which pages fail before the robots.txt is asked for once more
 INSIST_AFTER = 60.0  # s after which a request that is to be fetched anyway (requeued, say) has it asked for once more
 MOST_RULES = 2000  # characters of rules that travel: they share the host's notes with others
+MOST_USAGE = 1000  # characters of rules about the use of pages
 MOST_TRAVEL = 2000  # characters of all records of a host
 MOST_TIME = 1e12  # s since the epoch: beyond any date; not for one that is no number
 MOST_TRIES = 1_000_000
@@ -52,6 +53,7 @@ class RobotsRecord:
     `fetched`: when it was answered for, 0 when it never was; `rules`: the rules as they travel, empty where all is
     allowed, None where they are too long to travel; `agent`: the digest of the user agent for which alone these rules
     hold, empty where they hold for all; `delay`: the Crawl-delay, s;
+    `usage`: the rules of what its pages may be used for, as they travel (`usage_rules`);
     `since`: when it began to be unreachable, 0 when it is not; `tries`: how often it was asked for without an answer
     since; `again`: when it may be asked for again; `gone`: it was given up.
     """
@@ -64,6 +66,7 @@ class RobotsRecord:
     tries: int = 0
     again: float = 0.0
     gone: bool = False
+    usage: str = ""
 
     @property
     def known(self) -> bool:
@@ -142,6 +145,8 @@ def to_json(record: RobotsRecord) -> dict[str, Any] | None:
         out["n"] = record.tries
     if record.gone:
         out["g"] = 1
+    if record.usage:
+        out["p"] = record.usage
     return out
 
 
@@ -152,16 +157,17 @@ def from_json(value: object, now: float) -> RobotsRecord | None:
     if not isinstance(value, dict):
         return None
     numbers = {name: value.get(key, 0.0) for key, name in _NUMBERS.items()}
-    tries, rules, agent = value.get("n", 0), value.get("r", ""), value.get("u", "")
+    tries, rules, agent, usage = value.get("n", 0), value.get("r", ""), value.get("u", ""), value.get("p", "")
     if not all(is_number(number, MOST_TIME) for number in numbers.values()) or not is_whole(tries, 0, MOST_TRIES):
         return None
-    if not is_text(rules, MOST_RULES) or not is_text(agent, 8):
+    if not is_text(rules, MOST_RULES) or not is_text(agent, 8) or not is_text(usage, MOST_USAGE):
         return None
     if numbers["fetched"] > now + AHEAD or numbers["since"] > now + AHEAD:
         return None
     if numbers["again"] > now + max(MOST_PAUSE, GIVEN_UP_FOR) + AHEAD:
         return None
-    return RobotsRecord(rules=rules, agent=agent, tries=tries, gone=value.get("g") == 1, **numbers)
+    gone = value.get("g") == 1
+    return RobotsRecord(rules=rules, agent=agent, tries=tries, gone=gone, usage=usage, **numbers)
 
 
 def to_section(records: dict[str, RobotsRecord]) -> dict[str, Any] | None:

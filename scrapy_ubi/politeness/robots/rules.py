@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from scrapy.robotstxt import ProtegoRobotParser, RobotParser
 from scrapy.utils.misc import build_from_crawler, load_object
 
-from scrapy_ubi.politeness.robots import text
+from scrapy_ubi.politeness.robots import text, usage_rules
 from scrapy_ubi.politeness.robots.cache import Known
 from scrapy_ubi.politeness.robots.record import MOST_RULES, RobotsRecord, digest
 from scrapy_ubi.scrapy_private.versions import crawl_delay
@@ -29,9 +29,11 @@ MOST_DELAY = 1e6  # s of a Crawl-delay that are remembered
 
 
 class Parsers:
-    """Makes parsers of the class that ROBOTSTXT_PARSER names. `broken` counts one that raised."""
+    """Makes parsers of the class that ROBOTSTXT_PARSER names. `broken` counts one that raised. `usage`: whether
+    rules about the use of pages are read, too."""
 
     def __init__(self, crawler: Crawler, broken: Callable[[], None]) -> None:
+        self.usage = bool(crawler.settings.get("UBI_USAGE"))
         self._crawler = crawler
         self._class: type[RobotParser] = load_object(crawler.settings.get("ROBOTSTXT_PARSER"))
         self._is_protego = self._class is ProtegoRobotParser
@@ -53,6 +55,7 @@ class Parsers:
             rules=travelling if len(travelling) <= MOST_RULES else None,
             agent=digest(agent) if self._is_protego and robots.groups else "",
             delay=self._delay(parser, agent),
+            usage=usage_rules.read(text.decode(body), agent) if self.usage else "",
         )
         only_for = digest(agent) if self._is_protego and whole is None else None
         return Known(record, parser, only_for, len(made_of)), robots.sitemaps

@@ -19,6 +19,7 @@ together again in the plainest form before Protego reads it. Rules of this modul
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 MOST_BYTES = 512_000  # read of a robots.txt: 500 KiB, the least that RFC 9309 (section 2.5) asks of a crawler
@@ -111,7 +112,7 @@ def take_apart(text: str) -> Robots:
                 groups[-1].paces.append(Block({}, []))
             open_group = open_pace = True
             for block in (groups[-1].rules, groups[-1].paces[-1]):
-                block.agents.update(dict.fromkeys(_tokens(value)))
+                block.agents.update(dict.fromkeys(tokens(value)))
         else:
             open_pace = False
             is_rule = field in ("allow", "disallow")
@@ -148,7 +149,17 @@ def _directive(line: str) -> tuple[str, str] | None:
     return (_UNKNOWN, "") if colon else None
 
 
-def _tokens(value: str) -> list[str]:
+def fields(robots: str) -> Iterator[tuple[str, str]]:
+    """Field, in lower case, and value of each line that has a colon, as they stand there; those of `User-agent` under
+    any name that Protego forgives."""
+    for line in _END_OF_LINE.split(robots):
+        name, colon, value = _EXOTIC_SPACE.sub(" ", line[:MOST_LINE].partition("#")[0]).partition(":")
+        if colon:
+            field = name.strip().lower()
+            yield _FIELD_OF.get(field, field), value.strip()
+
+
+def tokens(value: str) -> list[str]:
     """The tokens of a user-agent line; none where it names no crawler."""
     words = value.lower().split()
     if words[:1] == ["*"]:
@@ -187,8 +198,8 @@ def reduce(robots: Robots, agent: str) -> str:
     blocks = [block for group in robots.groups for block in group.blocks()]
     tokens = {token: None for block in blocks for token in block.agents}  # in their order, as Protego meets them
     asked = asked_as(agent).strip().lower()
-    best = max(tokens, key=lambda token: _score(token, asked), default="")
-    if not best or not _score(best, asked):
+    best = max(tokens, key=lambda token: score(token, asked), default="")
+    if not best or not score(best, asked):
         return ""
     lines = [line for block in blocks if best in block.agents for line in block.lines if line[1]]
     return _block_text(Block({"*": None}, lines)) if lines else ""
@@ -206,7 +217,7 @@ def lengthen(short: str) -> str:
     return _block_text(Block({"*": None}, rules)) if rules else ""
 
 
-def _score(token: str, asked: str) -> int:
+def score(token: str, asked: str) -> int:
     """How well a token fits who asks, in lower case, as Protego scores it: by its length, where it begins a word."""
     if token == "*":
         return 1

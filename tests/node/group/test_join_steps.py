@@ -31,6 +31,7 @@ from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, TransportDown
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.signer import Signer
 
 CRAWL = "crawl"
 LIMIT = 20.0  # s: what has not come by then never will
@@ -522,3 +523,13 @@ def test_letters_for_a_predecessor_are_thrown_away_once_the_identifier_is_claime
         assert letter[1][b"body"] == b"new"
 
     run(test)
+
+
+def test_who_does_not_sign_is_refused_where_the_others_do() -> None:
+    hub = MemoryHub()
+    hub.shelf(CRAWL).control[b"run"] = (
+        Signer("a secret of some length", CRAWL).text("control", "", "run", "r1").encode()
+    )
+    transport = MemoryTransport(hub, "a", CRAWL)
+    with pytest.raises(UbiRefused, match=r"sign what they write \(UBI_SECRET\), and this one does not"):
+        asyncio.run(begin_run(transport, lambda run: False, [], lambda: 0.0))
