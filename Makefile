@@ -3,6 +3,8 @@
 # make faults  groups of real agents, killed, paused, cut off, and ordinary projects beside plain Scrapy: an hour, on a quiet machine
 # make simulate  simulated crawls of the protocol for MINUTES (5) minutes, with figures; make simulate SIMULATE="--jobs 2"
 # make conformance  Scrapy's own tests of download handlers and crawls, on the lean way, with UBI_FAST's handler: minutes
+# make compatibility  projects with the plug-ins that people use, by plain Scrapy and by agents, in .venv-compat: minutes; COMPAT="-k poet"
+# make scrapy-suite  Scrapy's own tests of crawls, handlers, middlewares, feeds, with the add-on in every crawl: minutes
 # make scrapy-versions  a part of the tests with each version of Scrapy that is supported; make scrapy-versions VERSIONS=--quick
 # make bench  the benchmarks, one after the other
 # make profile  where a page's CPU time goes, by component: a minute; make profile PROFILE="--agents 4 --top 20"
@@ -14,13 +16,14 @@
 # Needs python3 (3.11 or later) and make; everything else goes into .venv.
 
 PYTHON ?= python3
-PYTEST ?= -m 'not faults'
+PYTEST ?= -m 'not faults and not compatibility'
 JOBS   ?= 3
 VENV   := .venv
+PLUGINS := .venv-compat
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: help demo test faults lint conformance scrapy-versions bench profile guard house simulate docs package clean
+.PHONY: help demo test faults lint conformance compatibility scrapy-suite scrapy-versions bench profile guard house simulate docs package clean
 .DEFAULT_GOAL := help
 
 help:
@@ -43,6 +46,13 @@ lint: $(VENV)/.stamp-dev
 conformance: $(VENV)/.stamp-dev
 	@$(PIP) install pytest-twisted pytest-asyncio
 	@$(BIN)/python tests/conformance/run.py $(CONFORMANCE)
+
+compatibility: $(PLUGINS)/.stamp
+	@COMPATIBILITY_PROJECTS=$(or $(PROJECTS),$(PLUGINS)/projects) $(PLUGINS)/bin/python -m pytest tests/compatibility -m compatibility -rs --strict-markers $(COMPAT)
+
+scrapy-suite: $(VENV)/.stamp-dev
+	@$(PIP) install pytest-twisted pytest-asyncio
+	@$(BIN)/python tests/conformance/suite.py $(SUITE)
 
 scrapy-versions: $(VENV)/.stamp-dev
 	@$(BIN)/python tests/conformance/versions.py $(VERSIONS)
@@ -72,7 +82,7 @@ package: $(VENV)/.stamp-release
 	@$(BIN)/python tests/packaging/try_wheel.py dist
 
 clean:
-	@rm -rf $(VENV) .venv-scrapy-* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) $(PLUGINS) .venv-scrapy-* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.stamp-python:
@@ -92,6 +102,17 @@ $(VENV)/.stamp-demo: $(VENV)/.stamp-python pyproject.toml
 $(VENV)/.stamp-dev: $(VENV)/.stamp-python pyproject.toml
 	@echo "installing scrapy-ubi and its development tools into $(VENV) (once)"
 	@$(PIP) install --editable '.[dev]'
+	@touch $@
+
+# A plug-in that cannot be had is skipped by its tests, which say so.
+$(PLUGINS)/.stamp: pyproject.toml tests/compatibility/plugins.txt
+	@echo "installing scrapy-ubi and the plug-ins it is tried with into $(PLUGINS) (once)"
+	@$(PYTHON) -m venv $(PLUGINS)
+	@$(PLUGINS)/bin/python -m pip --disable-pip-version-check --quiet --quiet install --editable '.[dev]'
+	@grep -v '^#' tests/compatibility/plugins.txt | while read -r plugin; do \
+	  $(PLUGINS)/bin/python -m pip --disable-pip-version-check --quiet --quiet install $$plugin || echo "not to be had: $$plugin"; done
+	@for project in scrapy/quotesbot rmax/scrapy-redis; do \
+	  git clone --quiet --depth 1 https://github.com/$$project $(PLUGINS)/projects/$$(basename $$project) || echo "not to be had: $$project"; done
 	@touch $@
 
 $(VENV)/.stamp-bench: $(VENV)/.stamp-dev

@@ -10,7 +10,7 @@ from typing import Any
 from processes import Stage, cpu_seconds, memory_mb
 from systems import CRAWL, SEEDS, System
 
-KEY = f"ubi:{CRAWL}:agents"  # what the agents say of themselves
+KEY = f"ubi:{{{CRAWL}}}:agents"  # what the agents say of themselves
 LIMIT = 1800.0  # s without the pages wanted: something is wrong
 COUNTERS = ("pages", "links", "forwarded", "suppressed", "replicated", "letters_sent", "bytes_sent")
 

@@ -52,6 +52,7 @@ class UbiSettings:
 
     enabled: bool = DEFAULT.enabled
     redis_url: str | None = field(default=DEFAULT.redis_url, repr=False)  # may hold a password
+    redis_credentials: str = DEFAULT.redis_credentials
     redis_wait: float = DEFAULT.redis_wait
     crawl: str = "scrapybot:spider"  # this and `dir`, `host_delay`: the table has no constant
     mixed_agents: bool = DEFAULT.mixed_agents
@@ -144,6 +145,7 @@ class UbiSettings:
     shared_feeds: bool = DEFAULT.shared_feeds
     private_hosts: Literal["refuse", "allow"] = DEFAULT.private_hosts
     link_schemes: tuple[str, ...] = DEFAULT.link_schemes
+    codecs: Mapping[str, object] | None = DEFAULT.codecs
     proxies: tuple[str, ...] = DEFAULT.proxies
     robots_ttl: float = DEFAULT.robots_ttl
     robots_timeout: float = DEFAULT.robots_timeout

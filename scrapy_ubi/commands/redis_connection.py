@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import redis
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import inside_project
 
@@ -23,7 +21,9 @@ from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.settings import SETTINGS, read_value
 from scrapy_ubi.transport.address import Address, address
+from scrapy_ubi.transport.clients import client_of
 from scrapy_ubi.transport.contract import TransportError
+from scrapy_ubi.transport.credentials import GivenCredentials, named_credentials
 from scrapy_ubi.transport.faults import FAULTS, explain
 from scrapy_ubi.untrusted.terminal_text import plain
 
@@ -75,18 +75,20 @@ def connect(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[RedisC
         raise UbiSettingError("UBI_REDIS_URL", where, f"{remedy}, or give --redis-url redis://HOST:PORT/0")
     with ExitStack() as stack:
         try:
-            at = address(str(url))
-            # One attempt: a person who waits for an answer would rather see the error.
-            client = redis.Redis.from_url(
-                at.url, protocol=2, socket_connect_timeout=TIMEOUT, socket_timeout=TIMEOUT, retry=Retry(NoBackoff(), 0)
-            )
-            stack.enter_context(client)
+            has_login = given_by != "UBI_REDIS_URL" and "@" in str(url)
+            at = address(str(url), None if has_login else credentials_of(settings))
+            client = stack.enter_context(client_of(at, TIMEOUT))
             client.ping()
         except TransportError as error:
             raise UbiUnavailable(_by(given_by, str(error))) from error
         except (*FAULTS, ValueError, TypeError) as error:  # the last two: bad ssl_ options
             raise UbiUnavailable(_by(given_by, explain(error, at, TIMEOUT))) from error
         yield RedisConnection(client, at, given_by, str(setting(settings, "secret")))
+
+
+def credentials_of(settings: BaseSettings) -> GivenCredentials | None:
+    """What gives user and password, where the project has a function for that. Raises UbiSettingError."""
+    return named_credentials(str(setting(settings, "redis_credentials")))
 
 
 def setting(settings: Mapping[Any, Any], name: str) -> Any:

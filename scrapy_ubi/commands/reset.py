@@ -30,6 +30,7 @@ from scrapy_ubi.commands.stopped_agents import Stock, held
 from scrapy_ubi.errors import UbiDirectoryError, UbiError
 from scrapy_ubi.monitor.status import CrawlStatus, find_crawls, read_status
 from scrapy_ubi.monitor.text_table import count
+from scrapy_ubi.transport.beat_text import encode
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain
 
@@ -176,8 +177,8 @@ def _keys(to: RedisConnection, crawl: str) -> Iterator[bytes]:
         for key in (*keys.shared, *keys.outside):
             if to.client.exists(key):
                 yield key.encode()
-        for found in to.client.scan_iter(match=keys.pattern, count=1000):
-            yield found if isinstance(found, bytes) else str(found).encode()
+        found = (encode(key) if isinstance(key, str) else key for key in to.client.scan_iter(keys.pattern, count=1000))
+        yield from (key for key in found if keys.owner(key) is not None)
 
 
 def _delete(to: RedisConnection | None, crawl: str) -> None:

@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* A seed is an entry of the stream `ubi:<crawl>:seeds`, as anybody may write it (`redis-cli XADD`), unless the agents
+* A seed is an entry of the stream `ubi:{<crawl>}:seeds`, as anybody may write it (`redis-cli XADD`), unless the agents
   take signed ones only (`signing`); the agents judge it.
 * No more than `MOST_WAITING` seeds are let wait in Redis: the writer waits instead.
 * Answers are read while seeds are written, so that none is gone before it is read. They are printed as they come; only

@@ -31,13 +31,14 @@ from scrapy_ubi.node.mail.seed_inbox import SeedOutcome
 from scrapy_ubi.node.start import NodeEvents, Start
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
-from scrapy_ubi.process import arguments, ignored_settings, process_start
+from scrapy_ubi.process import arguments, ignored_settings, plugin_remarks, process_start
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.ranking import Ranker, read_rank
 from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.fingerprints import FingerprintKeys
 from scrapy_ubi.requests.identity import NO_FILTER, RequestKeys
+from scrapy_ubi.requests.meta_codecs import make_codecs
 from scrapy_ubi.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, KeptRequests
 from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.link_scores import LinkScores
@@ -45,6 +46,7 @@ from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings_table import home
 from scrapy_ubi.transport import Transport
+from scrapy_ubi.transport.credentials import RedisLogin, named_credentials
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis import RedisTransport
 from scrapy_ubi.transport.seed_reader import SeedSource
@@ -95,7 +97,7 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
         given.check()
     if not wanted.dir_given and home.is_former(wanted.dir):
         logger.info("%s", home.remark(wanted.dir))
-    for sentence in ignored_settings.remarks(settings, wanted):
+    for sentence in (*ignored_settings.remarks(settings, wanted), *plugin_remarks.remarks(settings, wanted)):
         logger.warning("%s", sentence)
     origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown)
     return wanted, origin
@@ -160,7 +162,7 @@ def make_parts(scheduler: UbiScheduler, spider: Spider, stats: StatBuffer, links
     return Parts(
         stats,
         links.filter,
-        Codec(spider, crawler.settings, proxies),
+        Codec(spider, crawler.settings, proxies, make_codecs(settings.codecs or {})),
         make_keys(crawler, settings, stats),
         kept,
         ErrorWatch(crawler, settings, scheduler.directory.path, _note_at(scheduler), scheduler.ending.burst),
@@ -197,7 +199,8 @@ def make_transport(settings: UbiSettings, agent_id: str) -> Transport:
     # Before an agent is held dead it may come back, and answer what it has taken.
     seeds = SeedSource(settings.seed_list, 2 * settings.failure_timeout) if settings.serve else None
     largest = settings.max_letter_bytes + (ROOM if settings.secret else 0)
-    transport = RedisTransport(settings.redis_url, settings.crawl, agent_id, largest, seeds=seeds)
+    login = RedisLogin(settings.redis_url, named_credentials(settings.redis_credentials))
+    transport = RedisTransport(login, settings.crawl, agent_id, largest, seeds=seeds)
     if not settings.secret:
         return transport
     signer = Signer(settings.secret, settings.crawl)

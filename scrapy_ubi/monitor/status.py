@@ -25,7 +25,7 @@ from scrapy_ubi.node.steering.live_entries import PAUSE, field_of, read_entry
 from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, Beat
 from scrapy_ubi.settings import replicas_for
 from scrapy_ubi.transport.contract import MEMORY
-from scrapy_ubi.transport.redis_keys import RedisKeys
+from scrapy_ubi.transport.redis_keys import ALL, RedisKeys, crawl_of
 from scrapy_ubi.transport.signer import bare, bare_bytes, is_signed
 from scrapy_ubi.untrusted.checks import Malformed
 from scrapy_ubi.untrusted.terminal_text import plain
@@ -185,7 +185,7 @@ def find_crawls(client: redis.Redis) -> list[str]:
     """The names of all crawls in this Redis, sorted. Looks at up to a million keys."""
     found: set[str] = set()
     for looked, key in enumerate(_hashes(client)):
-        crawl = _crawl_of(cast(bytes, key).decode("utf-8", "replace"))
+        crawl = crawl_of(cast(bytes, key).decode("utf-8", "replace"))
         if crawl is not None:
             found.add(crawl)
         if looked >= MAX_SCAN:
@@ -196,17 +196,11 @@ def find_crawls(client: redis.Redis) -> list[str]:
 def _hashes(client: redis.Redis) -> Iterator[Any]:
     """Keys of hashes that may be a crawl's. A server before Redis 6 does not look for types itself."""
     try:
-        yield from client.scan_iter(match="ubi:*", count=1000, _type="hash")
+        yield from client.scan_iter(match=ALL, count=1000, _type="hash")
     except redis.ResponseError as trouble:
         if "syntax error" not in str(trouble):
             raise
-        yield from (key for key in client.scan_iter(match="ubi:*", count=1000) if client.type(key) == b"hash")
-
-
-def _crawl_of(key: str) -> str | None:
-    """The crawl to which one of the keys of a crawl as a whole belongs; None for any other key."""
-    crawl = key.removeprefix("ubi:").rpartition(":")[0]
-    return crawl if crawl and key in RedisKeys(crawl).shared else None
+        yield from (key for key in client.scan_iter(match=ALL, count=1000) if client.type(key) == b"hash")
 
 
 def server_time(client: redis.Redis) -> float:

@@ -47,8 +47,9 @@ from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.report import figures, query_source, timeline_answer
+from scrapy_ubi.node.report.answers_under_way import Steps
 from scrapy_ubi.node.report.publish import Publisher, published
-from scrapy_ubi.node.report.queries import HISTORY, Question, answer
+from scrapy_ubi.node.report.queries import HISTORY, Question, steps
 from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.node.report.recorder import Recorder
 from scrapy_ubi.node.start import NodeEvents, Start
@@ -185,7 +186,7 @@ class Node:
         """What carries the mail from now on; `control` is what the control hash said at the start."""
         agent, crawl, settings = self.agent, self._crawl, self.settings
         run = RunState(agent, control, str(crawl.disk.facts.get("run", "")), self.live)
-        queries = QueryInbox(self.agent_id, self._answer, time.time)
+        queries = QueryInbox(self.agent_id, self._answer, time.time, self._exchanges.soon)
         judge = judge_of(self._keys, self._host_of, self._check)
         check = InboxCheck(agent, judge, settings.max_url_length, queries, settings.host_shards, self.seeds)
         flush = DiskFlush(agent, crawl.disk, crawl.facts, self._events.flush)
@@ -244,13 +245,13 @@ class Node:
         self._choice.read_ahead(now)
         self._waker.arm()
 
-    def _answer(self, question: Question) -> dict[str, Any]:
-        now = self._clock()
+    def _answer(self, question: Question) -> Steps:
         if question.ask == HISTORY:
             return timeline_answer.answer(question, self.agent_id, self.recorder.timeline, unix())
+        agent, hosts, now = self.agent, self.hosts, self._clock()
         try:
-            source = query_source.source(self.agent, self.hosts, self._keys, self._take_again, now, self.concurrency)
-            return answer(question, source)
+            source = query_source.source(agent, hosts, self._keys, self._take_again, now, self.concurrency)
+            return (yield from steps(question, source))
         except StoreError as error:
             self._fatal.broken(error)
             return {"agent": self.agent_id, "refused": str(error)}
@@ -274,9 +275,7 @@ class Node:
 
     def pending(self) -> bool:
         """Whether requests are queued that are this agent's to fetch."""
-        if self.over:
-            return False
-        return self.frontier.waits(self._is_own)
+        return not self.over and self.frontier.waits(self._is_own)
 
     @property
     def waiting(self) -> int:

@@ -23,6 +23,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from scrapy_ubi.requests.known_classes import is_request_class
+from scrapy_ubi.requests.scalars import encoded_data
 from scrapy_ubi.requests.untravelled import LONGEST_SHOWN, LOST, NEEDED
 from scrapy_ubi.requests.values import ItemClasses, unpack
 from scrapy_ubi.untrusted.checks import is_count, is_text, json_object, strict_json
@@ -155,7 +156,7 @@ class RequestCheck:
         if not isinstance(value, dict):
             return "not an object"
         for key, packed in value.items():
-            one = unpack(packed, self._items, build=False)
+            one = unpack(encoded_data(packed), self._items, build=False)
             if key in DERIVED_META or not META_CHECKS.get(key, _anything)(one):
                 return f"{key[:40]!r} may not be {str(one)[:40]!r}"
         return None
@@ -168,9 +169,23 @@ class RequestCheck:
         return None
 
     def _check_callback(self, value: Any) -> str | None:
+        if isinstance(value, dict):
+            return self._check_partial(value)
         if isinstance(value, str) and (value in (NO_CALLBACK_NAME, LOST_NAME) or value in self._callbacks):
             return None
         return f"{str(value)[:40]!r} is no callback of the spider"
+
+    def _check_partial(self, value: dict[str, Any]) -> str | None:
+        """A method with arguments of its own."""
+        method, args, kwargs = value.get("method"), value.get("args", []), value.get("kwargs", {})
+        if not isinstance(method, str) or method not in self._callbacks:
+            return f"{str(method)[:40]!r} is no callback of the spider"
+        if not value.keys() <= {"method", "args", "kwargs"} or not isinstance(args, list):
+            return "no partial of a method"
+        unpack(args, self._items, build=False)
+        keywords = unpack(kwargs, self._items, build=False)
+        holds = isinstance(keywords, dict) and all(isinstance(name, str) for name in keywords)
+        return None if holds else "no partial of a method"
 
     def _check_encoding(self, value: Any) -> str | None:
         try:

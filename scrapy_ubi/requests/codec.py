@@ -14,9 +14,9 @@ left out where there is nothing else: a plain GET that the spider's default call
   original object for as long as the request stays at this agent, where nothing is lost.
 * No text leaves that its receivers would refuse: what `check` has against it is left out, and named as well.
   Without the method that it has a request is another one, so its callback is lost with it.
-* A header without a value travels: it keeps the middlewares from setting theirs.
-* A callback travels by its name among the spider's methods. One that has no such name (a lambda, a partial, another
-  object's method) is lost.
+* Meta whose key has a codec (UBI_CODECS, `meta_codecs`) travels by it, or is lost.
+* A header without a value travels: middlewares do not set theirs then.
+* A callback travels by its name among the spider's methods (`callback_texts`). One that has none is lost.
 * A text says what its request lacks (`untravelled`): an agent that has not the original object fails that page with
   the reason `codec/callback`, `codec/meta`, ... rather than fetch something else, or call with less.
 * FormRequest, JsonRequest and XmlRpcRequest arrive as such, as spiders make the next one of the last by `replace`. What
@@ -28,36 +28,27 @@ left out where there is nothing else: a plain GET that the spider's default call
 
 from __future__ import annotations
 
-import inspect
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from scrapy import Request, Spider
 from scrapy.http import JsonRequest
-from scrapy.http.request import NO_CALLBACK
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.errors import UbiError
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.requests.callbacks import callback_names, errback_lost, shown
-from scrapy_ubi.requests.check import DERIVED_META, LOST_NAME, NO_CALLBACK_NAME, RequestCheck, parse_object
+from scrapy_ubi.requests.byte_texts import pack_bytes, unpack_bytes, unpack_headers
+from scrapy_ubi.requests.callback_texts import CallbackTexts
+from scrapy_ubi.requests.check import DERIVED_META, LOST_NAME, RequestCheck, parse_object
 from scrapy_ubi.requests.item_classes import Untravelled, class_name
 from scrapy_ubi.requests.known_classes import KnownClasses, is_request_class
 from scrapy_ubi.requests.made_again import MadeAgain, default_headers, proxy_host
+from scrapy_ubi.requests.meta_codecs import CodecFailure, MetaCodecs, make_codecs
 from scrapy_ubi.requests.request_classes import CLASSES, NAMES, USUAL_JSON, base_of, is_more
+from scrapy_ubi.requests.scalars import is_encoded
 from scrapy_ubi.requests.shared_objects import holds_objects
-from scrapy_ubi.requests.untravelled import LOST, Loss, mark
+from scrapy_ubi.requests.untravelled import LOST, CodecError, Loss, mark, refused_loss
 from scrapy_ubi.requests.values import pack, unpack
-from scrapy_ubi.scrapy_private.default_callback import parse_is_default
-
-
-class CodecError(UbiError):
-    """This entry cannot become a request here. `reason` is a short word for counting."""
-
-    def __init__(self, reason: str, text: str) -> None:
-        self.reason = reason
-        super().__init__(text)
 
 
 class Encoded(NamedTuple):
@@ -73,19 +64,24 @@ class Encoded(NamedTuple):
 class Codec:
     """Requests of one spider as text, and back. Tables are made once; nothing is looked up by a name from outside."""
 
-    def __init__(self, spider: Spider, settings: BaseSettings, proxies: Collection[str] = ("*",)) -> None:
+    def __init__(
+        self,
+        spider: Spider,
+        settings: BaseSettings,
+        proxies: Collection[str] = ("*",),
+        codecs: MetaCodecs | None = None,
+    ) -> None:
         """`proxies`: those that requests may go through, by host, `host:port` or URL (UBI_PROXIES); `*` is any."""
         self._spider = spider
         self._proxies = frozenset("*" if proxy == "*" else proxy_host(proxy) for proxy in proxies)
-        self._names = callback_names(type(spider))
-        self._functions = {function: name for name, function in self._names.items()}
         self._items = KnownClasses(type(spider), settings)
-        self._check = RequestCheck(self._names, self._items)
+        self._callbacks = CallbackTexts(spider, self._items)
+        self._check = RequestCheck(self._callbacks.names, self._items)
         self._held = self._check.held
+        self._codecs = codecs or make_codecs({})
         self._cookies_enabled = settings.getbool("COOKIES_ENABLED")
         self._default_headers = default_headers(settings)
         self._is_made_again = MadeAgain(settings.getfloat("DOWNLOAD_TIMEOUT")).holds
-        self._parse_is_default = parse_is_default(type(spider))
 
     # Requests to text
 
@@ -110,7 +106,7 @@ class Codec:
         if request.method != "GET":
             fields["method"] = request.method
         if request.body:
-            fields["body"] = _pack_bytes(request.body)
+            fields["body"] = pack_bytes(request.body)
         if request.headers:
             fields["headers"] = self._pack_headers(request)
         if request.cookies:
@@ -120,9 +116,9 @@ class Codec:
         if request.cb_kwargs:
             fields["cb_kwargs"] = self._pack_each(request.cb_kwargs, "cb_kwargs", losses)
         if request.callback is not None:
-            fields["callback"] = self._callback_name(request.callback, "callback", losses)
+            fields["callback"] = self._callbacks.pack(request.callback, "callback", losses)
         if request.errback is not None:
-            fields["errback"] = self._callback_name(request.errback, "errback", losses)
+            fields["errback"] = self._callbacks.pack(request.errback, "errback", losses)
         if request.encoding != "utf-8":
             fields["encoding"] = request.encoding
         if request.flags:
@@ -141,7 +137,7 @@ class Codec:
                 del fields[name]
             else:
                 fields[name] = {other: value for other, value in fields[name].items() if other != key}
-            losses.append(_refused(name, key))
+            losses.append(refused_loss(name, key))
         return _to_json({name: value for name, value in fields.items() if value}) if refused else text
 
     def _pack(self, value: object, kind: str, what: str, losses: list[Loss]) -> Any:
@@ -169,7 +165,12 @@ class Codec:
         }
         if not self._obeys(travels.get("proxy")):
             losses.append(Loss("proxy", f"meta['proxy'] ({proxy_host(travels['proxy'])})"))
-        return self._pack_each(travels, "meta", losses) if travels else travels
+        if not travels:
+            return travels
+        if self._codecs.keys.isdisjoint(travels):
+            return self._pack_each(travels, "meta", losses)
+        coded = self._codecs.take(travels, self._items, losses)
+        return self._pack_each(travels, "meta", losses) | coded
 
     def _obeys(self, proxy: object) -> bool:
         """Whether a request may go through this proxy; None and "" are none."""
@@ -183,20 +184,9 @@ class Codec:
                 continue
             if name == b"Proxy-Authorization" and "_scheme_proxy" in request.meta:
                 continue
-            packed = [_pack_bytes(value) for value in values]
+            packed = [pack_bytes(value) for value in values]
             out[name.decode("latin-1")] = packed[0] if len(packed) == 1 else packed
         return out
-
-    def _callback_name(self, function: Callable[..., Any], kind: str, losses: list[Loss]) -> str | None:
-        if function is NO_CALLBACK:
-            return NO_CALLBACK_NAME
-        if function is errback_lost:
-            return LOST_NAME
-        name = self._functions.get(getattr(function, "__func__", None)) if inspect.ismethod(function) else None
-        if name is None or getattr(function, "__self__", None) is not self._spider:
-            losses.append(Loss(kind, f"its {kind} {shown(function)} (no method of the spider)"))
-            return LOST_NAME
-        return None if kind == "callback" and name == "parse" and self._parse_is_default else name
 
     def _class_name(self, request: Request, losses: list[Loss]) -> str | None:
         """The name of a class that travels."""
@@ -212,13 +202,8 @@ class Codec:
 
     def methods(self, request: Request) -> tuple[str | None, str | None] | None:
         """The names of its callback and errback, None for a default one; None where one of them has no name."""
-        losses: list[Loss] = []
-        callback, errback = request.callback, request.errback
-        names = (
-            self._callback_name(callback, "callback", losses) if callback is not None else None,
-            self._callback_name(errback, "errback", losses) if errback is not None else None,
-        )
-        return None if losses else names
+        names = self._callbacks.name(request.callback), self._callbacks.name(request.errback, "errback")
+        return None if LOST_NAME in names else names
 
     # Text to requests
 
@@ -249,7 +234,10 @@ class Codec:
         if LOST in fields:
             part, what = fields[LOST]
             raise CodecError(part, f"The request for {entry.url} lacks what could not travel to this agent: {what}")
-        meta = {key: unpack(value, self._items) for key, value in fields.get("meta", {}).items()}
+        meta = {
+            key: self._unpack_meta(key, value) if type(value) is dict else unpack(value, self._items)
+            for key, value in fields.get("meta", {}).items()
+        }
         if not self._obeys(meta.get("proxy")):
             raise CodecError(
                 "proxy",
@@ -260,16 +248,16 @@ class Codec:
             meta["depth"] = entry.depth
         name = fields.get("class")
         cls, base = (Request, Request) if name is None else self._class_of(name)
-        headers = _unpack_headers(fields.get("headers", {}))
+        headers = unpack_headers(fields.get("headers", {}))
         request = cls.__new__(cls)  # the constructor of a class of somebody's own may want anything
         base.__init__(
             request,
             entry.url,
-            callback=self._method("callback", fields.get("callback"), entry.url),
-            errback=self._method("errback", fields.get("errback"), entry.url),
+            callback=self._callbacks.unpack(fields.get("callback"), "callback", entry.url),
+            errback=self._callbacks.unpack(fields.get("errback"), "errback", entry.url),
             method=fields.get("method", "GET"),
             headers=headers,
-            body=_unpack_bytes(fields.get("body", "")),
+            body=unpack_bytes(fields.get("body", "")),
             encoding=fields.get("encoding", "utf-8"),
             priority=entry.priority,
             dont_filter=fields.get("dont_filter", False),
@@ -282,24 +270,20 @@ class Codec:
             request.headers = headers  # without those that its class has added
         return request
 
+    def _unpack_meta(self, key: str, packed: Any) -> Any:
+        if not is_encoded(packed):
+            return unpack(packed, self._items)
+        try:
+            return self._codecs.unpack(key, packed["v"], self._items)
+        except CodecFailure as failure:
+            raise CodecError("meta", str(failure)) from failure
+
     def _class_of(self, name: str) -> tuple[type[Request], type[Request]]:
         """The class of requests of this name, and Scrapy's class that it is made of."""
         cls = CLASSES.get(name) or self._items.get(name)
         if cls is None or not is_request_class(cls):
             raise CodecError("class", f"{name} is no class of requests here")
         return cls, base_of(cls)
-
-    def _method(self, kind: str, name: str | None, url: str) -> Callable[..., Any] | None:
-        if name is None:
-            return None
-        if name == NO_CALLBACK_NAME:
-            return NO_CALLBACK
-        if name == LOST_NAME and kind == "errback":
-            return errback_lost
-        if name not in self._names:
-            raise CodecError(kind, f"The {kind} {name} of {url} could not travel to this agent, or is none (any more)")
-        method: Callable[..., Any] = getattr(self._spider, name)
-        return method
 
 
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
@@ -313,38 +297,7 @@ class _Nothing:
 _NOTHING = _Nothing()
 
 
-def _refused(name: str, key: str | None) -> Loss:
-    """What is left out as its receivers would refuse it. Metadata is counted by its key: only Scrapy's own is looked
-    at so closely."""
-    if name == "meta":
-        return Loss(f"meta/{key}", f"meta[{key!r:.60}] with such a value", refused=True)
-    if key is None:
-        return Loss(name, f"its {name} with such a value" if name != "method" else "such a method", refused=True)
-    return Loss(name, f"{name}[{key!r:.60}] with such a name or value", refused=True)
-
-
 def depth_of(request: Request) -> int:
     """How many links lead to this request, 0 where that is not known."""
     depth = request.meta.get("depth", 0)
     return depth if type(depth) is int and depth >= 0 else 0
-
-
-def _pack_bytes(value: bytes) -> Any:
-    """Bytes as text where they are UTF-8, readable in Redis; marked base64 where they are not."""
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return pack(value)
-
-
-def _unpack_bytes(value: Any) -> bytes:
-    """What `_pack_bytes` was given. Never text: the request would encode it its own way."""
-    unpacked: str | bytes = unpack(value)
-    return unpacked.encode() if isinstance(unpacked, str) else unpacked
-
-
-def _unpack_headers(headers: Mapping[str, Any]) -> dict[str, list[bytes]]:
-    return {
-        name: [_unpack_bytes(one) for one in (values if isinstance(values, list) else [values])]
-        for name, values in headers.items()
-    }

@@ -30,7 +30,7 @@ from scrapy.dupefilters import BaseDupeFilter
 from w3lib.url import canonicalize_url
 
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.requests.check import HOST, NONCE, parse_object
+from scrapy_ubi.requests.check import ASKED, HOST, NONCE, parse_object
 from scrapy_ubi.requests.named_hosts import BadHost, HostNames
 from scrapy_ubi.requests.values import unpack
 from scrapy_ubi.settings import UbiSettings
@@ -42,6 +42,10 @@ from scrapy_ubi.urls.normaliser import parse
 
 # The dupe filter that filters nothing (Scrapy's shell sets it): every request is fetched, but for seeds.
 NO_FILTER = ("scrapy.dupefilters.BaseDupeFilter", BaseDupeFilter)
+
+
+# What of a request's meta its key and its host are made of. The rest may be of classes that are known to a codec only.
+_KEY_META = (NONCE, HOST, ASKED, "verbatim_url", "redirect_times", "redirect_urls")
 
 
 def _is_canonical(url: str) -> bool:
@@ -194,7 +198,7 @@ class RequestKeys:
                 entry.url,
                 method=fields.get("method", "GET"),
                 body=body,
-                meta={name: unpack(value, build=False) for name, value in fields["meta"].items()},
+                meta={name: unpack(fields["meta"][name], build=False) for name in _KEY_META if name in fields["meta"]},
                 dont_filter=fields.get("dont_filter", False),
             )
         except (ValueError, TypeError, AttributeError):  # of another version, or damaged

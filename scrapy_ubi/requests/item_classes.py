@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* A value is written as the fields by which its class makes it again: `scrapy.Item`, dataclasses, attrs classes, and the
-  few classes of other packages that `FOREIGN` names. One that holds more than its fields does not travel.
+* A value is written as the fields by which its class makes it again: `scrapy.Item`, dataclasses, attrs classes. One
+  that holds more than its fields does not travel.
 * A member of an enumeration is its name, a named tuple its values.
 * Which classes may be named at all is the matter of `known_classes`. Nothing here looks a class up.
 """
@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import attr
 from scrapy import Item
@@ -27,25 +27,6 @@ class Untravelled(Exception):
         super().__init__(kind)
 
 
-class Foreign(NamedTuple):
-    """A class of another package: the `fields` it is made of, those that say what `became` of it and are left out, and
-    how it is made."""
-
-    fields: tuple[str, ...]
-    became: tuple[str, ...]
-    make: Callable[[Any, Mapping[str, Any]], Any]
-
-
-def _page_method(cls: Any, values: Mapping[str, Any]) -> Any:
-    return cls(values["method"], *values["args"], **values["kwargs"])
-
-
-# By dotted path. scrapy-playwright: what a page does in the browser, in meta["playwright_page_methods"].
-FOREIGN: Mapping[str, Foreign] = {
-    "scrapy_playwright.page.PageMethod": Foreign(("method", "args", "kwargs"), ("result",), _page_method),
-}
-
-
 def class_name(cls: type) -> str:
     """The dotted path under which a class is known."""
     return f"{cls.__module__}.{cls.__qualname__}"
@@ -55,7 +36,7 @@ def is_item_class(value: object) -> bool:
     """Whether `value` is a class whose instances travel by their fields."""
     if not isinstance(value, type):
         return False
-    return issubclass(value, Item) or dataclasses.is_dataclass(value) or attr.has(value) or class_name(value) in FOREIGN
+    return issubclass(value, Item) or dataclasses.is_dataclass(value) or attr.has(value)
 
 
 def is_enumeration(value: object) -> bool:
@@ -77,9 +58,7 @@ def field_names(cls: Any) -> set[str]:
         return set(cls.fields)
     if dataclasses.is_dataclass(cls):
         return {field.name for field in dataclasses.fields(cls)}
-    if attr.has(cls):
-        return {field.name for field in attr.fields(cls)}
-    return set(FOREIGN[class_name(cls)].fields)
+    return {field.name for field in attr.fields(cls)}
 
 
 def values_of(value: Any) -> dict[str, Any]:
@@ -87,15 +66,11 @@ def values_of(value: Any) -> dict[str, Any]:
     cls = type(value)
     if isinstance(value, Item):
         return dict(value.items())
-    foreign = FOREIGN.get(class_name(cls))
-    if foreign is not None:
-        names, left_out = foreign.fields, foreign.became
-    else:
-        fields: Any = dataclasses.fields(value) if dataclasses.is_dataclass(value) else attr.fields(cls)
-        names, left_out = tuple(field.name for field in fields), ()
-        if not all(field.init for field in fields):
-            raise Untravelled(cls.__name__)  # its constructor cannot set all its fields
-    if not {*names, *left_out}.issuperset(getattr(value, "__dict__", ())):
+    fields: Any = dataclasses.fields(value) if dataclasses.is_dataclass(value) else attr.fields(cls)
+    names = tuple(field.name for field in fields)
+    if not all(field.init for field in fields):
+        raise Untravelled(cls.__name__)  # its constructor cannot set all its fields
+    if not {*names}.issuperset(getattr(value, "__dict__", ())):
         raise Untravelled(cls.__name__)
     try:
         return {name: getattr(value, name) for name in names}
@@ -105,9 +80,6 @@ def values_of(value: Any) -> dict[str, Any]:
 
 def made(cls: Any, values: Mapping[str, Any]) -> Any:
     """The item with these fields. Raises whatever the class raises."""
-    foreign = FOREIGN.get(class_name(cls))
-    if foreign is not None:
-        return foreign.make(cls, values)
     if attr.has(cls) and not dataclasses.is_dataclass(cls):
         aliases = {field.name: field.alias for field in attr.fields(cls)}
         values = {aliases[name]: value for name, value in values.items()}

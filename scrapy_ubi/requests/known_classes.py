@@ -19,7 +19,7 @@ from types import ModuleType
 from scrapy import Request, Spider
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.requests.item_classes import FOREIGN, class_name, is_enumeration, is_item_class, is_named_tuple
+from scrapy_ubi.requests.item_classes import class_name, is_enumeration, is_item_class, is_named_tuple
 
 LONGEST = 300  # characters of a name that is looked up
 
@@ -50,7 +50,7 @@ class KnownClasses:
 
     def _imported_since(self, name: str) -> type | None:
         """A class of a module that was not there before."""
-        if len(name) > LONGEST or not (_package(name) in self._packages or name in FOREIGN or name in FOREIGN_REQUESTS):
+        if len(name) > LONGEST or not (_package(name) in self._packages or name in FOREIGN_REQUESTS):
             return None
         found = _find(name)
         if not (isinstance(found, type) and _may_be_named(found) and class_name(found) == name):

@@ -21,7 +21,8 @@ from scrapy import FormRequest, Request
 
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.check import parse_object
-from scrapy_ubi.requests.codec import Codec, CodecError
+from scrapy_ubi.requests.codec import Codec
+from scrapy_ubi.requests.untravelled import CodecError
 from scrapy_ubi.transport.contract import LISTED
 from scrapy_ubi.untrusted.checks import Malformed, is_text, is_whole
 

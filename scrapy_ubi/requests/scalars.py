@@ -24,6 +24,7 @@ from zoneinfo import ZoneInfo
 from scrapy_ubi.requests.item_classes import Untravelled
 
 TAG = "~"
+CODEC_TAG = "codec"  # what a codec of `meta_codecs` has made of a value in meta
 MAX_BITS = 1024  # of a whole number; Python itself refuses to read more than 4300 digits
 
 _PATHS: dict[str, type[pathlib.PurePath]] = {
@@ -34,6 +35,16 @@ _ZONE = re.compile(r"[A-Za-z0-9_+-]{1,32}(/[A-Za-z0-9_+-]{1,32}){0,2}")  # no pa
 
 def tagged(tag: str, payload: Any) -> dict[str, Any]:
     return {TAG: tag, "v": payload}
+
+
+def is_encoded(packed: object) -> bool:
+    """Whether this is what a codec has made of a value."""
+    return type(packed) is dict and packed.get(TAG) == CODEC_TAG and len(packed) == 2 and "v" in packed
+
+
+def encoded_data(packed: Any) -> Any:
+    """The data in what a codec has made; anything else as it is."""
+    return packed["v"] if is_encoded(packed) else packed
 
 
 def is_encodable(text: str) -> bool:

@@ -2,8 +2,9 @@
 
 Rules of this module:
 
-* Whether a request holds objects is read off what its meta and cb_kwargs were packed to: it costs nothing where there
-  are none. Lists and dicts that Scrapy and download handlers have in meta are none of the spider's.
+* Whether a request holds objects is read off what its meta, its cb_kwargs and its callbacks (partials have arguments)
+  were packed to: it costs nothing where there are none. Lists and dicts that Scrapy and download handlers have in meta
+  are none of the spider's.
 * An agent that has the request itself hands the very object out (`kept_requests`). Another agent, and a restart, have a
   copy. So in a group each key under which a page shares an object is named once.
 * An object that goes from page to page, one request after the other, is not shared: each callback has the only copy.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from scrapy import Request
@@ -25,9 +27,12 @@ _OF_OTHERS = ("redirect_", "handle_httpstatus_", "download_", "playwright", "zyt
 
 
 def holds_objects(packed: Mapping[str, Any]) -> bool:
-    """Whether a request whose fields were packed to these has objects of the spider's in its meta or cb_kwargs."""
+    """Whether a request whose fields were packed to these has objects of the spider's in its meta, cb_kwargs or
+    callbacks."""
     arguments: dict[str, Any] = packed.get("cb_kwargs", {})
     if any(type(value) in (dict, list) for value in arguments.values()):
+        return True
+    if type(packed.get("callback")) is dict or type(packed.get("errback")) is dict:  # a partial: it may
         return True
     meta: dict[str, Any] = packed.get("meta", {})
     return any(type(value) in (dict, list) and not key.startswith(_OF_OTHERS) for key, value in meta.items())
@@ -59,12 +64,20 @@ class SharedObjects:
 
 
 def _objects(request: Request) -> Iterator[tuple[str, object]]:
+    for kind, function in (("callback", request.callback), ("errback", request.errback)):
+        if isinstance(function, partial):
+            arguments: list[tuple[object, object]] = [*enumerate(function.args), *function.keywords.items()]
+            yield from ((f"{kind}({key})", value) for key, value in arguments if _changes(value))
     for key, value in request.cb_kwargs.items():
-        if not isinstance(value, _IMMUTABLE):
+        if _changes(value):
             yield f"cb_kwargs[{key!r}]", value
     for key, value in request.meta.items():
-        if not isinstance(value, _IMMUTABLE) and not str(key).startswith(_OF_OTHERS):
+        if _changes(value) and not str(key).startswith(_OF_OTHERS):
             yield f"meta[{key!r}]", value
+
+
+def _changes(value: object) -> bool:
+    return not isinstance(value, _IMMUTABLE)
 
 
 _IMMUTABLE = (str, bytes, int, float, tuple, frozenset, type(None))

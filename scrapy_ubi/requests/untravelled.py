@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from scrapy_ubi.errors import UbiError
+
 LOST = "lost"  # the field of a text that says what it lacks: [part, what, for people]
 LONGEST_SHOWN = 200  # characters of what it lacks
 
@@ -34,15 +36,23 @@ _PASS_ON = "Pass what JSON can express, items, or what can be made of such at th
 
 # What can be done instead. Of meta, some keys say how a page is fetched; all of it reaches the callback.
 _REMEDIES = {
-    "callback": "Make it a method of the spider, and give what it needs in cb_kwargs",
+    "callback": "Make it a method of the spider, and give what it needs in cb_kwargs: what JSON can express, and items",
     "errback": "Make it a method of the spider",
     "cb_kwargs": f"{_PASS_ON}: loader.load_item() in place of an ItemLoader",
-    "meta": f"{_PASS_ON}: text in place of a selector",
+    "meta": f"{_PASS_ON}: text in place of a selector. Or name a codec for the key in UBI_CODECS",
     "class": "Make a Request, and say in its meta what the class would",
     "dumps_kwargs": "Write the body yourself",
     "proxy": "Set UBI_PROXIES to the hosts of your proxies",
 }
 _CORRECT = "Correct it: no agent takes such a value from another one"
+
+
+class CodecError(UbiError):
+    """This entry cannot become a request here. `reason` is a short word for counting."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        self.reason = reason
+        super().__init__(text)
 
 
 class Loss(NamedTuple):
@@ -78,3 +88,13 @@ def sentences(loss: Loss) -> str:
         follows = f"at another agent, or after a restart, the page fails with the reason codec/{part}"
     remedy = _CORRECT if loss.refused else _REMEDIES.get(part, _CORRECT)
     return f"It is there if this agent fetches the request; {follows}. {remedy}."
+
+
+def refused_loss(name: str, key: str | None) -> Loss:
+    """What is left out as its receivers would refuse it. Metadata is counted by its key: only Scrapy's own is looked
+    at so closely."""
+    if name == "meta":
+        return Loss(f"meta/{key}", f"meta[{key!r:.60}] with such a value", refused=True)
+    if key is None:
+        return Loss(name, f"its {name} with such a value" if name != "method" else "such a method", refused=True)
+    return Loss(name, f"{name}[{key!r:.60}] with such a name or value", refused=True)

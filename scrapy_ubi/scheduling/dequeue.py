@@ -29,10 +29,10 @@ from scrapy_ubi.node.hosts.learned_forms import CUT, content_of
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.error_signals import ErrorWatch
 from scrapy_ubi.requests.callbacks import errback_lost
-from scrapy_ubi.requests.codec import CodecError
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.requests.page_outcome import reason_of, status_reason
 from scrapy_ubi.requests.transfer_states import Transfer
+from scrapy_ubi.requests.untravelled import CodecError
 from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.scheduling.hostless import Hostless
 from scrapy_ubi.scheduling.kept_requests import KeptRequests

@@ -19,6 +19,12 @@ ROWS: tuple[Setting, ...] = (
         default_text="None",
     ),
     Setting(
+        "redis_credentials",
+        "function",
+        "",
+        "The dotted path of a function that gives user and password of the Redis, for each new connection.",
+    ),
+    Setting(
         "redis_wait",
         "float",
         10.0,

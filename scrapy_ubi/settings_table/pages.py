@@ -246,6 +246,13 @@ ROWS: tuple[Setting, ...] = (
         default_text="[]",
     ),
     Setting(
+        "codecs",
+        "codecs",
+        None,
+        "Codecs by the key of meta: each makes plain data of a value that cannot travel as it is, and takes it back.",
+        default_text="None",
+    ),
+    Setting(
         "proxies",
         "words",
         (),

@@ -9,6 +9,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import re
@@ -39,8 +40,10 @@ _AUTO = re.compile(r"auto\(([0-9]{1,6})\)")
 MOST_AT_ONCE = 100_000  # requests
 _HTTPS = re.compile(r'https://[A-Za-z0-9.:\[\]-]{1,300}(?:/[^\x00-\x20"\\?#\x7f-\U0010ffff]{0,1000})?')
 PURPOSES = ("train-ai", "ai-use", "search")  # those of draft-ietf-aipref-vocab
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
 _WORD = re.compile(r"[^\s,]{1,200}")
-_REDIS_SCHEMES = ("redis", "rediss", "unix")
+_ONE_REDIS = ("redis", "rediss", "unix")
+_SEVERAL = ("redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel")  # their hosts the transport reads
 
 
 def _wrong(row: Setting, value: object) -> UbiSettingError:
@@ -119,16 +122,18 @@ def _read_url(row: Setting, value: object) -> str:
     wrong = UbiSettingError(
         row.setting,
         "is not the address of a Redis",
-        "give something like redis://localhost:6379/0, rediss:// or unix://",
+        "give something like redis://localhost:6379/0, rediss://, unix://, redis+cluster:// or redis+sentinel://",
     )
     url = _text(row, value)
+    if url.partition("://")[0].lower() in _SEVERAL and url.partition("://")[2].strip("/"):
+        return url
     try:
         parts = urlsplit(url)
         port_holds = parts.port is None or parts.port > 0
     except ValueError:
         raise wrong from None
     place = parts.path if parts.scheme == "unix" else parts.hostname
-    if parts.scheme not in _REDIS_SCHEMES or not place or not port_holds:
+    if parts.scheme not in _ONE_REDIS or not place or not port_holds:
         raise wrong
     return url
 
@@ -182,6 +187,22 @@ def _read_duplicates(row: Setting, value: object) -> str:
     if found is None or int(found[1] or 3) not in range(1, MOST_CHANGED + 1):
         raise _wrong(row, value)
     return "exact" if text == "exact" else f"near({int(found[1] or 3)})"
+
+
+def _read_codecs(row: Setting, value: object) -> Mapping[str, object]:
+    """Codecs by key of meta, as given; on the command line as JSON."""
+    try:
+        named = json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        raise _wrong(row, value) from None
+    if not isinstance(named, Mapping) or not all(isinstance(key, str) and key for key in named):
+        raise _wrong(row, value)
+    for key, codec in named.items():
+        if codec is None or (callable(getattr(codec, "decode", None)) and not isinstance(codec, str | bytes)):
+            continue
+        if not isinstance(codec, str) or not _DOTTED.fullmatch(codec):
+            raise UbiSettingError(row.setting, f"has {codec!r:.200} for {key!r}", f"give {row.bounds}")
+    return dict(named)
 
 
 def _read_host_loads(row: Setting, value: object) -> LoadsByHost:
@@ -274,6 +295,14 @@ def _read_usage(row: Setting, value: object) -> tuple[str, ...]:
     return read
 
 
+def _read_function(row: Setting, value: object) -> str:
+    """The dotted path of a function, "" for none; it is imported where it is used."""
+    path = _text(row, value)
+    if path and not _DOTTED.fullmatch(path):
+        raise _wrong(row, path)
+    return path
+
+
 READERS: Mapping[Kind, Reader] = {
     **dict.fromkeys(NUMBERS, read_number),
     "flag": _read_flag,
@@ -289,6 +318,7 @@ READERS: Mapping[Kind, Reader] = {
     "host_loads": _read_host_loads,
     "name_servers": _read_name_servers,
     "concurrency": _read_concurrency,
+    "codecs": _read_codecs,
     "path": read_path,
     "file": read_path,
     "choice": _read_choice,
@@ -297,6 +327,7 @@ READERS: Mapping[Kind, Reader] = {
     "target": _read_target,
     "redis_key": _read_redis_key,
     "secret": _read_secret,
+    "function": _read_function,
     "listen": _read_listen,
     "name": _read_name,
     "url": _read_url,

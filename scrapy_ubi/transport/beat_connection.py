@@ -18,8 +18,9 @@ from scrapy_ubi.transport import scripts
 from scrapy_ubi.transport.address import Address
 from scrapy_ubi.transport.beat_text import encode, texts, writer
 from scrapy_ubi.transport.contract import MEMORY
-from scrapy_ubi.transport.faults import FAULTS, fault, spoilt
+from scrapy_ubi.transport.faults import FAULTS, NotReplicated, fault, moved_to, need_master, spoilt
 from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE, RedisKeys
+from scrapy_ubi.transport.topology import ServerFinder, ServerPlace
 
 logger = logging.getLogger(__name__)
 
@@ -27,11 +28,48 @@ _NAMES = re.compile(rb"^(?:run_id|master_replid):(\w+)", re.MULTILINE)
 _BOUND = re.compile(rb"^maxmemory:0*[1-9]", re.MULTILINE)
 _EVICTS = re.compile(rb"^maxmemory_policy:(allkeys-[a-z]{1,20})\s*$", re.MULTILINE)
 
+WAITS_FOR = 0.5  # of the time-out, for replicas
+LACKED_WAITS_MS = 50  # for replicas that had no beat the last time
+
 _EVICTING = (
     "%s: when its memory is full this Redis throws letters and beats away (its maxmemory-policy is %s). They are sent "
     "again, so nothing is lost, but the crawl may all but stand still. Let it refuse them: CONFIG SET maxmemory-policy "
     "noeviction."
 )
+
+
+class Replicas:
+    """Whether a beat counts: where replicas may take the place of the server, only when all of them have it, or most of
+    the cluster, or of the Sentinels, say that the server is the one.
+
+    A server that was cut off, together with some agents, goes on answering them, while the others have made a replica
+    their server. That replica is on the others' side, as most of those are that tell who is what: so no beat counts
+    here, and the lease ends.
+    """
+
+    def __init__(self, at: Address, timeout: float) -> None:
+        self._given = at.wait_replicas
+        self._waits = at.kind != "single" if at.wait_replicas is None else at.wait_replicas > 0
+        self._need = at.wait_replicas or 0
+        self._limit = int(timeout * 1000 * WAITS_FOR)
+        self._lacked = False  # last time
+
+    def known(self, replicas: int) -> None:
+        """The cluster, or Sentinels, know of so many."""
+        if self._given is None:
+            self._need = max(self._need, replicas)
+
+    def command(self) -> list[tuple[Any, ...]]:
+        """What asks how many have what was written before on the same connection. Not long for one that is away."""
+        limit = 1 if not self._need else LACKED_WAITS_MS if self._lacked else self._limit
+        return [("WAIT", max(1, self._need), limit)] if self._waits else []
+
+    def lack(self, have: object) -> str:
+        """What lacks, when so many have it; "" where nothing does."""
+        count = have if isinstance(have, int) else 0
+        self.known(count)
+        self._lacked = count < self._need
+        return f"{count} of {self._need} have it" if self._lacked else ""
 
 
 class RedisLink:
@@ -41,22 +79,18 @@ class RedisLink:
         self, at: Address, keys: RedisKeys, agent: str, timeout: float, largest: int, counts: Counter[str]
     ) -> None:
         self._at, self._key, self._agent = at, keys.beats, agent
+        self._place = ServerPlace(at)  # where the pool leads
+        self._finder = ServerFinder(at, keys.slot, timeout)
+        self._copies = Replicas(at, timeout)
         self._timeout, self._largest, self._counts = timeout, largest, counts
         self._garbage: list[bytes] = []  # fields to delete: no text, or too long
         self._connections = 0  # that may have led to another server
         self._server = b""  # what named the one that the last connection led to
         self._policy = ""  # the one of a server that throws keys away, when that was last said
         self._writers: set[bytes] = set()  # of the own lines
-        self._pool = redis.ConnectionPool.from_url(
-            at.url,
-            socket_timeout=timeout,
-            socket_connect_timeout=timeout,
-            retry=Retry(NoBackoff(), 0),
-            redis_connect_func=self._connected,
-            client_name=f"ubi:{keys.crawl}:{agent}:beat",
-            protocol=2,
-        )
-        self._client: Any = redis.Redis(connection_pool=self._pool)
+        self._name = f"ubi:{keys.crawl}:{agent}:beat"
+        self._pool: redis.ConnectionPool | None = None
+        self._client: Any = None  # of that pool
 
     def beat(self, line: str) -> dict[str, str]:
         """Write the line, then read all beats. Raises TransportDown; then the line may still be read."""
@@ -95,12 +129,34 @@ class RedisLink:
 
     def close(self) -> None:
         """Disconnect."""
-        with contextlib.suppress(*FAULTS):
-            self._pool.disconnect()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            with contextlib.suppress(*FAULTS):
+                pool.disconnect()
+
+    def _connect(self) -> Any:
+        """A client of the server that holds the crawl now: looked for again after each failure."""
+        if self._pool is None:
+            self._place = place = self._finder.find()
+            self._copies.known(place.replicas)
+            self._pool = redis.ConnectionPool.from_url(
+                **place.at.arguments(),
+                socket_timeout=self._timeout,
+                socket_connect_timeout=self._timeout,
+                retry=Retry(NoBackoff(), 0),
+                redis_connect_func=self._connected,
+                client_name=self._name,
+                protocol=2,
+            )
+            self._client = redis.Redis(connection_pool=self._pool)
+        return self._client
 
     def _connected(self, connection: Any) -> None:
         """Every connection passes here, also those that the library makes again by itself."""
         connection.on_connect()
+        if self._at.kind == "sentinel":
+            connection.send_command("ROLE")
+            need_master(connection.read_response())
         *names, memory = _informed(connection)
         server = _server(names)
         self._connections += not server or server != self._server
@@ -124,6 +180,8 @@ class RedisLink:
         return ("EVAL", scripts.BEAT, 1, self._key, self._agent, encode(line), MEMORY, secrets.token_hex(4))
 
     def _run(self, commands: list[tuple[Any, ...]], full_is_an_error: bool = True) -> list[Any]:
+        wait = self._copies.command()
+        commands = [*commands, *wait]
         try:
             results = self._pipeline(commands)
             if any(map(spoilt, results)):
@@ -138,14 +196,24 @@ class RedisLink:
                     raise result
                 if not _is_redis(result):
                     raise lib.InvalidResponse("it answers something else than it was asked for")
+            if wait and (lack := self._copies.lack(results.pop())) and not self._finder.confirm(self._place):
+                raise NotReplicated(lack)
         except FAULTS as error:
             if not isinstance(error, lib.OutOfMemoryError):
                 self.close()  # a new connection next time: after a failover the name may lead to another server
-            raise fault(error, self._at, self._timeout) from error
+            raise fault(error, self._place.at, self._timeout) from error
         return results
 
     def _pipeline(self, commands: list[tuple[Any, ...]]) -> list[Any]:
-        pipeline = self._client.pipeline(transaction=False)
+        results = self._sent(commands)
+        if self._at.kind == "cluster" and (moved := moved_to(results)) is not None:
+            self._finder.moved(moved)
+            self.close()
+            results = self._sent(commands)
+        return results
+
+    def _sent(self, commands: list[tuple[Any, ...]]) -> list[Any]:
+        pipeline = self._connect().pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
         try:

@@ -227,8 +227,9 @@ class Transport(Protocol):
         and `on_read(sent, received, beats)` in the event loop, in order, `MEMORY` among the beats; when the loop is
         busy at most 64 reads wait, the oldest are dropped. Both times are of `clock`, `sent` taken before the first
         byte leaves. A beat that the server refused calls neither: an agent that cannot beat shall not judge others on
-        what it reads. Who wrote a line is what it begins with, up to a full stop or a space. After a silence of some
-        intervals the own line is looked at first: while it is another's, for some intervals more, turns read only, and
+        what it reads. The same holds where replicas lack it, and another server may have taken over (decision 0065).
+        Who wrote a line is what it begins with, up to a full stop or a space. After a silence of some intervals the own
+        line is looked at first: while it is another's, for some intervals more, turns read only, and
         call `on_read` alone. Where a beat was written over such a line, that is what is read for the own one. While
         `stalled()` nothing is sent or read. With Redis `line`, `on_ack`, `clock`, `stalled` and `apart` run in a
         thread: they must be quick and only look at values that the loop prepared. Failures are retried at the next

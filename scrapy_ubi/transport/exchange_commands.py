@@ -42,7 +42,7 @@ class ExchangeCommands:
 
     def probes(self, budget: int) -> list[RedisCommand]:
         """What the transport cannot do without, tried without changing anything: a field without a value is refused,
-        but not before the user's rights were looked at; and a script with keys of two slots is none for a cluster."""
+        but not before the user's rights were looked at."""
         inbox, beats = self.keys.inbox(self.agent), self.keys.beats
         return [
             RedisCommand(("TIME",)),
@@ -52,7 +52,6 @@ class ExchangeCommands:
             RedisCommand(("HDEL", beats, ""), beats, "hash"),
             RedisCommand(("HSET", beats, "", "", "")),
             RedisCommand(("HGETALL", self.keys.control), self.keys.control, "hash"),
-            RedisCommand(("EVAL", "return {}", 2, beats, self.keys.control)),
             self.read_inbox(1, budget, ()),
         ]
 

@@ -36,10 +36,12 @@ from scrapy_ubi.transport.contract import (
     TransportFull,
     always,
 )
+from scrapy_ubi.transport.credentials import RedisLogin
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.exchange_commands import ExchangeCommands
 from scrapy_ubi.transport.heartbeat import BeatCallbacks, Heartbeat
 from scrapy_ubi.transport.redis_keys import RedisKeys
+from scrapy_ubi.transport.rights import ask_rights, lacking
 from scrapy_ubi.transport.round_trips import RedisCommand, RoundTrips, paired
 from scrapy_ubi.transport.seed_reader import SeedReader, SeedSource
 
@@ -51,7 +53,7 @@ EASY = 6  # an exchange that took less than this part of the time-out, and read 
 
 
 class RedisTransport:
-    """The contract's Transport by way of a Redis 5 or later, or a Valkey.
+    """The contract's Transport by way of a Redis 5 or later, or a Valkey, alone, in a cluster or with Sentinels.
 
     `timeout` (s) bounds each call; the lease should be longer. Nothing connects before `open`. `seeds`: what is to be
     known to read seeds, None where none are to be read.
@@ -59,7 +61,7 @@ class RedisTransport:
 
     def __init__(
         self,
-        url: str,
+        url: str | RedisLogin,
         crawl: str,
         agent: str,
         max_letter_bytes: int = 1_000_000,
@@ -69,7 +71,8 @@ class RedisTransport:
         timeout: float = 3.0,
         seeds: SeedSource | None = None,
     ) -> None:
-        self._url, self._agent, self._keys = url, agent, RedisKeys(crawl)
+        self._login = RedisLogin(url) if isinstance(url, str) else url
+        self._agent, self._keys = agent, RedisKeys(crawl)
         self._commands = ExchangeCommands(self._keys, agent, max_letter_bytes)
         self._largest, self._most = max_letter_bytes, max_letters
         self._most_bytes = self._budget = max_read_bytes  # the second: what the next exchange may read
@@ -95,9 +98,13 @@ class RedisTransport:
     async def open(self) -> None:
         """Connect and try a read, a write and a script. Raises TransportError or TransportDown, one sentence."""
         name = f"ubi:{self._keys.crawl}:{self._agent}"
-        self._trips = RoundTrips(address(self._url), name, self._timeout, self._counts)
-        probes = self._commands.probes(self._budget)
-        when, *_ = await self._trips.open([*probes, *(self._seeds.probes() if self._seeds is not None else ())])
+        at = address(*self._login)
+        if at.kind == "cluster" and self._seeds is not None:
+            self._seeds.need_slot(self._keys)
+        self._trips = RoundTrips(at, name, self._timeout, self._counts, self._keys.slot)
+        rights = ask_rights(self._keys, self._agent, at.kind, self._seeds is not None)
+        seeds = self._seeds.probes() if self._seeds is not None else ()
+        when, *_ = await self._trips.open([*self._commands.probes(self._budget), *seeds, rights], _lacking)
         try:
             seconds, microseconds = map(int, when)
         except (TypeError, ValueError) as error:
@@ -290,6 +297,11 @@ class RedisTransport:
         while cursor:
             scan = RedisCommand(("SCAN", max(cursor, 0), "MATCH", self._keys.pattern, "COUNT", SCAN))
             ((cursor, found),) = await self._server.call([scan])
-            old = [key for key in found if self._keys.agent_of(key) not in begun]
+            old = [key for key in found if (owner := self._keys.owner(key)) is not None and owner[0] not in begun]
             if old:
                 await self._server.call([RedisCommand(("DEL", *old))])
+
+
+def _lacking(results: Sequence[Any]) -> Exception | None:
+    """What the user of the server may not do, by the probes; the last of them asks for it."""
+    return lacking(results[-1], results)

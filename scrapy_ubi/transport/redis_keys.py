@@ -2,28 +2,37 @@
 
 | key                            | type   | holds                                                             |
 | ------------------------------ | ------ | ----------------------------------------------------------------- |
-| `ubi:<crawl>:beats`            | hash   | agent -> its beat line                                            |
-| `ubi:<crawl>:agents`           | hash   | agent -> its profile, JSON                                        |
-| `ubi:<crawl>:control`          | hash   | `run`, `finished`, `drain:<agent>`, `ask:<id>`, ...: words to all |
-| `ubi:<crawl>:{<agent>}:inbox`  | stream | letters that wait for this agent                                  |
-| `ubi:<crawl>:{<agent>}:acks`   | hash   | lane -> what became of the letters this agent sent on that lane   |
-| `ubi:<crawl>:{<agent>}:dead`   | stream | letters this agent refused, with the reason; about 1,000          |
-| `ubi:<crawl>:{<id>}:answers`   | hash   | agent -> its answer to the question `ask:<id>`; expires           |
-| `ubi:<crawl>:seeds`            | stream | URLs from outside, until an agent has them on its disk            |
-| `ubi:<crawl>:seeded`           | stream | what became of those, about the newest 10,000; expires            |
+| `ubi:{<crawl>}:beats`          | hash   | agent -> its beat line                                            |
+| `ubi:{<crawl>}:agents`         | hash   | agent -> its profile, JSON                                        |
+| `ubi:{<crawl>}:control`        | hash   | `run`, `finished`, `drain:<agent>`, `ask:<id>`, ...: words to all |
+| `ubi:{<crawl>}:<agent>:inbox`  | stream | letters that wait for this agent                                  |
+| `ubi:{<crawl>}:<agent>:acks`   | hash   | lane -> what became of the letters this agent sent on that lane   |
+| `ubi:{<crawl>}:<agent>:dead`   | stream | letters this agent refused, with the reason; about 1,000          |
+| `ubi:{<crawl>}:<id>:answers`   | hash   | agent -> its answer to the question `ask:<id>`; expires           |
+| `ubi:{<crawl>}:seeds`          | stream | URLs from outside, until an agent has them on its disk            |
+| `ubi:{<crawl>}:seeded`         | stream | what became of those, about the newest 10,000; expires            |
 | `<any of these>:aside`         | any    | what somebody had written there with a wrong type                 |
 
-The braces are Redis Cluster hash tags. Names of crawls and agents hold no braces, so keys of crawl `a` and crawl `a:b`
-cannot be mistaken for each other.
+Rules of this module:
+
+* What stands in braces is the hash tag of a Redis Cluster: all keys of a crawl are in one slot, so that a script may
+  use any of them, and an exchange is one round trip to one server.
+* Names of crawls and agents hold no braces (settings refuse them), so keys of crawl `a` and crawl `a:b` cannot be
+  mistaken for each other. What an agent's keys end in differs from what the crawl's end in, whatever its name.
 """
 
 from __future__ import annotations
 
 import re
 
+from redis.crc import key_slot
+
 ASIDE = ":aside"
 SET_ASIDE = "%s held something else than it should; that is %s%s now"  # for the log: a key twice, and ASIDE
 AGENT_KEYS = ("inbox", "acks", "dead")
+OWNED_KEYS = (*AGENT_KEYS, "answers")
+ALL = "ubi:{*"
+"""A SCAN pattern that matches the keys of all crawls."""
 ASK = "ask:"
 """What the fields of the control hash begin with that hold a question to the agents; its id, 16 hex digits, follows."""
 
@@ -38,28 +47,33 @@ class RedisKeys:
 
     def __init__(self, crawl: str) -> None:
         self.crawl = crawl
-        self.prefix = f"ubi:{crawl}:"
-        self.beats = f"ubi:{crawl}:beats"
-        self.agents = f"ubi:{crawl}:agents"
-        self.control = f"ubi:{crawl}:control"
-        self.seeds = f"ubi:{crawl}:seeds"
-        self.seeded = f"ubi:{crawl}:seeded"
+        self.prefix = f"ubi:{{{crawl}}}:"
+        self.beats = f"{self.prefix}beats"
+        self.agents = f"{self.prefix}agents"
+        self.control = f"{self.prefix}control"
+        self.seeds = f"{self.prefix}seeds"
+        self.seeded = f"{self.prefix}seeded"
+
+    @property
+    def slot(self) -> int:
+        """The hash slot of all keys, in a Redis Cluster."""
+        return key_slot(self.crawl.encode())
 
     def inbox(self, agent: str) -> str:
         """Stream of letters to `agent`."""
-        return f"ubi:{self.crawl}:{{{agent}}}:inbox"
+        return f"{self.prefix}{agent}:inbox"
 
     def acks(self, agent: str) -> str:
         """Hash of acknowledgements to `agent`."""
-        return f"ubi:{self.crawl}:{{{agent}}}:acks"
+        return f"{self.prefix}{agent}:acks"
 
     def dead(self, agent: str) -> str:
         """Stream of letters that `agent` refused."""
-        return f"ubi:{self.crawl}:{{{agent}}}:dead"
+        return f"{self.prefix}{agent}:dead"
 
     def answers(self, question: str) -> str:
         """Hash of the agents' answers to the question with this id."""
-        return f"ubi:{self.crawl}:{{{question}}}:answers"
+        return f"{self.prefix}{question}:answers"
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -74,11 +88,23 @@ class RedisKeys:
 
     @property
     def pattern(self) -> str:
-        """A SCAN pattern that matches the keys of every agent of this crawl and of no other crawl."""
-        crawl = re.sub(r"([\\*?\[\]])", r"\\\1", self.crawl)
-        return f"ubi:{crawl}:{{*}}:*"
+        """A SCAN pattern that matches the keys of every agent of this crawl and of no other crawl. It matches `:aside`
+        keys of the crawl as a whole as well: `owner` tells them apart."""
+        prefix = re.sub(r"([\\*?\[\]])", r"\\\1", self.prefix)
+        return f"{prefix}*:*"
 
-    def agent_of(self, key: bytes) -> str | None:
-        """The agent whose key this is, None where no name can be read."""
-        found = re.match(rb"\{([^}]*)\}", key.removeprefix(self.prefix.encode()))
-        return found[1].decode(errors="replace") if found else None
+    def owner(self, key: bytes) -> tuple[str, str] | None:
+        """The agent, or the question, whose key this is, and what the key is (`inbox`, `acks`, `dead`, `answers`). None
+        for any other key."""
+        begin = self.prefix.encode()
+        name, _, kind = key.removeprefix(begin).removesuffix(ASIDE.encode()).rpartition(b":")
+        said = kind.decode(errors="replace")
+        if not key.startswith(begin) or not name or said not in OWNED_KEYS:
+            return None
+        return name.decode(errors="replace"), said
+
+
+def crawl_of(key: str) -> str | None:
+    """The crawl to which one of the keys of a crawl as a whole belongs; None for any other key."""
+    crawl = key.removeprefix("ubi:{").rpartition("}:")[0]
+    return crawl if crawl and key in RedisKeys(crawl).shared else None

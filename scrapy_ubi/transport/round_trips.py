@@ -5,6 +5,8 @@ Rules of this module:
 * redis-py never retries here: the caller backs off, and knows the lease.
 * Of redis-py only connections and their pool are used. Its pipelines and its time-out for each reply cost half as much
   again as the round trip itself; there is one time-out for a call, and a connection with replies unread is closed.
+* In a cluster, and with Sentinels, the server is looked for before the first connection, and after any failure: it may
+  be another one then. One that says MOVED is left at once, and the commands go to the one it names.
 * A key that somebody spoilt (a wrong type) is renamed aside, and the commands that failed by it are sent once more.
 """
 
@@ -14,7 +16,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import redis.asyncio
@@ -24,8 +26,20 @@ from redis.backoff import NoBackoff
 
 from scrapy_ubi.transport import scripts
 from scrapy_ubi.transport.address import Address
-from scrapy_ubi.transport.faults import FAULTS, allowed, explain, fault, fault_at_start, spoilt, unwrapped
+from scrapy_ubi.transport.faults import (
+    FAULTS,
+    allowed,
+    elsewhere,
+    explain,
+    fault,
+    fault_at_start,
+    moved_to,
+    need_master,
+    spoilt,
+    unwrapped,
+)
 from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE
+from scrapy_ubi.transport.topology import ServerFinder
 
 logger = logging.getLogger(__name__)
 
@@ -42,40 +56,50 @@ class RedisCommand(NamedTuple):
     kind: str = ""
 
 
-class RoundTrips:
-    """The process's pool of connections to one server. `timeout` in seconds bounds each call."""
+IS_CLUSTERED = RedisCommand(("CLUSTER", "INFO"))  # an error everywhere else
 
-    def __init__(self, at: Address, name: str, timeout: float, counts: Counter[str]) -> None:
+
+class RoundTrips:
+    """The process's pool of connections to the server that holds a hash slot. `timeout` in seconds bounds each call."""
+
+    def __init__(self, at: Address, name: str, timeout: float, counts: Counter[str], slot: int = 0) -> None:
         self.at = at
+        self._server = at  # where the pool leads
         self._name, self._timeout, self._counts = name, timeout, counts
+        self._finder = ServerFinder(at, slot, timeout)
+        self._finding = asyncio.Lock()
+        self._open = False
         self._pool: redis.asyncio.ConnectionPool | None = None
 
-    async def open(self, probes: Sequence[RedisCommand]) -> list[Any]:
+    async def open(
+        self, probes: Sequence[RedisCommand], judge: Callable[[Sequence[Any]], Exception | None]
+    ) -> list[Any]:
         """Connect and send `probes`; their results. Raises TransportError with one sentence when that, or one of them,
-        fails, unless it is `allowed`; TransportDown where trying again may help."""
+        fails, unless it is `allowed`, or `judge` finds something wrong with them; TransportDown where trying again may
+        help."""
+        self._open = True
         try:
-            self._pool = redis.asyncio.BlockingConnectionPool.from_url(
-                self.at.url,
-                max_connections=CONNECTIONS,
-                timeout=self._timeout,
-                socket_timeout=None,
-                socket_connect_timeout=self._timeout,
-                retry=Retry(NoBackoff(), 0),
-                client_name=self._name,
-                protocol=2,  # RESP2: known to every server, and all that is needed
-            )
             async with asyncio.timeout(self._timeout):
-                results = await self._run(probes)
+                *results, clustered = await self._run([*probes, IS_CLUSTERED])
+            if isinstance(clustered, bytes) and self.at.kind != "cluster":
+                raise lib.ClusterCrossSlotError("it is a part of a cluster")
+            if (wrong := judge(results)) is not None:
+                raise wrong
             for result in results:
                 if isinstance(result, Exception) and not allowed(result):
                     raise result
             return results
         except (*FAULTS, ValueError, TypeError) as error:  # the last two: bad ssl_ options, or no Redis at all
             await self.close()
-            raise fault_at_start(error, self.at, self._timeout) from error
+            raise fault_at_start(error, self._server, self._timeout) from error
 
     async def close(self) -> None:
         """Disconnect. Calls after this raise TransportDown."""
+        self._open = False
+        await self._leave()
+
+    async def _leave(self) -> None:
+        """Disconnect, and look for the server before the next connection."""
         pool, self._pool = self._pool, None
         if pool is not None:
             with contextlib.suppress(*FAULTS):
@@ -83,7 +107,7 @@ class RoundTrips:
 
     def explain(self, error: Exception) -> str:
         """One sentence for people."""
-        return explain(error, self.at, self._timeout)
+        return explain(error, self._server, self._timeout)
 
     async def call(self, commands: Sequence[RedisCommand], full_is_an_error: bool = True) -> list[Any]:
         """Results in the order of `commands`. Raises TransportDown and TransportFull; with `full_is_an_error` false,
@@ -92,17 +116,23 @@ class RoundTrips:
             async with asyncio.timeout(self._timeout):
                 results = await self._run(commands)
         except FAULTS as error:
-            raise fault(error, self.at, self._timeout) from error
+            if self.at.kind != "single" or self.at.url.startswith("rediss"):
+                await self._leave()  # the server may be another one, its certificate or ours renewed
+            raise fault(error, self._server, self._timeout) from error
         for result in results:
-            if isinstance(result, lib.ReadOnlyError):
-                await self._reconnect()  # the primary became a replica; its name may lead to the new one
             if isinstance(result, Exception) and (full_is_an_error or not isinstance(result, lib.OutOfMemoryError)):
-                raise fault(result, self.at, self._timeout) from result
+                if elsewhere(result):
+                    await self._leave()  # the primary became a replica; its name may lead to the new one
+                raise fault(result, self._server, self._timeout) from result
         return results
 
     async def _run(self, commands: Sequence[RedisCommand]) -> list[Any]:
         """One round trip, or three when a key must be put aside. Failed commands leave their error as the result."""
         results = await self._pipeline(commands)
+        if self.at.kind == "cluster" and (moved := moved_to(results)) is not None:
+            self._finder.moved(moved)
+            await self._leave()
+            results = await self._pipeline(commands)
         again = [at for at, result in enumerate(results) if spoilt(result)]
         if again:
             failed = [commands[at] for at in again]
@@ -120,9 +150,7 @@ class RoundTrips:
                 logger.warning(SET_ASIDE, key, key, ASIDE)
 
     async def _pipeline(self, commands: Sequence[RedisCommand]) -> list[Any]:
-        pool: Any = self._pool
-        if pool is None:
-            raise lib.ConnectionError("the transport is closed")
+        pool: Any = self._pool or await self._connected()
         connection = await pool.get_connection()
         try:
             await connection.send_packed_command(connection.pack_commands([c.args for c in commands]))
@@ -133,10 +161,36 @@ class RoundTrips:
         finally:
             await pool.release(connection)
 
-    async def _reconnect(self) -> None:
-        if self._pool is not None:
-            with contextlib.suppress(*FAULTS):
-                await self._pool.disconnect(inuse_connections=False)
+    async def _connected(self) -> redis.asyncio.ConnectionPool:
+        """The pool, made for the server that holds the slot now."""
+        async with self._finding:
+            if not self._open:
+                raise lib.ConnectionError("the transport is closed")
+            if self._pool is not None:
+                return self._pool
+            self._server = self.at
+            if self.at.kind != "single":
+                place = await asyncio.get_running_loop().run_in_executor(None, self._finder.find)
+                self._server = place.at
+            self._pool = redis.asyncio.BlockingConnectionPool.from_url(
+                **self._server.arguments(),
+                max_connections=CONNECTIONS,
+                timeout=self._timeout,
+                socket_timeout=None,
+                socket_connect_timeout=self._timeout,
+                retry=Retry(NoBackoff(), 0),
+                client_name=self._name,
+                protocol=2,  # RESP2: known to every server, and all that is needed
+                redis_connect_func=_is_master if self.at.kind == "sentinel" else None,
+            )
+            return self._pool
+
+
+async def _is_master(connection: Any) -> None:
+    """What Sentinels name may be a master no longer: it is asked at each connection."""
+    await connection.on_connect()
+    await connection.send_command("ROLE")
+    need_master(await connection.read_response())
 
 
 async def _reply(connection: Any, command: RedisCommand) -> Any:

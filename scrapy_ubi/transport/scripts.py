@@ -152,7 +152,7 @@ if ARGV[1] == '1' and (kind ~= 'hash' or redis.call('HGET', KEYS[1], 'finished')
 for i = 2, 3 do
   if redis.call('TYPE', KEYS[i]).ok == 'hash' then
     for _, agent in ipairs(redis.call('HKEYS', KEYS[i])) do
-      for k = 5, 4 + ARGV[4] do redis.call('DEL', ARGV[3] .. '{' .. agent .. '}:' .. ARGV[k]) end
+      for k = 5, 4 + ARGV[4] do redis.call('DEL', ARGV[3] .. agent .. ':' .. ARGV[k]) end
     end
   end
 end

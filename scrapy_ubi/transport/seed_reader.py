@@ -13,10 +13,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from redis.crc import key_slot
+
 from scrapy_ubi import clock
-from scrapy_ubi.transport.contract import SEED_IDLE, Outgoing, RawFields
+from scrapy_ubi.transport.contract import SEED_IDLE, Outgoing, RawFields, TransportError
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.exchange_commands import ExchangeCommands
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.transport.round_trips import RedisCommand
 
 logger = logging.getLogger(__name__)
@@ -46,6 +49,15 @@ class SeedReader:
         yield self._commands.read_seeds(0, 0, self._source.idle, ())
         if self._source.seed_list:
             yield self._commands.move_list(self._source.seed_list, 0)
+
+    def need_slot(self, keys: RedisKeys) -> None:
+        """In a cluster the list must be where the crawl is. Raises TransportError, one sentence."""
+        name = self._source.seed_list
+        if name and key_slot(name.encode()) != keys.slot:
+            raise TransportError(
+                f"UBI_SEED_LIST: in the cluster that UBI_REDIS_URL names, {name[:80]!r} is in another slot than the "
+                f"crawl; give the list a name that begins with {{{keys.crawl}}}."
+            )
 
     def moves(self, out: Outgoing) -> Iterator[RedisCommand]:
         """What makes seeds of the list, ahead of the read."""

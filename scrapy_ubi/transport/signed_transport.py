@@ -44,6 +44,7 @@ logger = logging.getLogger("scrapy_ubi")
 
 SEVERAL = 2.5  # heartbeat intervals, within which a beat comes from each agent that lives
 USED = 100_000  # tokens of seeds, and names of questions, that are remembered
+MOST_KNOWN = 20_000  # other agents that are remembered: a crawl of months may see more than a group has
 MOST_REFUSED = 1000  # texts of hashes that are remembered as refused
 MOST_SAID = 20  # warnings
 
@@ -129,7 +130,9 @@ class SignedTransport:
             else:
                 held[agent] = text
         self._strange = strange
-        self._incarnations |= {agent: _incarnation(line) for agent, line in held.items() if agent != MEMORY}
+        now = {agent: _incarnation(line) for agent, line in held.items() if agent != MEMORY}
+        # Those that are not heard are kept, while they are not too many: Redis may have forgotten the beats.
+        self._incarnations = now if len(self._incarnations) > MOST_KNOWN else self._incarnations | now
         return held
 
     async def beats(self) -> dict[str, str]:
@@ -221,6 +224,9 @@ class SignedTransport:
         )
 
     def _letter(self, receiver: str, fields: Fields) -> Fields:
+        if len(self._numbers) > MOST_KNOWN:  # they begin from 1 again, in another stream
+            self._numbers.clear()
+            self._stream = secrets.token_hex(4)
         self._numbers[receiver] += 1
         own = self._own if receiver == self._agent else self._incarnations.get(receiver, "")
         bound = f"{self._stream}.{self._numbers[receiver]}.{own}"

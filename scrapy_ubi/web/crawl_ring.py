@@ -1,15 +1,12 @@
-"""The ring as a page draws it: the share of each agent, and who owns what at so many places around it.
+"""The ring as a page shows it: the share of each agent, and who owns what at so many places around it.
 
-Rules of this module: bounded, whatever the number of points. A ring of 1,000 agents takes a second to make, so the last
-one is kept as long as its agents are the same.
+Rules of this module: bounded, whatever the number of points.
 """
 
 from __future__ import annotations
 
 import argparse
-from array import array
 from collections.abc import Mapping
-from functools import lru_cache
 
 from scrapy.settings import BaseSettings
 
@@ -17,13 +14,10 @@ from scrapy_ubi.commands.stopped_status import read_figures
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.monitor.url_owner import group_of
-from scrapy_ubi.protocol.ring import Ring, RingCollision, replica_points
-from scrapy_ubi.protocol.ring_index import SIZE, Circle
+from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.web.drawn_ring import drawn_ring
 
-SECTORS = 720
 MOST_AGENTS = 1_000
-
-Shared = tuple[tuple[str, int], ...]  # agents with their replicas, by name
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
@@ -37,15 +31,13 @@ def ring_of(status: CrawlStatus) -> Document:
     replicas = replicas_of(status)
     names = [*replicas][:MOST_AGENTS]
     owned, fair = shares(replicas), fair_shares(status, replicas)
-    agents = [_row(status, name, replicas[name], owned.get(name), fair[name]) for name in names]
-    index = {name: at for at, name in enumerate(names)}
-    sectors = [index.get(owner, -1) for owner in _around(tuple(replicas.items()))]
+    profiles = {one.name: one.profile for one in status.agents}
+    agents = [_row(name, profiles[name], replicas[name], owned.get(name), fair[name]) for name in names]
+    sectors = [at if at < len(names) else -1 for at in drawn_ring((*replicas.items(),)).sectors]
     return {"replicas": sum(replicas.values()), "agents": agents, "sectors": sectors}
 
 
-def _row(status: CrawlStatus, name: str, replicas: int, share: float | None, fair: float) -> Document:
-    found = status.agent(name)
-    profile = found.profile if found is not None else None
+def _row(name: str, profile: Profile | None, replicas: int, share: float | None, fair: float) -> Document:
     return {
         "agent": name,
         "replicas": replicas,
@@ -63,7 +55,8 @@ def replicas_of(status: CrawlStatus) -> dict[str, int]:
 
 def shares(replicas: Mapping[str, int]) -> Mapping[str, float]:
     """Agent -> the part of the ring that it owns; empty where two agents cannot be on one ring."""
-    return _shares(tuple(replicas.items()))
+    owned = drawn_ring((*replicas.items(),)).shares
+    return dict(zip(replicas, owned, strict=True)) if owned is not None else {}
 
 
 def fair_shares(status: CrawlStatus, replicas: Mapping[str, int]) -> dict[str, float]:
@@ -72,22 +65,3 @@ def fair_shares(status: CrawlStatus, replicas: Mapping[str, int]) -> dict[str, f
     capacities = {name: known.get(name, 1.0) for name in replicas}
     total = sum(capacities.values())
     return {name: capacity / total for name, capacity in capacities.items()}
-
-
-@lru_cache(maxsize=2)
-def _shares(of: Shared) -> Mapping[str, float]:
-    try:
-        return Ring.of(dict(of)).shares()
-    except (RingCollision, ValueError):
-        return {}
-
-
-@lru_cache(maxsize=2)
-def _around(of: Shared) -> list[str]:
-    """The owners of so many places around the ring, as hosts that fell there would have them."""
-    held = {at: name for name, number in of for at in replica_points(name, number)}
-    if not held:
-        return []
-    points = array("Q", sorted(held))
-    circle = Circle.of(points, [held[at] for at in points])
-    return [circle.nearest(place * SIZE // SECTORS) for place in range(SECTORS)]

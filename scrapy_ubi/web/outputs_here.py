@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from scrapy.settings import BaseSettings
@@ -16,10 +18,13 @@ from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.outputs import collector
 from scrapy_ubi.outputs.collector import Out
+from scrapy_ubi.outputs.part_files import OPEN
+from scrapy_ubi.web.output_records import PageCounts, is_index, newest_copies
 
 MOST_OUTPUTS = 1_000  # rows
 MOST_FILES = 100_000  # looked at
-OPEN = ".open"  # how a part's name ends while it is written
+
+COUNTS = PageCounts()  # of this process
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
@@ -28,7 +33,9 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
     places, looked = directories.find(settings, status.crawl)
     try:
         outs = [out for out in collector.find([place.path for place in places]) if out.crawl == status.crawl]
-        rows = [row for out in outs for row in _stores(out)]
+        COUNTS.look()
+        rows = [row for out in outs for row in stores(out)]
+        copies = newest_copies(out.path for out in outs)
     except OSError as error:
         raise UbiUnavailable(f"The directories in {looked} cannot be read ({error.strerror}).") from error
     measures = measures_of(status)
@@ -41,13 +48,16 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
             "joined": dict(measures.joined),
             "examples": {step: list(pair) for step, pair in measures.examples.items()},
             "overlap": measures.overlap,
+            "copies": copies,
         },
     }
 
 
-def _stores(out: Out) -> Iterator[Document]:
+def stores(out: Out) -> Iterator[Document]:
+    """What each store of an agent has, in one run. Raises OSError."""
     for store in sorted(path for path in out.path.iterdir() if path.is_dir()):
-        sizes = [(name, size) for name, size in _files(store)]
+        sizes = [*_files(store)]
+        pages = [COUNTS.of(store / name, size) for name, size in sizes if is_index(name)]
         yield {
             "agent": out.agent,
             "run": out.run,
@@ -55,13 +65,20 @@ def _stores(out: Out) -> Iterator[Document]:
             "parts": sum(not name.endswith(OPEN) for name, _ in sizes),
             "open_parts": sum(name.endswith(OPEN) for name, _ in sizes),
             "bytes": sum(size for _, size in sizes),
+            "pages": sum(pages) if None not in pages else None,
         }
 
 
 def _files(store: Path) -> Iterator[tuple[str, int]]:
-    with os.scandir(store) as found:
-        for number, entry in enumerate(found):
-            if number >= MOST_FILES:
-                return
-            if entry.is_file(follow_symlinks=False):
-                yield entry.name, entry.stat(follow_symlinks=False).st_size
+    """The files of a store with their sizes; those of LARM lie in a directory for each part."""
+    return islice(_below(store, ""), MOST_FILES)
+
+
+def _below(store: Path, inner: str) -> Iterator[tuple[str, int]]:
+    with os.scandir(store / inner) as found:
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False) and not inner:
+                yield from _below(store, f"{entry.name}/")
+            elif entry.is_file(follow_symlinks=False):
+                with suppress(FileNotFoundError):  # sealed meanwhile: it has another name, and is seen the next time
+                    yield inner + entry.name, entry.stat(follow_symlinks=False).st_size

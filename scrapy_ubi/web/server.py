@@ -62,8 +62,9 @@ async def _serve(reader: CrawlReader, access: Access, opts: argparse.Namespace, 
         _say(url, access, opts, made, reader, trouble)
         subscribing = asyncio.create_task(hubs.keep()) if hubs is not None else None
         await stop.wait()
-        if subscribing is not None:
+        if subscribing is not None and hubs is not None:
             subscribing.cancel()
+            await hubs.leave(LAST)  # before the server ends, as hubs ask it whether that was meant
 
 
 def _say(url: str, access: Access, opts: argparse.Namespace, made: bool, reader: CrawlReader, trouble: str) -> None:

@@ -67,13 +67,12 @@ class ShelfClient:
         if key in (keys.beats, keys.agents, keys.control):
             found: Raw = getattr(shelf, key.rpartition(":")[2])
             return found
-        owner, kind = self._of_agent(key)
+        owner, kind = self._owner(key)
         return shelf.answers[owner] if kind == "answers" else {}
 
-    def _of_agent(self, key: str) -> tuple[str, str]:
-        """The name in braces of a key, and what it is: `inbox`, `dead`, `answers`."""
-        owner, _, kind = key.removeprefix(f"{self._keys.prefix}{{").partition("}:")
-        return owner, kind
+    def _owner(self, key: str) -> tuple[str, str]:
+        """Whose key that is, and what it is: `inbox`, `dead`, `answers`."""
+        return self._keys.owner(encode(key)) or ("", "")
 
     def hgetall(self, key: str) -> Raw:
         """All fields."""
@@ -97,7 +96,7 @@ class ShelfClient:
 
     def delete(self, key: str) -> int:
         """Forget an answer; nothing else is deleted by commands that look."""
-        owner, kind = self._of_agent(key)
+        owner, kind = self._owner(key)
         return self.in_loop(lambda: int(kind == "answers" and self._shelf().answers.pop(owner, None) is not None))
 
     # -- streams
@@ -109,7 +108,7 @@ class ShelfClient:
             return [(encode(number), dict(fields)) for number, fields in shelf.seeds.waiting.items()]
         if key == self._keys.seeded:
             return [*_numbered(shelf.seeds.answers)]
-        owner, kind = self._of_agent(key)
+        owner, kind = self._owner(key)
         if kind == "inbox" and owner in shelf.inbox:
             return [(encode(number), dict(fields)) for number, fields in shelf.inbox[owner].items()]
         return [*_numbered(shelf.dead[owner])] if kind == "dead" and owner in shelf.dead else []

@@ -8,6 +8,7 @@ Rules of this module:
 * What is delivered counts only with the signature that the secret makes; the rest is taken and thrown away, as section
   7.1.2 has it. Of it links of hosts count that are heard (`--notices`), so many an hour.
 * A lease is renewed when four fifths of it are over; what fails is tried again after growing pauses.
+* Who ends takes its subscriptions back, as far as hubs answer in time; the others end with their leases.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -43,15 +45,18 @@ UNANSWERED = 600.0  # s for the hub to ask whether we meant it
 PATIENCE = 20.0  # s for topic and hub
 MOST_TOPIC = 1_000_000  # bytes of it looked at for its hub
 MOST_CHALLENGE = 2_000  # characters
+MOST_HUBS = 4  # that one request may go through, each sending it to the next
+REFUSALS = (OSError, aiohttp.ClientError, TimeoutError, ValueError)
 METHODS = ("sha1", "sha256", "sha384", "sha512")
 
 
 class Reply(NamedTuple):
-    """What was answered: status, `Link` header, the begin of the body."""
+    """What was answered: status, `Link` header, the begin of the body, and where a redirection leads."""
 
     status: int
     link: str
     body: bytes
+    location: str = ""
 
 
 Send = Callable[[str, str, Mapping[str, str] | None], Awaitable[Reply]]
@@ -59,16 +64,19 @@ Send = Callable[[str, str, Mapping[str, str] | None], Awaitable[Reply]]
 
 @dataclass
 class Subscription:
-    """One topic. `topic`: its URL as it calls itself; `due`: when it is to be asked for (s); `held`: the hub has asked
-    whether we meant it."""
+    """One topic. `topic`: its URL as it calls itself; `hub`: where it was asked for; `due`: when it is to be asked for
+    (s); `held`: the hub has asked whether we meant it; `leaving`: it is to end, and `left`: the hub has heard that."""
 
     url: str
     topic: str
+    hub: str = ""
     secret: str = field(default_factory=lambda: secrets.token_hex(32))
     due: float = 0.0
     pause: float = FIRST_PAUSE
     asked: bool = False
     held: bool = False
+    leaving: bool = False
+    left: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 def path_of(url: str) -> str:
@@ -85,8 +93,12 @@ def hub_of(url: str, reply: Reply) -> tuple[str, str]:
             if relation in ("hub", "self"):
                 found.setdefault(relation, urljoin(url, target))
     hub = found.get("hub", "")
-    usable = urlsplit(hub).scheme in ("http", "https") and (not is_private_host(host_of(hub)) or _is_near(url))
-    return (hub, found.get("self", url)) if usable else ("", url)
+    return (hub, found.get("self", url)) if _is_usable(hub, url) else ("", url)
+
+
+def _is_usable(hub: str, topic: str) -> bool:
+    """Whether a hub may be asked for this topic: none of a private network for one of the public one."""
+    return urlsplit(hub).scheme in ("http", "https") and (not is_private_host(host_of(hub)) or _is_near(topic))
 
 
 def _is_near(url: str) -> bool:
@@ -99,8 +111,8 @@ def _elements(body: bytes) -> Iterable[tuple[str, set[str]]]:
         root = etree.fromstring(body, etree.HTMLParser(recover=True, no_network=True, huge_tree=False))
     except (etree.LxmlError, ValueError):
         return
-    for one in root.iter("{*}link", "link") if root is not None else ():
-        if one.get("href"):
+    for one in root.iter(etree.Element) if root is not None else ():
+        if one.tag.rpartition("}")[2].rpartition(":")[2] == "link" and one.get("href"):  # RSS has atom:link
             yield one.get("href"), set((one.get("rel") or "").lower().split())
 
 
@@ -144,18 +156,42 @@ class WebSub:
             hub, one.topic = hub_of(one.url, await self._send("GET", one.url, None))
             if not hub:
                 return "it names no hub"
-            one.asked = True
-            asked = {
-                "hub.mode": "subscribe",
-                "hub.topic": one.topic,
-                "hub.callback": f"{self._public}/websub/{path}",
-                "hub.secret": one.secret,
-                "hub.lease_seconds": str(LEASE),
-            }
-            reply = await self._send("POST", hub, asked)
-        except (OSError, aiohttp.ClientError, TimeoutError, ValueError) as error:
+            one.hub, one.asked = hub, True
+            reply = await self._request(path, one, "subscribe")
+        except REFUSALS as error:
             return str(error) or type(error).__name__
         return "" if reply.status in (202, 204) else f"the hub answers {reply.status}"
+
+    async def _request(self, path: str, one: Subscription, mode: str) -> Reply:
+        """Ask the hub, and where it sends us. Raises what `Send` does."""
+        asked = {"hub.mode": mode, "hub.topic": one.topic, "hub.callback": f"{self._public}/websub/{path}"}
+        if mode == "subscribe":
+            asked |= {"hub.secret": one.secret, "hub.lease_seconds": str(LEASE)}
+        for _ in range(MOST_HUBS):
+            reply = await self._send("POST", one.hub, asked)
+            elsewhere = urljoin(one.hub, reply.location)
+            if reply.status not in (307, 308) or not reply.location or not _is_usable(elsewhere, one.url):
+                break
+            one.hub = elsewhere
+        return reply
+
+    async def leave(self, limit: float) -> None:
+        """Take all subscriptions back, and wait at most so long (s) for the hubs to ask whether we meant that."""
+        held = [(path, one) for path, one in self.subscriptions.items() if one.asked]
+        try:
+            async with asyncio.timeout(limit):
+                await asyncio.gather(*(self._leave(path, one) for path, one in held))
+        except TimeoutError:
+            pass
+        for _, one in held:
+            if not one.left.is_set():
+                logger.warning("WebSub: the hub of %s did not take the end; the lease ends it.", one.url)
+
+    async def _leave(self, path: str, one: Subscription) -> None:
+        one.leaving = True
+        with suppress(*REFUSALS):
+            if (await self._request(path, one, "unsubscribe")).status in (202, 204):
+                await one.left.wait()
 
     # -- what hubs say
 
@@ -169,8 +205,13 @@ class WebSub:
             one.held, one.due = False, self._clock() + MOST_PAUSE
             return ""
         challenge = said.get("hub.challenge", "")
-        if mode != "subscribe" or not 0 < len(challenge) <= MOST_CHALLENGE:
+        meant = "unsubscribe" if one.leaving else "subscribe"
+        if mode != meant or not 0 < len(challenge) <= MOST_CHALLENGE:
             raise Problem(404, "not_found", "Nothing of that kind was asked for.")
+        if one.leaving:
+            one.asked = one.held = False
+            one.left.set()
+            return challenge
         given = said.get("hub.lease_seconds", "")
         lease = int(given) if given.isascii() and given.isdigit() and len(given) < 12 else LEASE
         one.held, one.due = True, self._clock() + RENEW * min(max(lease, LEAST_LEASE), MOST_LEASE)
@@ -179,7 +220,7 @@ class WebSub:
     def delivered(self, path: str, signature: str, body: bytes) -> list[str]:
         """The URLs that are to be fetched, of what a hub sends. Raises Problem."""
         one = self.subscriptions.get(path)
-        if one is None:
+        if one is None or one.left.is_set():
             raise Problem(410, "not_found", "There is no such subscription.")
         if not is_signed(signature, one.secret, body):
             logger.warning("WebSub: what came for %s has not the right signature.", one.url)
@@ -223,7 +264,7 @@ def _joined(url: str, link: str) -> str:
 async def send_request(method: str, url: str, form: Mapping[str, str] | None) -> Reply:
     """Ask a topic or a hub. Raises aiohttp.ClientError, TimeoutError, OSError."""
     limit = aiohttp.ClientTimeout(PATIENCE)
-    follow = method == "GET"  # a hub that sends a subscription elsewhere is asked nothing there
+    follow = method == "GET"  # where a hub sends a subscription is looked at first
     async with (
         aiohttp.ClientSession(timeout=limit) as session,
         session.request(method, url, data=form, allow_redirects=follow) as answer,
@@ -232,4 +273,5 @@ async def send_request(method: str, url: str, form: Mapping[str, str] | None) ->
             body = await answer.content.readexactly(MOST_TOPIC)  # `read` gives what has come so far
         except asyncio.IncompleteReadError as whole:
             body = whole.partial
-        return Reply(answer.status, ", ".join(answer.headers.getall("Link", [])), body)
+        link, location = ", ".join(answer.headers.getall("Link", [])), answer.headers.get("Location", "")
+        return Reply(answer.status, link, body, location)

@@ -17,6 +17,7 @@ from scrapy_ubi.commands.addon_remark import REMARK
 from scrapy_ubi.commands.crawls import age
 from scrapy_ubi.commands.frontier_options import span
 from scrapy_ubi.monitor.status import CrawlStatus
+from scrapy_ubi.transport.redis_keys import crawl_of
 from tests.commands.stopped_directories import directory
 from tests.commands.test_ubi import LIMIT, Shell
 from tests.monitor.by_hand import CrawlByHand
@@ -58,7 +59,7 @@ def shell(
 
 def left(one_server: Server) -> set[str]:
     with one_server.client() as client:
-        return {key.decode().removeprefix("ubi:").rpartition(":")[0] for key in client.scan_iter(match="ubi:*:beats")}
+        return {crawl_of(key.decode()) or "" for key in client.scan_iter(match="ubi:{*}:beats")}
 
 
 def test_the_only_crawl_of_the_project_is_meant(shell: Shell, one_server: Server) -> None:

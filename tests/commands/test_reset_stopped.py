@@ -41,11 +41,7 @@ def test_reset_shows_and_asks_first(
         "  d of agent a1: 3 URLs done, 4 waiting\nForget it? [y/N] "
     )
     assert (shell.out + shell.err).count("Nothing was deleted.") == (0 if gone else 1)
-    assert after == (
-        before - {k for k in before if k.startswith(f"ubi:{CRAWL}:".encode()) and b":more:" not in k}
-        if gone
-        else before
-    )
+    assert after == (before - {k for k in before if k.startswith(RedisKeys(CRAWL).prefix.encode())} if gone else before)
     assert {path.name for path in place.iterdir()} == (
         {"spider.state"} if gone else {"spider.state", "damaged-20260101-000000", "agent.json", "lock", "store", "seen"}
     )

@@ -240,7 +240,7 @@ def test_wrong_password_and_bad_url(capsys: pytest.CaptureFixture[str], outside:
     assert shell("status", "--redis-url", "http://x") == 1
     assert shell.err.startswith("scrapy ubi: --redis-url is malformed")
     assert shell("status", "--redis-url", one_server.url.replace("redis:", "rediss:") + "?ssl_nonsense=1") == 1
-    assert shell.err.startswith("scrapy ubi: --redis-url: ") and "ssl_nonsense" in shell.err
+    assert shell.err.startswith("scrapy ubi: --redis-url is malformed: ") and "ssl_nonsense" in shell.err
 
 
 def test_bad_crawl_name_is_a_setting_error(shell: Shell, crawl: CrawlByHand) -> None:

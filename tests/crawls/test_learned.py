@@ -14,6 +14,7 @@ from scrapy.http import Response, TextResponse
 from scrapy.linkextractors import LinkExtractor
 
 from scrapy_ubi.node.hosts.learned_forms import SAMPLE
+from scrapy_ubi.node.report.answers_under_way import whole
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.urls import url_key
 from scrapy_ubi.urls.learned import AGREE
@@ -35,7 +36,7 @@ class Learn(Spider):
         assert isinstance(response, TextResponse)
         if response.url.endswith("/end"):
             node = self.crawler.engine.scheduler.node  # type: ignore[union-attr]
-            yield {row["host"]: row["learned"] for row in node._answer(Question("hosts", 0.0))["rows"]}
+            yield {row["host"]: row["learned"] for row in whole(node._answer(Question("hosts", 0.0)))["rows"]}
         for link in LinkExtractor(canonicalize=False, unique=True).extract_links(response):
             yield Request(link.url)
 

@@ -44,6 +44,25 @@ ITEMS = """
         pass
 """
 
+# UBI_CODECS names both. The second one forgets the currency.
+CODECS = """
+    class Price:
+        def __init__(self, amount, currency):
+            self.amount, self.currency = amount, currency
+
+    class Whole:
+        def encode(self, price):
+            return [price.amount, price.currency]
+
+        def decode(self, data):
+            return Price(*data)
+
+    class Forgetful(Whole):
+        def encode(self, price):
+            return [price.amount, "EUR"]
+"""
+NAMED = json.dumps({"price": "project.codecs.Whole", "forgotten": "project.codecs.Forgetful"})
+
 # As scrapy-playwright's.
 PAGE_METHOD = """
     class PageMethod:
@@ -56,7 +75,7 @@ SPIDER = f"""
     import scrapy
     from scrapy.loader import ItemLoader
     from scrapy_playwright.page import PageMethod
-    from project import items
+    from project import codecs, items
 
     class Parts(scrapy.Spider):
         name = "parts"
@@ -74,6 +93,14 @@ SPIDER = f"""
                 yield scrapy.Request(host + "/clicked", self.shown, meta={{"playwright_page_methods": clicks}})
                 touches = [PageMethod(lambda page: None)]
                 yield scrapy.Request(host + "/touched", self.shown, meta={{"playwright_page_methods": touches}})
+
+                price = codecs.Price(3, "CHF")
+                yield scrapy.Request(host + "/priced", self.priced, meta={{"price": price}})
+                yield scrapy.Request(host + "/forgotten", self.priced, meta={{"forgotten": price}})
+
+        def priced(self, response):
+            price = response.meta.get("price") or response.meta["forgotten"]
+            yield {{"priced": response.url, "in": price.currency}}
 
         def kept(self, response, book=None):
             assert type(response.request) is items.Get and response.meta["at"] == pathlib.Path("a")
@@ -104,6 +131,8 @@ def expected() -> dict[str, Any]:
         found[f"{host}/kept"] = {"kept": f"{host}/kept", "colour": "red"}
         found[f"{host}/loader"] = {"loader": f"{host}/loader", "given": True}
         found[f"{host}/clicked"] = {"shown": f"{host}/clicked", "did": ["click", ["a"], {"timeout": 5}]}
+        found[f"{host}/priced"] = {"priced": f"{host}/priced", "in": "CHF"}
+        found[f"{host}/forgotten"] = {"priced": f"{host}/forgotten", "in": "CHF"}
         found[f"{host}/touched"] = {"shown": f"{host}/touched", "did": ["a function", [], {}]}
     return found
 
@@ -124,7 +153,7 @@ class Parts(Project):
         self.started: list[Running] = []
 
     def crawl(self, *arguments: str) -> Running:
-        self.started.append(self.start("crawl", "parts", *arguments))
+        self.started.append(self.start("crawl", "parts", "-s", f"UBI_CODECS={NAMED}", *arguments))
         return self.started[-1]
 
     def close(self) -> None:
@@ -141,6 +170,7 @@ def project(tmp_path: Path, site: Site) -> Iterator[Parts]:
     files = {
         "project/items.py": ITEMS,
         "project/browser.py": BROWSER,
+        "project/codecs.py": CODECS,
         "project/spiders/parts.py": SPIDER,
         "scrapy_playwright/__init__.py": "",
         "scrapy_playwright/page.py": PAGE_METHOD,
@@ -182,6 +212,13 @@ def last_lines(log: str) -> str:
     return log.rpartition("Spider closed (finished)")[2]
 
 
+def _judge_failed(missing: Counter[str], told: Counter[str]) -> None:
+    """Each page that is missing has failed with its reason."""
+    assert missing["lambda"] == told["ubi/failed/codec/callback"]
+    assert missing["loader"] == told["ubi/failed/codec/cb_kwargs"]
+    assert missing["touched"] + missing["forgotten"] == told["ubi/failed/codec/meta"]
+
+
 def test_two_agents_give_the_items_of_plain_scrapy_or_a_reason(project: Parts, site: Site, one_server: Server) -> None:
     keys = RedisKeys("parts")
     settings = {"UBI_REDIS_URL": one_server.url, "UBI_CRAWL": "parts"}
@@ -200,13 +237,9 @@ def test_two_agents_give_the_items_of_plain_scrapy_or_a_reason(project: Parts, s
     found, wanted = items(project), expected()
     assert all(found[url] == wanted[url] for url in found), "whole, or not at all"
     missing = Counter(url.rpartition("/")[2] for url in wanted.keys() - found.keys())
-    assert set(missing) == {"lambda", "loader", "touched"}, "what can travel is all there"
+    assert set(missing) == {"lambda", "loader", "touched", "forgotten"}, "what can travel is all there"
     told = sum((stats(log) for log in logs), Counter[str]())
-    assert missing == {
-        "lambda": told["ubi/failed/codec/callback"],
-        "loader": told["ubi/failed/codec/cb_kwargs"],
-        "touched": told["ubi/failed/codec/meta"],
-    }
+    _judge_failed(missing, told)
     fetched = {url for url in site.urls() if url != START and not url.endswith("/robots.txt")}
     assert fetched == set(found), "what fails for this is not fetched"
     everything = "\n".join(logs)
@@ -217,6 +250,7 @@ def test_two_agents_give_the_items_of_plain_scrapy_or_a_reason(project: Parts, s
         f"its callback Parts.parse.<locals>.<lambda> at {project.place}/project/spiders/parts.py:{line}" in everything
     )
     assert "cb_kwargs['loader'] (a ItemLoader) cannot travel to another agent" in everything
+    assert "meta['forgotten'] (a Price): project.codecs.Forgetful of UBI_CODECS loses a part of it" in everything
     failing = next(log for log in logs if "ubi/failed/codec/callback" in log)
     assert re.search(
         r"WARNING: Lost, of the crawl.*codec/callback: \d+.*`scrapy ubi failed --crawl parts", last_lines(failing)
@@ -241,12 +275,7 @@ def test_after_a_restart_what_could_not_be_kept_fails_with_a_reason(project: Par
     found, wanted = items(project), expected()
     assert all(found[url] == wanted[url] for url in found)
     missing = Counter(url.rpartition("/")[2] for url in wanted.keys() - found.keys())
-    told = stats(log)
-    assert missing == {
-        "lambda": told["ubi/failed/codec/callback"],
-        "loader": told["ubi/failed/codec/cb_kwargs"],
-        "touched": told["ubi/failed/codec/meta"],
-    }
+    _judge_failed(missing, stats(log))
     assert "WARNING: Lost, of this agent: " in last_lines(log)
 
 

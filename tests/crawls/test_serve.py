@@ -136,7 +136,7 @@ def test_settings_that_do_not_go_together_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["", "ubi:x:seeds", "a b", "x" * 513, 5], ids=["none", "ours", "space", "long", "number"]
+    "value", ["", "ubi:{x}:seeds", "a b", "x" * 513, 5], ids=["none", "ours", "space", "long", "number"]
 )
 def test_the_key_of_a_list_has_to_be_one(value: object) -> None:
     if value == "":

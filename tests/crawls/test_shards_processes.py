@@ -89,7 +89,7 @@ def served(visit: Visit, to: list[str]) -> Page:
 def have_copies(server: Server, number: int) -> bool:
     """Whether each of so many agents has seen a view complete: from then on one may be lost."""
     with server.client() as client:
-        lines = [line for key in client.scan_iter("ubi:*:beats") for line in client.hgetall(key).values()]
+        lines = [line for key in client.scan_iter("ubi:{*}:beats") for line in client.hgetall(key).values()]
     beats = [beat for line in lines if (beat := Beat.parse(line.decode())) is not None]
     return len(beats) == number and not any(NEW in beat.flags for beat in beats)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -46,6 +47,37 @@ def test_a_callback_that_could_not_travel_fails_the_page_and_calls_no_other(
     warnings = [record.getMessage() for record in caplog.records if "cannot travel" in record.getMessage()]
     assert len(warnings) == 2 and "meta['spider']" in warnings[0] and "its callback" in warnings[1]
     assert [outcome.reason for outcome in outcomes] == ["finished"] * 3
+
+
+class Partials(Spider):
+    """Callbacks and errbacks with arguments of their own, which come before the response."""
+
+    name = "partials"
+    start_urls = (f"{HOSTS[0]}/start",)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        for number, host in enumerate(HOSTS):
+            page, missed = partial(self.page, number, {"of": [host]}), partial(self.missed, number)
+            yield Request(f"{host}/", callback=page, errback=missed)
+            yield Request(f"{host}/gone", callback=page, errback=missed)
+
+    async def page(self, number: int, told: Any, response: Any) -> Any:
+        yield {"page": number, "told": told, "url": response.url}
+
+    def missed(self, number: int, failure: Any) -> Iterator[Any]:
+        yield {"missed": number}
+
+
+def test_a_partial_of_a_method_is_called_at_another_agent_with_its_arguments(site: Site) -> None:
+    for url in [f"{HOSTS[0]}/start", *(f"{host}/" for host in HOSTS)]:
+        site.page(url, lambda visit: Page("", 503 if visit.number == 1 else 200))
+    for host in HOSTS:
+        site.page(f"{host}/gone", Page("", 404))
+    outcomes = crawl(Partials, site.proxy, 3)
+    pages = [{"page": number, "told": {"of": [host]}, "url": f"{host}/"} for number, host in enumerate(HOSTS)]
+    missed = [{"missed": number} for number in range(len(HOSTS))]
+    assert sorted(items_of(outcomes), key=str) == sorted([*pages, *missed], key=str)
+    assert sum(outcome.stats.get("response_received_count", 0) > 0 for outcome in outcomes) > 1, "agents have hosts"
 
 
 class Proxied(Spider):

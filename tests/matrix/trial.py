@@ -3,7 +3,8 @@
 Rules of this module:
 
 * A project is a folder of `projects/`: a spider, and the settings, items and other modules it needs. None of them knows
-  of the add-on. It is copied into the skeleton that `scrapy startproject` makes, once for each run.
+  of the add-on. It is copied into the skeleton that `scrapy startproject` makes, once for each run. Modules that
+  several projects share stand beside their folders.
 * A run of agents differs from the plain one by lines at the end of settings.py only: ADDONS and UBI_*.
 * What is compared are the items in all feeds that the processes left, of those killed as well, as canonical JSON. A
   line that a killed process did not finish is none.
@@ -11,6 +12,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import configparser
 import csv
 import json
 import os
@@ -45,7 +47,7 @@ LOG_LEVEL = "INFO"
 """
 
 AGENTS = """
-ADDONS = {"scrapy_ubi.Addon": 500}
+ADDONS = {**globals().get("ADDONS", {}), "scrapy_ubi.Addon": 500}
 UBI_HEARTBEAT_INTERVAL = 0.5
 UBI_LEASE_TIMEOUT = 3.0
 UBI_FAILURE_TIMEOUT = 5.0
@@ -90,15 +92,22 @@ class Kill:
 
 
 class Trial:
-    """One project of the matrix in a place of its own. `more` are lines for settings.py that only agents get."""
+    """One project in a place of its own. `more` are lines for settings.py that only agents get, `always` those for all;
+    `project` is its folder, where that is none of the matrix; one with a scrapy.cfg is a whole project, and copied as
+    it is. `limit`: s for one run."""
 
-    def __init__(self, name: str, place: Path, site: Site, redis_url: str, more: str = "") -> None:
+    def __init__(
+        self, name: str, place: Path, site: Site, redis_url: str, more: str = "", *,
+        always: str = "", project: Path | None = None, limit: float = LIMIT, spider: str = "walk",
+    ) -> None:  # fmt: skip
         self._name, self._place, self._site, self._redis_url, self._more = name, place, site, redis_url, more
+        self._always, self._parts, self._limit = always, project or PROJECTS / name, limit
+        self._spider = spider
         self._processes: list[Running] = []
 
     def plain(self, arguments: Sequence[Arguments] = ({},)) -> Outcome:
         """By plain Scrapy: one process for each set of spider arguments."""
-        place = self._project("plain", "")
+        place = self.place("plain", "")
         starts = [self._start(place, f"p{n}", f"items-p{n}.jsonl", one) for n, one in enumerate(arguments)]
         return self._end(place, starts)
 
@@ -106,7 +115,7 @@ class Trial:
         """By so many agents for each set of arguments; one of them is killed in the middle, if that is wanted."""
         name = f"agents-{number}" if kill is None else f"agents-{number}-killed"
         lines = f'{AGENTS}UBI_REDIS_URL = "{self._redis_url}"\nBOT_NAME = "{name}"\n{self._more}\n'
-        place = self._project(name, lines)
+        place = self.place(name, lines)
         before = len(self._site.visits)
         starts = [
             self._start(place, f"a{n}-{k}", "items-%(ubi_agent)s.jsonl", one)
@@ -123,8 +132,8 @@ class Trial:
             return [visit for visit in self._site.visits[before:] if kill.host in (visit.host, "")]
 
         self._until(lambda: len(visits()) >= kill.after or _over(starts))
-        fetcher = visits()[-1].headers["user-agent"]
-        victim = next(one for one in starts if one.log.stem == fetcher)
+        fetcher = visits()[-1].headers.get("user-agent", "")
+        victim = next((one for one in starts if one.log.stem == fetcher), starts[-1])  # some plug-ins have their own
         victim.popen.kill()
         return victim
 
@@ -134,29 +143,41 @@ class Trial:
             process.kill()
             process.wait()
 
-    def _project(self, run: str, lines: str) -> Path:
-        """A fresh copy of the project, in the skeleton of `startproject`."""
-        place, parts = self._place / run, PROJECTS / self._name
+    def place(self, run: str, lines: str) -> Path:
+        """A fresh copy of the project, in the skeleton of `startproject`, with the modules beside it that it lacks."""
+        place, parts = self._place / run, self._parts
+        if (parts / "scrapy.cfg").exists():
+            return self._whole(place, lines)
         package = place / "shop"
         spiders = package / "spiders"
         spiders.mkdir(parents=True)
         (place / "scrapy.cfg").write_text("[settings]\ndefault = shop.settings\n")
         for folder in (package, spiders):
             (folder / "__init__.py").touch()
-        for part in parts.glob("*.py"):
+        for part in (*parts.parent.glob("*.py"), *parts.glob("*.py")):
             shutil.copy(part, spiders if part.name == "spider.py" else package)
         own = (parts / "settings.py").read_text() if (parts / "settings.py").exists() else ""
-        text = f"{USUAL}{own}{lines}"
+        text = f"{USUAL}{own}{self._always}{lines}"
         (package / "settings.py").write_text(text if lines else text.replace("%(ubi_agent)s", "p"))
+        return place
+
+    def _whole(self, place: Path, lines: str) -> Path:
+        """A fresh copy of somebody's project."""
+        shutil.copytree(self._parts, place, ignore=shutil.ignore_patterns(".git"))
+        config = configparser.ConfigParser()
+        config.read(place / "scrapy.cfg")
+        settings = place.joinpath(*config["settings"]["default"].split(".")).with_suffix(".py")
+        with settings.open("a") as file:
+            file.write(f'\nTELNETCONSOLE_ENABLED = False\nLOG_LEVEL = "INFO"\n{self._always}{lines}')
         return place
 
     def _start(self, place: Path, name: str, feed: str, arguments: Arguments) -> _Start:
         log = place / f"{name}.log"
-        command = ["crawl", "walk", "-o", feed]
+        command = ["crawl", self._spider, "-o", feed]
         command += ["-s", f"USER_AGENT={name}"]  # tells who fetched what
         command += [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]
         with log.open("ab") as out:
-            environment = os.environ | {"http_proxy": self._site.proxy, "no_proxy": ""}
+            environment = os.environ | {"http_proxy": self._site.proxy, "no_proxy": "127.0.0.1"}
             popen = preloaded.start(command, cwd=place, env=environment, stdout=out)
         self._processes.append(popen)
         return _Start(popen, log)
@@ -172,11 +193,11 @@ class Trial:
         return found
 
     def _until(self, condition: Any) -> None:
-        limit = time.monotonic() + LIMIT
+        limit = time.monotonic() + self._limit
         while not condition():
             if time.monotonic() > limit:
                 tails = [f"== {log}\n{log.read_text()[-TAIL:]}" for log in self._place.glob("*/*.log")]
-                raise AssertionError("\n".join([f"{self._name}: not over after {LIMIT:g} s", *tails]))
+                raise AssertionError("\n".join([f"{self._name}: not over after {self._limit:g} s", *tails]))
             time.sleep(LOOK)
 
 
@@ -218,5 +239,7 @@ def _items(place: Path) -> Iterable[str]:
 
 def _comparable(item: dict[str, Any]) -> dict[str, Any]:
     """An item without what depends on the order of the crawl: whether a file was there already."""
-    files = [{key: value for key, value in one.items() if key != "status"} for one in item.get("files", ())]
-    return {**item, "files": files} if "files" in item else item
+    found = dict(item)
+    for name in found.keys() & {"files", "images"}:
+        found[name] = [{key: value for key, value in one.items() if key != "status"} for one in found[name]]
+    return found

@@ -135,9 +135,10 @@ def test_find_crawls_knows_colons_and_ignores_others(crawl: CrawlByHand) -> None
         CrawlByHand(crawl.client, name).agent("a1")
     crawl.post("a1", {"x": "y"})
     crawl.client.hset("ubi:", "x", "y")
-    crawl.client.hset("ubi::agents", "x", "y")
+    crawl.client.hset("ubi:{}:agents", "x", "y")
+    crawl.client.hset("ubi:old:agents", "x", "y")
     crawl.client.hset("other:agents", "x", "y")
-    crawl.client.set("ubi:string:agents", "x")
+    crawl.client.set("ubi:{string}:agents", "x")
     assert find_crawls(crawl.client) == ["demo:web", "demo:web:2", "plain"]
 
 
@@ -146,7 +147,7 @@ def test_find_crawls_of_a_server_that_does_not_look_for_types(
 ) -> None:
     crawl.agent("a1")
     crawl.post("a1", {"x": "y"})
-    crawl.client.set("ubi:string:agents", "x")
+    crawl.client.set("ubi:{string}:agents", "x")
     execute = redis.Redis.execute_command
 
     def as_redis_5(client: redis.Redis, *words: object, **options: object) -> object:

@@ -29,7 +29,18 @@ OWN = "scrapy_ubi"
 # Distributions whose module has another name.
 MODULES = {"prometheus-client": "prometheus_client"}
 # What every supported version of Scrapy installs.
-OF_SCRAPY = {"OpenSSL", "cssselect", "lxml", "packaging", "parsel", "pydispatch", "twisted", "w3lib", "zope"}
+OF_SCRAPY = {
+    "OpenSSL",
+    "cryptography",
+    "cssselect",
+    "lxml",
+    "packaging",
+    "parsel",
+    "pydispatch",
+    "twisted",
+    "w3lib",
+    "zope",
+}
 # What is used where the user's project has it, and not missed where it has not: attrs classes as items; what Scrapy
 # 2.19 brings and older versions do not (brotli, zstd; the download handler that needs aiohttp is Scrapy's).
 OF_THE_PROJECT = {"attr", "aiohttp", "backports", "brotli", "brotlicffi", "compression"}

@@ -14,6 +14,7 @@ import pytest
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node import Visit
 from scrapy_ubi.node.hosts.host_notes import DELAY, HostNotes
+from scrapy_ubi.node.report.answers_under_way import whole
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
@@ -135,7 +136,7 @@ def test_whoever_requeues_a_page_of_a_host_that_is_given_up_brings_the_host_back
                 assert one.node.next() is None
                 await asyncio.sleep(0.01)
         assert [failure.reason for failure in one.node.frontier.failed()] == ["host/dead"]
-        answer = one.node._answer(Question("requeue", 0.0, reason="host/dead"))
+        answer = whole(one.node._answer(Question("requeue", 0.0, reason="host/dead")))
         assert answer["requeued"] == 1
         assert [*one.node.frontier.failed()] == []
         visit = one.node.next()

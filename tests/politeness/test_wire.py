@@ -21,7 +21,7 @@ from tests.support.crawls import crawl
 from tests.support.resetting import Resetting
 
 DELAY = 0.15
-EARLY = 0.005  # s: the host may notice the end of an answer later than the crawler does
+EARLY = 0.015  # s: the host may notice the end of an answer later than the crawler does
 PAGES = 6
 LIMIT = 150
 

@@ -29,7 +29,8 @@ from scrapy.spiders import CrawlSpider, Rule
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.callbacks import callback_names, errback_lost
 from scrapy_ubi.requests.check import DERIVED_META, META_CHECKS
-from scrapy_ubi.requests.codec import Codec, CodecError, Encoded
+from scrapy_ubi.requests.codec import Codec, Encoded
+from scrapy_ubi.requests.untravelled import CodecError
 
 URL = "http://h1.example/a?b=%20c"
 
@@ -371,7 +372,10 @@ def test_names_that_may_be_callbacks() -> None:
     "callback",
     [
         lambda response: None,
-        functools.partial(functools.partial(spider.parse_item), item=1),
+        functools.partial(print, 1),
+        functools.partial(Walk().parse, 1),
+        functools.partial(spider.parse_item, item=object()),
+        functools.partial(spider.parse_item, item=lambda: None),
         Walk().parse,
         Walk.stood,
         Walk.made,
@@ -389,15 +393,33 @@ def test_a_callback_that_cannot_travel_is_named_with_its_file_and_line() -> None
     line = inspect.currentframe().f_lineno  # type: ignore[union-attr]
     named = {
         Request(URL, callback=lambda response: None): line + 2,
-        Request(URL, callback=functools.partial(Walk().parse, n=1)): Walk.parse.__code__.co_firstlineno,
+        Request(URL, callback=functools.partial(spider.parse, n=st)): Walk.parse.__code__.co_firstlineno,
         Request(URL, callback=Walk()): Walk.__call__.__code__.co_firstlineno,
     }
     for request, at in named.items():
         (loss,) = codec.encode(request).losses
-        assert f" at {__file__}:{at} (no method" in loss.what
-        assert f" at {__file__}:{at} (no method" in refused_for("callback", request), "the other agent says it too"
+        assert f" at {__file__}:{at} (" in loss.what
+        assert f" at {__file__}:{at} (" in refused_for("callback", request), "the other agent says it too"
     (loss,) = codec.encode(Request(URL, callback=print)).losses
     assert "its callback print (no method of the spider)" in loss.what
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        functools.partial(spider.parse_item),
+        functools.partial(spider.parse_item, item={"a": (1, b"2")}),
+        functools.partial(functools.partial(spider.start_something, 1), [Page("u", ["w"])], **{"~": None}),
+    ],
+)
+def test_a_partial_of_a_method_arrives_with_its_arguments(function: functools.partial[Any]) -> None:
+    request = Request(URL, callback=function, errback=functools.partial(spider.failed, 1))
+    arrived = through(request)
+    for made, before in ((arrived.callback, function), (arrived.errback, request.errback)):
+        assert isinstance(made, functools.partial) and isinstance(before, functools.partial)
+        assert (made.func, made.args, made.keywords) == (before.func, before.args, before.keywords)
+    assert codec.methods(request) is None, "no other request is the same by its names alone"
+    assert codec.encode(request).objects, "the agent that made it hands out its very arguments"
 
 
 def test_an_errback_without_a_name_is_stood_for() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -30,6 +31,8 @@ def request(**held: Any) -> Request:
         ({"meta": {"n": 1}, "cb_kwargs": {"text": "a"}}, False),
         ({"cb_kwargs": {"item": {}}}, True),
         ({"meta": {"seen": []}}, True),
+        ({"callback": "parse"}, False),
+        ({"callback": {"method": "parse", "args": [[]]}}, True),
         ({"meta": {"redirect_urls": [HOST], "handle_httpstatus_list": [404]}}, False),
     ],
 )
@@ -45,6 +48,7 @@ def test_an_object_is_shared_where_one_page_has_it_in_two_requests() -> None:
         "cb_kwargs['bag']",
         "meta['also']",
     ]
+    assert shared.shared(request(callback=partial(print, bag, 1, bag=bag)), page) == ["callback(0)", "callback(bag)"]
     assert shared.shared(request(cb_kwargs={"bag": bag}), object()) == [], "it goes from page to page"
     assert shared.shared(request(meta={"redirect_urls": (urls := [HOST])}), page) == []
     assert shared.shared(request(meta={"redirect_urls": urls}), page) == []

@@ -163,7 +163,7 @@ class Referee:
             self.tokens[key] -= 1
             self.again += 1
         self.fetched[url] += 1
-        self.world.watch.fetched(key)
+        self.world.watch.fetched(key, process.name)
 
     # -- who is lost
 

@@ -67,6 +67,7 @@ class Watchers:
         self.nearest = Nearest(world.config.replicas)
         self.views: set[str] = set()
         self.safe: set[int] = set()  # pages whose outlinks were found safe when their done marks left
+        self._fetchers: dict[int, set[str]] = {}  # of each page
         self._parents: dict[str, list[tuple[str, int]]] = {}
         for key, url in world.keys.items():
             for link in world.web.links(url):
@@ -114,11 +115,13 @@ class Watchers:
                 key = int(text, 16)
                 if key not in self.safe:
                     self.safe.add(key)
-                    self._done_mark(process, self.world.keys[key])
+                    if process.name in self._fetchers.get(key, ()):
+                        self._done_mark(process, self.world.keys[key])
 
     def _done_mark(self, process: Process, url: str) -> None:
-        """P5: a done mark leaves for the first time since the page was fetched. Where more disks were lost than there
-        are copies, outlinks that were safe may be gone."""
+        """P5: a done mark leaves an agent that has fetched the page, for the first time since somebody has. Where more
+        disks were lost than there are copies, outlinks that were safe may be gone. An agent that passes a mark on does
+        not know how few agents there were when that left: one may have been alone."""
         if self.world.referee.losses.too_many:
             return
         need = self._copies(process)
@@ -165,9 +168,10 @@ class Watchers:
             return True
         return any(key in disk.undone.get(host, ()) for host, key in self._parents.get(link, ()))
 
-    def fetched(self, key: int) -> None:
-        """A page was fetched: its done mark will leave, maybe again."""
+    def fetched(self, key: int, name: str) -> None:
+        """A page was fetched by this agent: its done mark will leave, maybe again."""
         self.safe.discard(key)
+        self._fetchers.setdefault(key, set()).add(name)
 
     def mail(self, out: Outgoing) -> None:
         """P7: letters have arrived at Redis."""

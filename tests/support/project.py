@@ -151,7 +151,7 @@ def until_there(server: Server, number: int) -> None:
 def _joined(client: redis.Redis) -> int:
     """Agents of all crawls that have written a beat, and have not left."""
     found = 0
-    for key in client.scan_iter("ubi:*:beats", count=1000):
+    for key in client.scan_iter("ubi:{*}:beats", count=1000):
         lines = cast("dict[bytes, bytes]", client.hgetall(key))
         found += sum(name != MEMORY.encode() and LEFT.encode() not in line.split()[5] for name, line in lines.items())
     return found

@@ -78,11 +78,15 @@ class Server:
         if self._directory is None:
             self._directory = tempfile.TemporaryDirectory(prefix=f"ubi-{self.kind}-")
         log = Path(self._directory.name) / "server.log"
-        command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-        command += ["--dir", self._directory.name, "--logfile", str(log), "--daemonize", "no", *self.options]
-        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        command = [program, *self.arguments(Path(self._directory.name)), "--logfile", str(log), "--daemonize", "no"]
+        self.process = subprocess.Popen([*command, *self.options], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         self._wait_until_it_answers(log)
         return self
+
+    def arguments(self, place: Path) -> list[str]:
+        """What is given to the program, beside the options."""
+        port = ["--port", str(self.port), "--bind", "127.0.0.1"]
+        return [*port, "--save", "", "--appendonly", "no", "--dir", str(place)]
 
     def _wait_until_it_answers(self, log: Path) -> None:
         end = time.monotonic() + START_LIMIT

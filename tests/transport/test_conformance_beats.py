@@ -58,6 +58,10 @@ class Heart:
         """Whether this stood in the place of the own line at the last read."""
         return self.reads[-1][2][self.agent] == line
 
+    def reads_since(self, moment: float) -> int:
+        """How many were begun after that."""
+        return sum(sent > moment for sent, _, _ in self.reads)
+
     def counters(self) -> list[int]:
         return [int(beats[self.agent].split()[1]) for _, _, beats in self.reads]
 
@@ -277,8 +281,8 @@ def test_token_is_another_when_everything_was_forgotten(world: World) -> None:
         heart.start(a)
         other.start(b)
         for flushes in range(3):
-            reads = len(heart.reads), len(other.reads)
-            await until(lambda n=reads: len(heart.reads) >= n[0] + 3 and len(other.reads) >= n[1] + 3)
+            now = time.monotonic()  # reads that were begun before the flush may still be handed over
+            await until(lambda since=now: heart.reads_since(since) >= 3 and other.reads_since(since) >= 3)
             assert len(set(heart.memories)) == flushes + 1
             assert set(await a.beats()) == {"a", "b"}
             world.flush()

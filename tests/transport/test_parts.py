@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from redis.crc import key_slot
 
 from scrapy_ubi.transport.beat_text import encode, marker, size_of, texts
 from scrapy_ubi.transport.contract import HEAD, Outgoing
 from scrapy_ubi.transport.delivered import InHand
-from scrapy_ubi.transport.redis_keys import AGENT_KEYS, ASIDE, RedisKeys
+from scrapy_ubi.transport.redis_keys import AGENT_KEYS, ASIDE, RedisKeys, crawl_of
 
 NAMES = st.text("abcXYZ019_.:-", min_size=1, max_size=8)
 
@@ -81,11 +82,12 @@ def test_what_is_no_id_is_refused(one: str) -> None:
 def test_keys_are_named_as_the_manual_says() -> None:
     keys = RedisKeys("bot:spider")
     assert (keys.beats, keys.agents, keys.control) == tuple(
-        f"ubi:bot:spider:{name}" for name in ("beats", "agents", "control")
+        f"ubi:{{bot:spider}}:{name}" for name in ("beats", "agents", "control")
     )
-    assert keys.inbox("a1") == "ubi:bot:spider:{a1}:inbox"
-    assert keys.acks("a1") == "ubi:bot:spider:{a1}:acks"
-    assert keys.dead("a1") == "ubi:bot:spider:{a1}:dead"
+    assert keys.inbox("a1") == "ubi:{bot:spider}:a1:inbox"
+    assert keys.acks("a1") == "ubi:{bot:spider}:a1:acks"
+    assert keys.dead("a1") == "ubi:{bot:spider}:a1:dead"
+    assert keys.answers("0" * 16) == "ubi:{bot:spider}:0000000000000000:answers"
 
 
 def test_every_key_is_in_the_manual() -> None:
@@ -100,17 +102,43 @@ def test_every_key_is_in_the_manual() -> None:
 def test_keys_of_two_crawls_or_agents_never_meet(crawl: str, agent: str, other: str, another: str) -> None:
     def names(crawl: str, agent: str) -> set[str]:
         keys = RedisKeys(crawl)
-        return {keys.inbox(agent), keys.acks(agent), keys.dead(agent)}
+        own = {keys.inbox(agent), keys.acks(agent), keys.dead(agent)}
+        return own | {name + ASIDE for name in own}
 
     if (crawl, agent) != (other, another):
         assert not names(crawl, agent) & names(other, another)
-    assert RedisKeys(crawl).agent_of(encode(RedisKeys(crawl).inbox(agent))) == agent
-    assert not names(crawl, agent) & set(RedisKeys(other).shared)
+    assert {RedisKeys(crawl).owner(encode(name)) for name in names(crawl, agent)} == {
+        (agent, kind) for kind in AGENT_KEYS
+    }
+    whole = (*RedisKeys(other).shared, *RedisKeys(other).outside)
+    assert not names(crawl, agent) & set(whole)
+    assert {RedisKeys(other).owner(encode(name)) for name in whole} == {None}
 
 
-def test_agent_of_a_foreign_key_is_none() -> None:
-    assert RedisKeys("c").agent_of(b"ubi:c:beats") is None
-    assert RedisKeys("c").agent_of(b"\xff") is None
+@given(NAMES, NAMES)
+def test_all_keys_of_a_crawl_are_in_one_slot_of_a_cluster(crawl: str, agent: str) -> None:
+    keys = RedisKeys(crawl)
+    own = (keys.inbox(agent), keys.acks(agent), keys.dead(agent), keys.answers("0" * 16))
+    names = (*keys.shared, *keys.outside, *own)
+    assert {key_slot(encode(name + end)) for name in names for end in ("", ASIDE)} == {key_slot(encode(crawl))}
+
+
+def test_a_foreign_key_has_no_owner() -> None:
+    for key in (
+        b"ubi:{c}:beats",
+        b"ubi:{d}:a:inbox",
+        b"ubi:{c}:inbox",
+        b"ubi:{c}:a:letters",
+        b"ubi:c:{a}:inbox",
+        b"\xff",
+    ):
+        assert RedisKeys("c").owner(key) is None
+
+
+def test_the_crawl_of_a_key_is_found_by_its_braces() -> None:
+    assert [crawl_of(key) for key in RedisKeys("bot:spider").shared] == ["bot:spider"] * 6
+    for key in ("ubi:{c}:a:inbox", "ubi:{c}:seeds", "ubi:c:beats", "ubi:{}:beats", "ubi:{c:beats", "other:{c}:beats"):
+        assert crawl_of(key) is None
 
 
 @given(st.text())

@@ -392,8 +392,8 @@ def test_crawls_with_names_that_begin_alike_are_apart(redis_world: RedisWorld) -
         left = [await one.beats() for one in all_of_them]
         assert left == [{}, {"a": "line"}, {"a": "line"}, {}]
         with redis_world.server.client() as client:
-            assert client.keys("ubi:bot:{*") == []
-            assert len(client.keys("ubi:bot:spider:{*")) == 2
+            assert client.keys("ubi:{bot}:*") == []
+            assert len(client.keys("ubi:{bot:spider}:*:inbox")) == 2
         for one in all_of_them:
             await one.close()
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from scrapy_ubi.transport import Incoming, Outgoing, TransportDown, TransportError, TransportFull
+from scrapy_ubi.transport import Incoming, Outgoing, TransportDown, TransportError, TransportFull, signed_transport
 from scrapy_ubi.transport.contract import SeedAnswer
 from scrapy_ubi.transport.seed_reader import SeedSource
 from scrapy_ubi.transport.signed_transport import FORMER, REPLAYED, UNSIGNED, WRONG, SignedTransport
@@ -78,6 +78,21 @@ def test_letters_pass_as_they_were(world: World) -> None:
         assert world.inbox("b") == 0
 
     play(world, scene)
+
+
+def test_what_is_remembered_of_agents_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signed_transport, "MOST_KNOWN", 3)
+
+    async def scene(a: SignedTransport, b: SignedTransport) -> None:
+        for number in range(4):
+            await a.exchange(Outgoing(letters=[(f"gone{number}{n}", letter(n)) for n in range(5)]))
+            await a.exchange(Outgoing(letters=[("b", letter(number))]))
+            await a.beats()
+            incoming = await b.exchange(Outgoing())
+            assert seqs(incoming) == [number] and not incoming.refused
+            await b.exchange(Outgoing(consumed=ids(incoming)))
+
+    play(MemoryWorld(), scene)
 
 
 def test_an_unsigned_letter_is_a_dead_letter(world: World) -> None:

@@ -1,4 +1,4 @@
-"""The two things that carry mail, each with the same handles for a test: break it, look into it, put garbage in."""
+"""What carries mail, each with the same handles for a test: break it, look into it, put garbage in."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scrapy_ubi.transport.seed_reader import SeedSource
 from tests.support.server import Server
 
 CRAWL = "bot:spider"
-LIST = "spider:start_urls"
+LIST = "{bot:spider}:start_urls"  # in the crawl's slot of a cluster
 SEED_IDLE = 0.3  # s
 TIMEOUT = 2.0  # s; of transports under test
 
@@ -120,14 +120,16 @@ class MemoryWorld:
 class RedisWorld:
     """Agents around a real server."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, url: str = "") -> None:
         self.server, self.keys = server, RedisKeys(CRAWL)
+        self.url = url or server.url  # what agents are given
+        self.settled: Callable[[], object] = lambda: None  # waits until a server that was started again serves
         self.timeout = TIMEOUT
         self.source: SeedSource | None = None  # where the transports read seeds
         self._number: int | None = None  # ids of strangers' entries once the clock of the server is "behind"
 
     def transport(self, agent: str, **limits: int) -> Transport:
-        return RedisTransport(self.server.url, CRAWL, agent, timeout=self.timeout, seeds=self.source, **limits)
+        return RedisTransport(self.url, CRAWL, agent, timeout=self.timeout, seeds=self.source, **limits)
 
     def seed(self, fields: Mapping[bytes, bytes]) -> str:
         with self.server.client() as client:
@@ -185,3 +187,4 @@ class RedisWorld:
             self.server.kill()
         else:
             self.server.start()
+            self.settled()

@@ -26,6 +26,10 @@ ATOM = b"""<?xml version="1.0"?><feed xmlns="http://www.w3.org/2005/Atom"><link 
 <link rel="self" href="https://site.example/feed.atom"/><entry><link href="/new?a=1"/></entry>
 <entry><link href="https://evil.example/x"/></entry></feed>"""
 
+RSS = b"""<?xml version="1.0"?><rss version="2.0" xmlns:atom="http://www.w3.org/2005/Atom"><channel>
+<link>https://site.example/</link><atom:link rel="hub" href="https://hub.example/"/>
+<atom:link rel="self" href="https://site.example/rss"/></channel></rss>"""
+
 
 class Net:
     """The topic and its hub; what was sent to it. `now` is set by hand."""
@@ -65,12 +69,13 @@ def signed(hubs: WebSub, body: bytes, method: str = "sha256") -> str:
         (Reply(200, f'<{HUB}>; rel="hub", <https://site.example/f>; rel=self', b""), HUB, "https://site.example/f"),
         (Reply(200, '<https://other.example/>; rel="hub"', ATOM), "https://other.example/", "https://site.example/feed.atom"),
         (Reply(200, "", b'<html><head><link rel="hub" href="/hub"><body>'), "https://site.example/hub", FEED),
+        (Reply(200, "", RSS), HUB, "https://site.example/rss"),
         (Reply(200, "", b"\x00\xff nothing"), "", FEED),
         (Reply(200, "<ftp://hub.example/>; rel=hub", b""), "", FEED),
         (Reply(200, "<http://169.254.169.254/>; rel=hub", b""), "", FEED),
         (Reply(200, "<http://localhost:6379/>; rel=hub", b""), "", FEED),
     ],
-    ids=["atom", "header", "header-first", "html", "nothing", "ftp", "metadata", "localhost"],
+    ids=["atom", "header", "header-first", "html", "rss", "nothing", "ftp", "metadata", "localhost"],
 )  # fmt: skip
 def test_the_hub_that_a_topic_names(reply: Reply, hub: str, itself: str) -> None:
     assert hub_of(FEED, reply) == (hub, itself)
@@ -114,6 +119,86 @@ def test_before_anything_was_asked_nothing_is_confirmed() -> None:
         Net().hubs().verified(PATH, asks(topic=FEED))
 
 
+def test_a_lease_is_renewed_before_it_ends_with_the_same_secret_and_callback() -> None:
+    net = Net()
+    hubs = subscribed(net)
+    one, first = hubs.subscriptions[PATH], net.sent[-1]
+    hubs.verified(PATH, asks(lease_seconds="1000"))
+    net.now = one.due
+    assert net.now < 1000
+    asyncio.run(hubs.subscribe(PATH, one))
+    assert net.sent[-1] == first
+    hubs.verified(PATH, asks(lease_seconds="2000"))
+    assert one.due == net.now + 1600
+
+
+@pytest.mark.parametrize(
+    ("given", "due"),
+    [("", 0.8 * web_sub.LEASE), ("nonsense", 0.8 * web_sub.LEASE), ("1", 48.0), ("9" * 11, 0.8 * web_sub.MOST_LEASE)],
+    ids=["none", "nonsense", "short", "long"],
+)
+def test_leases_that_cannot_be_believed(given: str, due: float) -> None:
+    hubs = subscribed(Net())
+    assert hubs.verified(PATH, asks(lease_seconds=given)) == "c9"
+    assert hubs.subscriptions[PATH].due == due
+
+
+def test_a_hub_may_send_a_subscription_elsewhere_but_not_into_the_private_network() -> None:
+    elsewhere = Reply(307, "", b"", "https://hub2.example/take")
+    net = Net(Reply(200, "", ATOM), elsewhere, Reply(202, "", b""))
+    subscribed(net)
+    assert [url for _, url, _ in net.sent[1:]] == [HUB, "https://hub2.example/take"]
+    assert net.sent[1][2] == net.sent[2][2]
+    net = Net(Reply(200, "", ATOM), Reply(308, "", b"", "http://127.0.0.1:6379/"))
+    hubs = subscribed(net)
+    assert len(net.sent) == 2 and hubs.subscriptions[PATH].due == web_sub.FIRST_PAUSE
+    net = Net(Reply(200, "", ATOM), *[Reply(307, "", b"", f"https://hub{n}.example/") for n in range(20)])
+    subscribed(net)
+    assert len(net.sent) == 1 + web_sub.MOST_HUBS
+
+
+def test_who_ends_takes_subscriptions_back_and_the_hub_asks_whether_that_is_meant() -> None:
+    async def body() -> None:
+        net = Net(Reply(200, "", ATOM), Reply(202, "", b""), Reply(202, "", b""))
+        hubs = net.hubs()
+        await hubs.subscribe(PATH, hubs.subscriptions[PATH])
+        hubs.verified(PATH, asks())
+        leaving = asyncio.create_task(hubs.leave(60))
+        while len(net.sent) < 3:
+            await asyncio.sleep(0)
+        method, url, form = net.sent[-1]
+        assert (method, url) == ("POST", HUB) and form is not None
+        topic, callback = "https://site.example/feed.atom", f"https://crawl.example/websub/{PATH}"
+        assert form == {"hub.mode": "unsubscribe", "hub.topic": topic, "hub.callback": callback}
+        with pytest.raises(Problem):
+            hubs.verified(PATH, asks())  # a question of before, that comes late
+        with pytest.raises(Problem):
+            hubs.verified(PATH, asks(mode="unsubscribe", topic="https://evil.example/"))
+        assert not leaving.done()
+        assert hubs.verified(PATH, asks(mode="unsubscribe", challenge="c10")) == "c10"
+        await leaving
+        with pytest.raises(Problem) as gone:
+            hubs.delivered(PATH, signed(hubs, ATOM), ATOM)
+        assert gone.value.status == 410
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("reply", [Reply(500, "", b""), Reply(202, "", b"")], ids=["refuses", "is-silent"])
+def test_a_hub_that_does_not_take_the_end_holds_nobody_up(reply: Reply, caplog: pytest.LogCaptureFixture) -> None:
+    async def body() -> None:
+        net = Net(Reply(200, "", ATOM), Reply(202, "", b""), reply)
+        hubs = net.hubs()
+        await hubs.leave(60)  # of what was never asked for nothing is taken back
+        assert net.sent == []
+        await hubs.subscribe(PATH, hubs.subscriptions[PATH])
+        await hubs.leave(0.01)
+        assert len(net.sent) == 3
+
+    asyncio.run(body())
+    assert "did not take the end" in caplog.text
+
+
 def test_what_fails_is_tried_again_after_growing_pauses() -> None:
     net = Net(Reply(200, "", ATOM), Reply(500, "", b""))
     hubs = net.hubs()
@@ -129,6 +214,27 @@ def test_a_denied_subscription_is_said_and_tried_later() -> None:
     hubs = subscribed(Net())
     assert hubs.verified(PATH, asks(mode="denied")) == ""
     assert hubs.subscriptions[PATH].due == web_sub.MOST_PAUSE
+
+
+@pytest.mark.parametrize("method", web_sub.METHODS)
+def test_content_counts_with_the_signature_of_each_method_and_is_else_taken_and_ignored(method: str) -> None:
+    async def body() -> None:
+        crawl, hubs = Crawl(), Net().hubs()
+        await hubs.subscribe(PATH, hubs.subscriptions[PATH])
+        reader = reader_of(crawl)
+        right = signed(hubs, ATOM, method)
+        wrong = (f"{method}={'0' * (len(right) - len(method) - 1)}", f"{method}=", f"md5={right}", right[:-2], "")
+        try:
+            app = WebApp(reader, Access("127.0.0.1"), None, hubs)
+            async with TestClient[Any, Any](TestServer(app.application)) as client:
+                for signature, seeds in (*((one, 0) for one in wrong), (right, 1), (right.upper(), 1)):
+                    headers = {"X-Hub-Signature": signature} if signature else {}
+                    answer = await client.post(f"/websub/{PATH}", data=ATOM, headers=headers)
+                    assert (answer.status // 100, len(crawl.shelf.seeds.waiting)) == (2, seeds), signature
+        finally:
+            reader.close()
+
+    asyncio.run(body())
 
 
 @pytest.mark.parametrize("method", web_sub.METHODS)

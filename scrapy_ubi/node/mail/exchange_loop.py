@@ -64,6 +64,10 @@ class ExchangeLoop:
         """There is something to take."""
         self.turn(self._clock())
 
+    def soon(self, call: Callable[[], None]) -> None:
+        """Call this in the next turn of the loop, unless the exchanges are closed by then."""
+        asyncio.get_running_loop().call_soon(lambda: call() if self.exchange is not None else None)
+
     def look_for_much(self) -> None:
         """Hurry when much waits to be sent."""
         if self.sendable >= self._most_waiting:

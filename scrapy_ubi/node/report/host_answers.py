@@ -4,6 +4,7 @@ Rules of this module:
 
 * The hosts of a question are those whose names have its `search` in them, in its order, from its place `after` on: so
   no page of a million hosts costs more than the first.
+* Hosts are gone through in pieces, between which the crawl goes on: what it does meanwhile may be in the answer or not.
 * The cookies among a host's notes are left out: they are somebody's keys.
 """
 
@@ -13,10 +14,11 @@ import heapq
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from scrapy_ubi.node.report.answers_under_way import Answer, Steps
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.urls import learned
 from scrapy_ubi.urls.host_shards import MARK, host_of_key
@@ -31,30 +33,61 @@ MOST_REASON = 200  # characters of a reason shown
 MOST_ROWS = 1000
 LOOKED = 10_000  # waiting entries of a host looked at
 NEWEST = 20  # failures of one host shown
-
-Answer = dict[str, Any]
+PIECE = 250  # hosts or failures of a step
+ROW = 20  # hosts looked at cost as much as one row
 
 
 # -- many
 
 
-def hosts(question: Question, source: Source) -> Answer:
+def hosts(question: Question, source: Source) -> Steps:
     """`total` of those found, and the rows of the first."""
     # Reading every failure may take a second, so only an order that needs them all has them read.
-    failed = Counter(one.host for one in source.frontier.failed()) if question.sort == "failed" else Counter[str]()
-    states = source.frontier.states()
-    if question.search:
-        states = [state for state in states if question.search in host_of_key(state.host)]
-    if not question.copies:
-        states = [state for state in states if source.role(state) != COPY]
+    failed = (yield from _failed_at(source)) if question.sort == "failed" else Counter[str]()
     order, now, least = _ORDERS[question.sort], source.now, place(question.after)
     usual = source.frontier.delay
-    whole = [state for state in states if MARK not in state.host]
-    cut = [state for state in states if MARK in state.host]  # all of them, so that their sum is the host's
-    ranked = ((order(state, failed[state.host], now, usual), state.host, state) for state in whole)
-    first = heapq.nsmallest(question.limit, (one for one in ranked if one[:2] > least), key=lambda one: one[:2])
-    rows = [row(state, source) for state in [*cut, *(state for _, _, state in first)][:MOST_ROWS]]
-    return {"total": len(whole), "rows": rows}
+    cut: list[HostState] = []  # all of them, so that their sum is the host's
+    first: list[tuple[float, str, HostState]] = []
+    total = 0
+    for piece in _pieces(source.frontier.states()):
+        states = _meant(question, source, piece)
+        whole = [state for state in states if MARK not in state.host]
+        cut += [state for state in states if MARK in state.host]
+        total += len(whole)
+        ranked = [(order(state, failed[state.host], now, usual), state.host, state) for state in whole]
+        first += [one for one in ranked if one[:2] > least]
+        first = heapq.nsmallest(question.limit, first, key=lambda one: one[:2])
+        yield len(piece)
+    rows = yield from _rows([*cut, *(state for _, _, state in first)][:MOST_ROWS], source)
+    return {"total": total, "rows": rows}
+
+
+def _pieces(states: list[HostState]) -> Iterator[list[HostState]]:
+    return (states[at : at + PIECE] for at in range(0, len(states), PIECE))
+
+
+def _meant(question: Question, source: Source, states: list[HostState]) -> list[HostState]:
+    if question.search:
+        states = [state for state in states if question.search in host_of_key(state.host)]
+    return states if question.copies else [state for state in states if source.role(state) != COPY]
+
+
+def _failed_at(source: Source) -> Generator[int, None, Counter[str]]:
+    """How many failures each host has."""
+    counts = Counter[str]()
+    failures = source.frontier.failed()
+    while piece := [failure.host for failure in islice(failures, PIECE)]:
+        counts.update(piece)
+        yield len(piece)
+    return counts
+
+
+def _rows(states: list[HostState], source: Source) -> Generator[int, None, list[Answer]]:
+    rows: list[Answer] = []
+    for state in states:
+        rows.append(row(state, source))
+        yield ROW
+    return rows
 
 
 def place(after: str) -> tuple[float, str]:
@@ -126,17 +159,24 @@ def shown_state(state: HostState, role: str, source: Source) -> str:
 # -- one
 
 
-def host(question: Question, source: Source) -> Answer:
+def host(question: Question, source: Source) -> Steps:
     """The rows of the host, or of each of its shards that are here, with what waits, what failed, and the notes."""
-    frontier = source.frontier
-    found = frontier.find(question.host)
-    states = [found] if found is not None else _shards(question.host, frontier.states())
-    rows = [row(state, source) | _detail(state, question.limit, source) for state in states]
+    found = source.frontier.find(question.host)
+    states = [found] if found is not None else (yield from _shards(question.host, source.frontier.states()))
+    rows: list[Answer] = []
+    for state in states:
+        if rows:
+            yield LOOKED  # of what waits: no more than one row in a turn
+        rows.append(row(state, source) | _detail(state, question.limit, source))
     return {"total": len(rows), "rows": rows}
 
 
-def _shards(name: str, states: Iterable[HostState]) -> list[HostState]:
-    return sorted((one for one in states if MARK in one.host and host_of_key(one.host) == name), key=lambda s: s.host)
+def _shards(name: str, states: list[HostState]) -> Generator[int, None, list[HostState]]:
+    found: list[HostState] = []
+    for piece in _pieces(states):
+        found += [one for one in piece if MARK in one.host and host_of_key(one.host) == name]
+        yield len(piece)
+    return sorted(found, key=lambda state: state.host)
 
 
 def _detail(state: HostState, limit: int, source: Source) -> Answer:

@@ -8,7 +8,7 @@ Rules of this module:
 * Answers are bounded, in rows (`MOST_ROWS`) and bytes (`MOST_BYTES`): each agent gives the first rows in the wanted
   order, and says how many there are in all. Of a host that is cut all shards answer; the one who asks adds them up.
 * Nothing looks at every URL: an answer is linear in the hosts or in the failures kept, and at most `LOOKED` entries of
-  one host are looked at.
+  one host are looked at. What is linear is made in steps (`answers_under_way`), but for `requeue`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import heapq
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any, NamedTuple
 
 from scrapy_ubi.node.report import host_answers
-from scrapy_ubi.node.report.host_answers import LOOKED, MOST_REASON, MOST_ROWS, Answer, place
+from scrapy_ubi.node.report.answers_under_way import Answer, Steps, whole
+from scrapy_ubi.node.report.host_answers import LOOKED, MOST_REASON, MOST_ROWS, PIECE, place
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.untrusted.checks import KEY, NAME, Malformed, fits, is_number, is_text, is_whole, json_object
@@ -176,10 +177,18 @@ class Source(NamedTuple):
     loads: Callable[[str], str] = one_at_a_time
 
 
-def answer(question: Question, source: Source) -> Answer:
-    """The answer of one agent, fit for JSON."""
-    made = _ANSWERS[question.ask](question, source)
+Maker = Callable[[Question, Source], Steps]
+
+
+def steps(question: Question, source: Source) -> Steps:
+    """Makes the answer of one agent, fit for JSON."""
+    made = yield from _ANSWERS[question.ask](question, source)
     return {"agent": source.agent, "ask": question.ask, **made}
+
+
+def answer(question: Question, source: Source) -> Answer:
+    """The answer, made at once: of an agent that has stopped."""
+    return whole(steps(question, source))
 
 
 # -- url
@@ -232,16 +241,15 @@ def _place(state: HostState, key: int) -> Answer:
 # -- failed and requeue
 
 
-def _failed(question: Question, source: Source) -> Answer:
+def _failed(question: Question, source: Source) -> Steps:
     reasons = Counter[str]()
-
-    def chosen() -> Iterable[Failure]:
-        for failure in _failures(question.host, source.frontier):
-            if question.wants(failure):
-                reasons[failure.reason] += 1
-                yield failure
-
-    newest = heapq.nlargest(question.limit, chosen(), key=lambda failure: (failure.when, failure.entry.url))
+    newest: list[Failure] = []
+    failures = _failures(question.host, source.frontier)
+    while piece := [*islice(failures, PIECE)]:
+        chosen = [failure for failure in piece if question.wants(failure)]
+        reasons.update(failure.reason for failure in chosen)
+        newest = heapq.nlargest(question.limit, newest + chosen, key=lambda one: (one.when, one.entry.url))
+        yield len(piece)
     rows = [
         {
             "url": failure.entry.url,
@@ -258,7 +266,7 @@ def _failed(question: Question, source: Source) -> Answer:
     return _bounded({"total": sum(reasons.values()), "reasons": by_reason}, rows)
 
 
-def _failures(host: str, frontier: Frontier) -> Iterable[Failure]:
+def _failures(host: str, frontier: Frontier) -> Iterator[Failure]:
     """The failures of a host, "" for all; of one that is not known, and may be cut into shards, all are gone
     through."""
     return frontier.failed(host if host and frontier.find(host) is not None else None)
@@ -289,20 +297,30 @@ def _bounded(made: Answer, rows: list[Answer]) -> Answer:
     return {**made, "cut": len(kept) < len(rows), "rows": kept}
 
 
-def _rows(of: Callable[[Question, Source], Answer]) -> Callable[[Question, Source], Answer]:
+def _bounded_rows(of: Maker) -> Maker:
     """The same answer, bounded."""
 
-    def bounded(question: Question, source: Source) -> Answer:
-        made = of(question, source)
+    def bounded(question: Question, source: Source) -> Steps:
+        made = yield from of(question, source)
         return _bounded(made, made.pop("rows"))
 
     return bounded
 
 
-_ANSWERS: Mapping[str, Callable[[Question, Source], Answer]] = {
-    "hosts": _rows(host_answers.hosts),
-    "host": _rows(host_answers.host),
-    "url": _url,
+def _at_once(of: Callable[[Question, Source], Answer]) -> Maker:
+    """One that has no steps."""
+
+    def made(question: Question, source: Source) -> Steps:
+        yield from ()
+        return of(question, source)
+
+    return made
+
+
+_ANSWERS: Mapping[str, Maker] = {
+    "hosts": _bounded_rows(host_answers.hosts),
+    "host": _bounded_rows(host_answers.host),
+    "url": _at_once(_url),
     "failed": _failed,
-    "requeue": _requeue,
+    "requeue": _at_once(_requeue),
 }

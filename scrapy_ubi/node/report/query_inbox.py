@@ -1,7 +1,7 @@
 """The query inbox of a living agent: questions that people write into the crawl's control hash, and its answers.
 
 A question is a field `ask:<id>` of the control hash, which every agent reads twice a second; the answer goes into a
-hash of its own, `ubi:<crawl>:{<id>}:answers`, agent -> JSON, which expires by itself. Rules of this module:
+hash of its own, `ubi:{<crawl>}:<id>:answers`, agent -> JSON, which expires by itself. Rules of this module:
 
 * A question is answered once by each agent that it is meant for. Who asked takes the field away again.
 * One that has expired by the wall clock is left alone. An agent that has seen a field for `LASTING` seconds, by its
@@ -15,27 +15,32 @@ import json
 import re
 from collections.abc import Callable, Mapping
 
-from scrapy_ubi.node.report.host_answers import MOST_REASON, Answer
+from scrapy_ubi.node.report.answers_under_way import AnswersUnderWay, Later, Steps
+from scrapy_ubi.node.report.host_answers import MOST_REASON
 from scrapy_ubi.node.report.queries import BadQuestion, Question
 from scrapy_ubi.transport import Fields
 from scrapy_ubi.transport.redis_keys import ASK
 
 LASTING = 300.0  # seconds; no command waits for an answer as long
-MOST_AT_ONCE = 4  # questions answered after one exchange: one may take a large agent a tenth of a second
+MOST_AT_ONCE = 4  # questions begun after one exchange
 MOST_KNOWN = 1000  # fields remembered; more are a flood, and are removed unread
 ID = re.compile(r"[0-9a-f]{16}")
 
 
 class QueryInbox:
-    """Reads the control hash for `agent`. `answer` makes an answer; `wall` is unix seconds."""
+    """Reads the control hash for `agent`. `answer` makes an answer, step by step; `wall` is unix seconds; `later` calls
+    a function in the next turn of the loop."""
 
-    def __init__(self, agent: str, answer: Callable[[Question], Answer], wall: Callable[[], float]) -> None:
+    def __init__(
+        self, agent: str, answer: Callable[[Question], Steps], wall: Callable[[], float], later: Later
+    ) -> None:
         self._agent = agent
         self._answer = answer
         self._wall = wall
         self._seen: dict[str, float] = {}  # field -> when it was first seen
         self._waiting: list[str] = []  # fields not yet looked at
-        self._replies: dict[str, str] = {}
+        self._made = AnswersUnderWay(later)
+        self._replies: dict[str, str] = {}  # why something was refused
         self._forget: dict[str, None] = {}  # each once, however long nothing can be removed
         self._refused: list[Fields] = []
 
@@ -55,8 +60,10 @@ class QueryInbox:
             elif since is None or now - since > LASTING:
                 self._forget[name] = None
         now_waiting, self._waiting = self._waiting[:MOST_AT_ONCE], self._waiting[MOST_AT_ONCE:]
+        self._made.keep({name.removeprefix(ASK) for name in asked})
         for name in now_waiting:
             self._take(name, asked[name])
+        self._made.work()
 
     def _take(self, name: str, text: str) -> None:
         number = name.removeprefix(ASK)
@@ -70,7 +77,7 @@ class QueryInbox:
             self._replies[number] = json.dumps({"agent": self._agent, "refused": str(error)[:MOST_REASON]})
             return
         if question.agent in ("", self._agent) and self._wall() <= question.expires:
-            self._replies[number] = json.dumps(self._answer(question))
+            self._made.begin(number, self._answer(question))
 
     def _refuse(self, name: str, text: str, reason: str) -> None:
         self._forget[name] = None
@@ -78,7 +85,7 @@ class QueryInbox:
 
     def replies(self) -> dict[str, str]:
         """Id -> answer, of all that were made since the last call."""
-        replies, self._replies = self._replies, {}
+        replies, self._replies = {**self._replies, **self._made.ready()}, {}
         return replies
 
     def forget(self) -> list[str]:

@@ -8,7 +8,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from scrapy_ubi.node.report.host_answers import Answer
+from scrapy_ubi.node.report.answers_under_way import Answer
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.node.report.timeline import Timeline, row
 

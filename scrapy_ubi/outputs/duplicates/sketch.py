@@ -26,7 +26,7 @@ COARSE, WIDTH = BANDS * ROWS, 5  # coarse bins, of so many fine ones: short page
 SHINGLE = 3  # words
 FEWEST = 50  # words: fewer say too little
 MOST = 1 << 17  # bytes of text: 20,000 words and more are judged by these
-SLACK, LEAST_SLACK = 0.01, 2  # what a share of changed words may be missed by: of the words, and words at least
+SLACK = 0.5  # words: what the number of changed words may be missed by
 
 Bins = NDArray[np.uint8]
 Bands = NDArray[np.uint32]
@@ -59,7 +59,7 @@ def digest_of(body: bytes) -> bytes:
 def resemblance_of(percent: float, words: int) -> float:
     """How far a page of so many words resembles itself with so many of a hundred, far from each other, changed: 0 to 1,
     rather less than more."""
-    changed = SHINGLE * (percent / 100 + max(SLACK, LEAST_SLACK / words))
+    changed = SHINGLE * (percent / 100 + SLACK / words)
     return max(0.0, (1 - changed) / (1 + changed))
 
 

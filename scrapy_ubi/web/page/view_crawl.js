@@ -160,8 +160,9 @@ function crawlTiles() {
   return { node, set };
 }
 
+// Agents that need somebody come first, whatever they are called; then agent 2 before agent 10.
 const ORDERS = {
-  name: (row) => row.agent,
+  name: (row) => (["bad", "warn"].includes(tone(row.state)) ? "0 " : "1 ") + row.agent.replace(/\d+/g, (digits) => digits.padStart(16, "0")),
   state: (row) => ["bad", "warn", "good", "calm"].indexOf(tone(row.state)) + row.state + row.agent,
   share: (row) => -(row.share ?? 0), pages: (row) => -row.pages, speed: (row) => -row.pages_per_second,
   hosts: (row) => -row.hosts, queued: (row) => -row.queued, inbox: (row) => -row.inbox,

@@ -3,7 +3,7 @@
 
 const HOSTS_SHOWN = 50;
 const HOST_EVERY = 5000; // milliseconds
-const HOST_ORDERS = { slowest: "slowest: what waits, by its delay", queued: "longest queue", done: "most done", failed: "most failed", next: "next one due", host: "name" };
+const HOST_ORDERS = { slowest: "slowest: queue × delay", queued: "longest queue", done: "most done", failed: "most failed", next: "next one due", host: "name" };
 
 function hostsView(parameters, context) {
   const wanted = parameters.get("sort");

@@ -16,9 +16,9 @@ function outputsView(parameters, context) {
 function outputCards(answer, measures) {
   const stores = {};
   for (const row of answer.outputs) {
-    const store = (stores[row.store] ??= { store: row.store, parts: 0, open_parts: 0, bytes: 0, records: null, agents: new Set() });
+    const store = (stores[row.store] ??= { store: row.store, parts: 0, open_parts: 0, bytes: 0, pages: 0, agents: new Set() });
     for (const name of ["parts", "open_parts", "bytes"]) store[name] += row[name];
-    if (isNumber(row.records)) store.records = (store.records ?? 0) + row.records;
+    store.pages = isNumber(row.pages) && isNumber(store.pages) ? store.pages + row.pages : null;
     store.agents.add(row.agent);
   }
   const list = Object.values(stores);
@@ -26,7 +26,7 @@ function outputCards(answer, measures) {
     caption: "Outputs by store", key: (row) => row.store, cls: "fit", empty: "No store is kept here (UBI_STORES), or nothing is written yet.",
     columns: [
       { label: "What", of: (row) => row.store, node: (row) => el("strong", {}, plain(row.store)) }, { label: "Size", num: true, text: (row) => size(row.bytes) },
-      counted("Records", "records"), counted("Files", "parts"),
+      counted("Pages", "pages", { hint: "Pages of which something is kept there" }), counted("Files", "parts"),
       counted("Open", "open_parts", { hint: "Still being written" }), { label: "Agents", num: true, text: (row) => count(row.agents.size) },
       { label: "Make one file of it", cls: "wide", of: (row) => row.store, node: (row) => code(collectCommand(row.store)) },
     ],
@@ -59,6 +59,8 @@ function duplicatesCard(said, measures) {
       ...joined.map(([step, number]) => [`URLs joined by ${plain(step)}`, count(number)]),
     ]),
     el("ul", {}, Object.entries(said.examples ?? {}).map(([step, pair]) => el("li", {}, small(`${plain(step)}: not fetched, as the second has the same normal form`), [pair].flat(2).slice(0, 2).map((url) => div(foreign(url)))))),
+    said.copies?.length ? el("h2", {}, "Copies found last") : null,
+    el("ul", {}, (said.copies ?? []).slice(0, 8).map((copy) => el("li", {}, div(link(copy.url, "url", copy.url)), small(copy.kind === "near" ? "differs in few words from" : "has the same bytes as"), div(copy.first ? link(copy.first, "url", copy.first) : "another page")))),
     el("pre", {}, command("collect", "duplicates", "-o", "duplicates.jsonl")));
 }
 

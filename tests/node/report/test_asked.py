@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from scrapy_ubi import clock
 from scrapy_ubi.frontier.store import StoreDamaged
+from scrapy_ubi.node.report import answers_under_way
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.transport.in_process import Shelf
 from tests.node.crawler import SETTINGS, crawl, entry
@@ -69,6 +72,21 @@ def test_a_node_answers_and_takes_in_again_what_failed() -> None:
         asked.node.ended(visit)
         await asked.node.leave("test")
 
+    crawl(run)
+
+
+def test_a_long_answer_comes_of_many_turns_of_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        asked = Asked()
+        await asked.ready()
+        for number in range(30):
+            asked.node.discover(*entry(f"http://h{number}.example/1"))
+        made = await asked.ask(1, Question("hosts", FAR, sort="host", limit=30).text())
+        assert len(made["rows"]) == 30
+        asked.shelf.control[b"ask:" + b"0" * 16] = Question("hosts", FAR).text().encode()
+        await asked.node.leave("test")  # whatever has not been made by then is left
+
+    monkeypatch.setattr(answers_under_way, "MOST_A_TURN", 1)
     crawl(run)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
-from scrapy_ubi.node.report.host_answers import Answer
+from scrapy_ubi.node.report.answers_under_way import Steps
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.node.report.query_inbox import LASTING, MOST_AT_ONCE, MOST_KNOWN, QueryInbox
 
@@ -19,10 +20,12 @@ class Clerk:
     def __init__(self) -> None:
         self.asked: list[Question] = []
         self.wall = WALL
-        self.desk = QueryInbox("a1", self.answer, lambda: self.wall)
+        self.later: list[Callable[[], None]] = []
+        self.desk = QueryInbox("a1", self.answer, lambda: self.wall, self.later.append)
 
-    def answer(self, question: Question) -> Answer:
+    def answer(self, question: Question) -> Steps:
         self.asked.append(question)
+        yield from ()
         return {"agent": "a1", "ask": question.ask}
 
     def look(self, control: dict[str, str], now: float = 0.0) -> dict[str, str]:

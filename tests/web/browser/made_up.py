@@ -460,7 +460,7 @@ class MadeUp:
                         "parts": 3 + number % 3,
                         "open_parts": 1,
                         "bytes": size + number * 777,
-                        "records": size // 900 if store == "items" else None,
+                        "pages": size // 900 if store == "items" else None if store == "warc" else 12_000,
                     }
                 )
         joined = {"learned": 12, "sort-query": 311}
@@ -472,6 +472,10 @@ class MadeUp:
                 "joined": joined,
                 "examples": {"learned": [f"http://a.example/?{HOSTILE}", "http://a.example/"]},
                 "overlap": 0.0,
+                "copies": [
+                    {"url": f"http://a.example/print/{HOSTILE}", "kind": "near", "first": "http://a.example/1"},
+                    {"url": "http://a.example/2?session=1", "kind": "exact", "first": None},
+                ],
             },
         }
 

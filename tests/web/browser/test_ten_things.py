@@ -97,6 +97,7 @@ def test_who_died_when(page: Tab, crawl: MadeUp) -> None:
     crawl.die("lab-4")
     page.until("return document.querySelector('.events li').textContent.includes('lab-4')")
     assert "dead" in page.run("return document.querySelector('.events li').textContent")
+    page.until("return document.querySelector('.agents tbody tr').textContent.startsWith('lab-4dead')")  # the first row
     assert page.run("return document.querySelector('.events time').title") != ""
     page.until_says("dead: agent lab-0")  # before this server looked: an agent has noted it
 
@@ -107,4 +108,5 @@ def test_is_it_nearly_done(page: Tab) -> None:
 
 def test_what_came_out(page: Tab) -> None:
     page.press("Outputs", "#views")
-    page.until_says("pages fetched", "items", "warc", "scrapy ubi collect items -o items.jsonl")
+    page.until_says("pages fetched", "items", "warc", "scrapy ubi collect items -o items.jsonl", "Pages")
+    page.until_says("Pages that are near copies", "Copies found last", "differs in few words from")

@@ -1,0 +1,1 @@
+"""Ordinary projects with the plug-ins that people use, beside plain Scrapy: `make compatibility`."""

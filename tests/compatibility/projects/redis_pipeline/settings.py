@@ -1,0 +1,1 @@
+ITEM_PIPELINES = {"scrapy_redis.pipelines.RedisPipeline": 300}
