@@ -28,8 +28,8 @@ IDLE_SECONDS = 240.0  # as Twisted's; most servers close sooner
 
 
 def most_idle() -> int:
-    """How many idle connections a process may keep."""
-    return max(MOST_IDLE, open_files.ask_for(WANTED_FILES) // 3)
+    """How many idle connections a process may keep; no more than of `WANTED_FILES`, as each takes memory."""
+    return max(MOST_IDLE, min(WANTED_FILES, open_files.ask_for(WANTED_FILES)) // 3)
 
 
 class Pool:
