@@ -253,14 +253,14 @@ def read_value(row: Setting, value: object) -> object:
     return _READERS[row.kind](row, value)
 
 
-def flag(settings: Mapping[Any, Any], name: str) -> bool:
-    """The flag of this name, for what has its place in Scrapy's settings before anything is read. A malformed value
-    is the default here: the start is refused because of it elsewhere."""
+def early(settings: Mapping[Any, Any], name: str) -> Any:
+    """The checked value of this name, for what has its place in Scrapy's settings before anything is read. A malformed
+    value is the default here: the start is refused because of it elsewhere."""
     row = next(row for row in SETTINGS if row.name == name)
     try:
-        return bool(read_value(row, settings.get(row.setting)))
+        return read_value(row, settings.get(row.setting))
     except UbiSettingError:
-        return bool(row.default)
+        return row.default
 
 
 _READERS: Mapping[Kind, Reader] = {**READERS, **setting_readers.READERS}

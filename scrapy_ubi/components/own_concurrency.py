@@ -1,7 +1,7 @@
 """An extension that gives Scrapy's downloader the places that the agent bears (`downloads.at_once`).
 
-The add-on puts it in place where UBI_CONCURRENCY is "auto(n)", or neither it nor CONCURRENT_REQUESTS is set. It looks
-twice a second; a page costs nothing more. What people set while the crawl runs (`scrapy ubi set CONCURRENT_REQUESTS=8`)
+It is there where the agent finds that number by itself (`process.own_number`), and looks at the settings of the crawler
+once more, as add-ons that come later may have set a number. It looks twice a second; a page costs nothing more. What people set while the crawl runs (`scrapy ubi set CONCURRENT_REQUESTS=8`)
 holds as long as it is set.
 """
 
@@ -14,17 +14,18 @@ from typing import Any
 
 from scrapy import signals
 from scrapy.crawler import Crawler
+from scrapy.exceptions import NotConfigured
 
 from scrapy_ubi.components.find_scheduler import scheduler_of
 from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.downloads.at_once import SILENT, AtOnce, LoadsSeen
 from scrapy_ubi.process import open_files
+from scrapy_ubi.process.own_number import found_by_agent
 from scrapy_ubi.requests.transfer_states import Transfer
 from scrapy_ubi.settings_table.loads_at_once import Loads
 
 logger = logging.getLogger("scrapy_ubi")
 
-USUAL = Loads(500, auto=True)  # where nothing is set
 INTERVAL = 0.5  # s
 SHARE_OF_MEMORY = 1 / 4  # of UBI_MEMORY_MB: for bodies under way
 SPARE_FILES = 256  # for disks, Redis, logs; idle connections have a third of all (`fast.http.pool`)
@@ -35,8 +36,8 @@ _BYTES = ("downloader/response_bytes", "httpcompression/response_bytes")
 class OwnConcurrency:
     """Of one crawler."""
 
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+    def __init__(self, crawler: Crawler, loads: Loads) -> None:
+        self._crawler, self._loads = crawler, loads
         self._timer: asyncio.TimerHandle | None = None
         self._most_seen = 0
         crawler.signals.connect(self._opened, signals.spider_opened)
@@ -44,13 +45,17 @@ class OwnConcurrency:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> OwnConcurrency:
-        return cls(crawler)
+        """Raises NotConfigured where a number is set."""
+        loads = found_by_agent(crawler.settings)
+        if loads is None:
+            raise NotConfigured
+        return cls(crawler, loads)
 
     def _opened(self) -> None:
         scheduler, downloader = scheduler_of(self._crawler), self._downloader
         if scheduler is None or scheduler.is_trial or not hasattr(downloader, "total_concurrency"):
             return
-        loads = scheduler.settings.concurrency or USUAL
+        loads = self._loads
         files = open_files.may_open()
         if scheduler.settings.concurrency is not None:
             files = open_files.ask_for(2 * loads.most + SPARE_FILES)

@@ -14,26 +14,24 @@ from ipaddress import ip_address
 from typing import Any
 
 from scrapy.exceptions import CannotResolveHostError
-from scrapy.settings import BaseSettings
 from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.interfaces import IResolutionReceiver
 from zope.interface import implementer  # type: ignore[import-untyped]
 
-from scrapy_ubi.downloads.name_servers import name_servers
-
-MOST_ADDRESSES = 8  # of one host that are tried
+from scrapy_ubi.downloads.name_servers import MOST_ADDRESSES, name_servers, servers_of
 
 
 class Resolver:
-    """Looks up hosts, for one crawler."""
+    """Looks up hosts, for one crawler; or for a CrawlerProcess, whose reactor asks here (`reactor_names`)."""
 
-    def __init__(self, settings: BaseSettings) -> None:
+    def __init__(self, crawler: Any) -> None:
+        settings = crawler.settings
         self._by_reactor = settings.getbool("TWISTED_REACTOR_ENABLED") and is_reactor_installed()
         self._most = settings.getint("DNSCACHE_SIZE") if settings.getbool("DNSCACHE_ENABLED") else 0
         self._timeout = settings.getfloat("DNS_TIMEOUT")
         self._known: OrderedDict[str, list[str]] = OrderedDict()
-        self._settings = settings
-        self._servers = tuple(settings.getlist("UBI_DNS_SERVERS"))
+        self._crawler = crawler
+        self._asks_servers = bool(servers_of(settings))
 
     async def addresses(self, host: str) -> list[str]:
         """The addresses of a host, numeric, at least one. Raises `CannotResolveHostError`."""
@@ -44,11 +42,11 @@ class Resolver:
         else:
             return [host]
         try:
-            host.encode("idna")  # Twisted's resolver does so in a thread, and does not report an error there
+            name = host.encode("idna").decode("ascii")  # Twisted's resolver does so in a thread, and does not report an error there
         except UnicodeError as error:
             raise CannotResolveHostError(f"{host!r} is no name of a host: {error}") from error
-        if self._servers:
-            return (await name_servers(self._settings, self._servers).addresses(host))[:MOST_ADDRESSES]
+        if self._asks_servers:
+            return (await name_servers(self._crawler).addresses(name))[:]
         found = await (_by_reactor(host) if self._by_reactor else self._by_thread(host))
         if not found:
             raise CannotResolveHostError(f"No address of {host!r} is known")

@@ -44,8 +44,9 @@ class FastUnpacking:
         def decode(body: bytes, encoding: bytes, max_size: int) -> bytes:
             most = max_size or MOST
             found = at_once(encoding.decode("latin-1"), body, most)
-            if found is None or len(found) >= most:
-                return bytes(scrapys(body, encoding, max_size))
-            return found
+            if found is not None and len(found) < most:
+                return found
+            del found  # not beside what comes out a second time
+            return bytes(scrapys(body, encoding, max_size))
 
         middleware._decode = decode

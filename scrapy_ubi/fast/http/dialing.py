@@ -43,10 +43,12 @@ HANDSHAKE_SECONDS = 24 * 3600.0  # of TLS: the request's time-out ends it, and n
 class Dialer:
     """Makes connections."""
 
-    def __init__(self, settings: BaseSettings, pool: Pool, reach: Callable[[], Reach | None] = lambda: None) -> None:
+    def __init__(
+        self, settings: BaseSettings, pool: Pool, names: Resolver, reach: Callable[[], Reach | None] = lambda: None
+    ) -> None:
         """`reach()` says which addresses hosts may be connected to; None: any."""
         self._reach = reach
-        self._names = Resolver(settings)
+        self._names = names
         self._pool = pool
         self._tls = scrapys.tls_context(settings)
         self._tells_tls = settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING")
