@@ -1,8 +1,8 @@
 """An extension that gives Scrapy's downloader the places that the agent bears (`downloads.at_once`).
 
-It is there where the agent finds that number by itself (`process.own_number`), and looks at the settings of the crawler
-once more, as add-ons that come later may have set a number. It looks twice a second; a page costs nothing more. What people set while the crawl runs (`scrapy ubi set CONCURRENT_REQUESTS=8`)
-holds as long as it is set.
+It is there where the agent finds that number by itself (`process.own_number`), and looks at the crawler's settings
+once more, as an add-on that comes later may have set a number. It looks twice a second; a page costs nothing more. What
+people set while the crawl runs (`scrapy ubi set CONCURRENT_REQUESTS=8`) holds as long as it is set.
 """
 
 from __future__ import annotations

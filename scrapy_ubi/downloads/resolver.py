@@ -42,7 +42,7 @@ class Resolver:
         else:
             return [host]
         try:
-            name = host.encode("idna").decode("ascii")  # Twisted's resolver does so in a thread, and does not report an error there
+            name = host.encode("idna").decode("ascii")  # Twisted's does so in a thread, and does not report an error
         except UnicodeError as error:
             raise CannotResolveHostError(f"{host!r} is no name of a host: {error}") from error
         if self._asks_servers:

@@ -1,4 +1,4 @@
-"""Whether an agent finds by itself how many requests it has under way at once (UBI_CONCURRENCY), and up to which number.
+"""Whether an agent finds by itself how many requests it has under way at once (UBI_CONCURRENCY), and how many at most.
 
 Rules of this module:
 

@@ -8,8 +8,8 @@ So thousands of connections can be kept, and most handshakes are spared. Rules o
   what a resumed handshake spares (docs/decisions/0076-tls.md, benchmarks/net/handshakes.py).
 * What goes wrong in the handshake ends `ready` with the error; afterwards the connection is told that it is lost, and
   why.
-* Nothing is kept without a bound: records are read as they come, what cannot be written while a server of TLS 1.2 shakes
-  hands anew is counted with what waits in the transport below, and who asks for new keys has to read the answers.
+* Nothing is kept without a bound: records are read as they come, what cannot be written while a server of TLS 1.2
+  shakes hands anew is counted with what waits in the transport below, and who asks for new keys reads the answers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TLS over memory: what it tells the connection above, and what it keeps. Both sides are in the test, without a network."""
+"""TLS over memory: what it tells the connection above, and what it keeps. Both sides are in the test, without a net."""
 
 from __future__ import annotations
 
