@@ -4,7 +4,7 @@
 
 The testbed (serve.py): 3,000 hosts with addresses of their own in 127.0.0.0/8, TLS 1.3 with a chain of three
 certificates, gzip, br and zstd, 20 to 400 ms to each answer, a DNS server that takes its time; 2 % of the hosts hang,
-3 % reset, 5 % are names that lead nowhere; pages as large as the HTTP Archive's (30 kB as transferred, in the median).
+3 % reset, 5 % are names that lead nowhere; sizes of pages by the quantiles of the Web Almanac (33 kB in the median).
 All of it is drawn from `--seed`. In a round every system has one turn, in an order that rotates; what counts is CPU, of
 the crawler alone, from the moment the web has served `--warm` pages until `--seconds` are over or `--most` more pages
 are served. `--dead` has every system run once more on a web on which all hosts answer: what the others' rate loses by

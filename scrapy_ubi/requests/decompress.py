@@ -36,7 +36,7 @@ zstd = _first_installed("compression.zstd", "backports.zstd")
 
 # The fastest way to inflate (the extra `fast`), or Python's own: 2.4 times the time.
 _isal = _first_installed("isal.isal_zlib")
-_inflate = zlib if _isal is None else _isal
+inflate = zlib if _isal is None else _isal
 _ISAL: tuple[type[Exception], ...] = () if _isal is None else (_isal.error,)
 _GZIP = 16 + zlib.MAX_WBITS  # a gzip header is read, and its check sum compared
 
@@ -85,7 +85,7 @@ def at_once(encoding: str, body: bytes, most: int) -> bytes | None:
 
 
 def _gzip_at_once(body: bytes, most: int) -> bytes | None:
-    stream = _inflate.decompressobj(_GZIP)
+    stream = inflate.decompressobj(_GZIP)
     found: bytes = stream.decompress(body, most)
     return found if len(found) == most or (stream.eof and not stream.unused_data) else None
 

@@ -35,6 +35,13 @@ def test_hosts_are_a_function_of_the_seed_and_have_addresses_of_their_own() -> N
     assert (number_of("127.0.0.1"), number_of_name(b"h00012.test"), number_of_name(b"h00012.example")) == (-1, 12, -1)
 
 
+def test_sizes_are_those_of_the_web_almanac() -> None:
+    from page_bodies import quantile
+
+    for share, size in ((0.10, 7), (0.25, 14), (0.50, 33), (0.75, 76), (0.90, 148)):
+        assert quantile(share) == pytest.approx(size)
+
+
 def test_links_stand_in_pages_that_were_compressed_before(monkeypatch: pytest.MonkeyPatch) -> None:
     import page_bodies
     from page_links import PageLinks
