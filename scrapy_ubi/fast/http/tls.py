@@ -9,7 +9,7 @@ So thousands of connections can be kept, and most handshakes are spared. Rules o
 * What goes wrong in the handshake ends `ready` with the error; afterwards the connection is told that it is lost, and
   why.
 * Nothing is kept without a bound: records are read as they come, what cannot be written while a server of TLS 1.2
-  shakes hands anew is counted with what waits in the transport below, and who asks for new keys reads the answers.
+  shakes hands again is counted with what waits in the transport below, and who asks for new keys reads the answers.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class TlsTransport(asyncio.Protocol):
             self._write_again()
 
     def _write_again(self) -> None:
-        """What could not be written while hands were shaken anew."""
+        """What could not be written while hands were shaken again."""
         data, self._unwritten = self._unwritten, b""
         self.write(data)
         if not self._unwritten:

@@ -128,9 +128,10 @@ def test_what_cannot_be_written_during_another_handshake_is_written_after_it(mon
 def test_who_asks_for_new_keys_and_does_not_read_them_is_left() -> None:
     async def main() -> None:
         below = Below(Above())
+        to_send: ssl.MemoryBIO = vars(below.ours)["_out"]
         for below.waiting in (MOST_UNREAD, MOST_UNREAD + 1):
             assert not below.closing
-            below.ours._out.write(b"an answer to new keys")
+            to_send.write(b"an answer to new keys")
             below.answer(b"x")
         assert below.closing
 
