@@ -1,7 +1,8 @@
 """What the demo does to its agents, and what it tells of it: one is killed without warning, another one starts later.
 
 Rules of this module: it decides and tells; killing, starting and looking are the runner's. Times are seconds of the
-system's monotonic clock, which the web's log uses as well. Each thing is done and told once.
+system's monotonic clock, which the web's log uses as well. Each thing is done and told once. An agent is killed when
+the others have copies of what it knows: where all have just started, and one of them was first, that takes a moment.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from scrapy_ubi.monitor.status import DEAD, CrawlStatus
+from scrapy_ubi.protocol.beat import NEW
 
 KILL_AT, START_AT = 0.4, 0.6  # of the pages
 
@@ -50,15 +52,27 @@ class Faults:
         )
 
     def act(self, fetched: int, status: CrawlStatus, now: float) -> None:
-        """Do what is due when so many pages have been fetched; but not before the victim has done something."""
-        found = status.agent(self.victim)
+        """Do what is due when so many pages have been fetched; but not before the victim has done something, and what
+        it knows is known twice."""
         if self.killed_at is None:
-            if fetched >= KILL_AT * self._pages and found is not None and found.working and found.profile is not None:
+            if fetched >= KILL_AT * self._pages and self._takes_part(status):
                 self._kill(fetched, now)
         elif self.started_at is None and fetched >= START_AT * self._pages:
             self.started_at = now
             self._stage.start(self.newcomer)
             self._stage.tell(f"{self.newcomer} started at {self._of(fetched)} pages")
+
+    def _takes_part(self, status: CrawlStatus) -> bool:
+        """Whether the victim works, and the others at work have seen a view complete (they have all copies)."""
+        found = status.agent(self.victim)
+        others = [agent for agent in status.agents if agent.working and agent.name != self.victim]
+        return (
+            found is not None
+            and found.working
+            and found.profile is not None
+            and bool(others)
+            and all(agent.beat is not None and NEW not in agent.beat.flags for agent in others)
+        )
 
     def _kill(self, fetched: int, now: float) -> None:
         self._stage.kill(self.victim)

@@ -1,4 +1,4 @@
-"""What makes and checks the signatures of `UBI_SECRET`: a keyed BLAKE2b over what is written to Redis, and where.
+"""What makes and checks the signatures of `UBI_SECRET`: HMAC-SHA256 over what is written to Redis, and where.
 
 Rules of this module:
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from hmac import compare_digest
 from itertools import chain
 
@@ -25,6 +25,7 @@ SIGNED = "signed"
 
 _SIGNED = SIGNED.encode()
 MAC = 12  # bytes of a signature: as IPsec's; 24 hex digits
+_BLOCK = 64  # bytes of a block of SHA-256, to which a key is filled up (RFC 2104, section 2)
 TAIL = 2 + 2 * MAC  # characters behind a text
 ROOM = 128  # bytes by which a signature makes an entry longer, at most
 RUN_FREE = frozenset(("run", "past", "finished"))
@@ -52,25 +53,35 @@ def is_signed(text: str) -> bool:
 class Signer:
     """Signs and checks for one crawl. May be used from any thread."""
 
-    __slots__ = ("_key",)
+    __slots__ = ("_inner", "_outer")
 
     def __init__(self, secret: str, crawl: str) -> None:
         root = blake2b(secret.encode("utf-8", "surrogatepass"), digest_size=64, person=b"scrapy-ubi 1").digest()
-        self._key = blake2b(crawl.encode(), key=root, digest_size=64, person=b"crawl").digest()
+        key = blake2b(crawl.encode(), key=root, digest_size=_BLOCK, person=b"crawl").digest()
+        self._inner = sha256(bytes(byte ^ 0x36 for byte in key))  # copied for each signature: it has read its block
+        self._outer = sha256(bytes(byte ^ 0x5C for byte in key))
+
+    def _digits(self, text: bytes) -> str:
+        """HMAC-SHA256 (RFC 2104), of which the first digits are taken (section 5)."""
+        inner = self._inner.copy()
+        inner.update(text)
+        outer = self._outer.copy()
+        outer.update(inner.digest())
+        return outer.hexdigest()[: 2 * MAC]
 
     def _mac(self, parts: list[bytes]) -> str:
         joined = b"\n".join(parts)
         if joined.count(b"\n") >= len(parts):
             lengths = ",".join([str(len(part)) for part in parts]).encode()
             joined = b"\n".join((b"", lengths, *parts))  # no kind is empty: so it is not of the other form
-        return blake2b(joined, key=self._key, digest_size=MAC).hexdigest()
+        return self._digits(joined)
 
     def _mac_of(self, parts: list[str]) -> str:
         """As `_mac`, of texts: encoded in one piece, where that can be."""
         joined = "\n".join(parts)
         if joined.count("\n") >= len(parts):
             return self._mac([_bytes(part) for part in parts])
-        return blake2b(_bytes(joined), key=self._key, digest_size=MAC).hexdigest()
+        return self._digits(_bytes(joined))
 
     # -- texts in hashes
 

@@ -7,6 +7,7 @@ from typing import Any
 from demo.faults import Faults
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.protocol.beat import NEW, Beat
 
 
 class Stage:
@@ -30,11 +31,17 @@ class Stage:
         self.said.append(line)
 
 
-def crawl(**states: str) -> CrawlStatus:
-    """Agents in these states; all have fetched something."""
+def crawl(new: str = "", **states: str) -> CrawlStatus:
+    """Agents in these states; all have fetched something, and have seen a view complete, but for one."""
+    counts = {"pages": 9, "hosts": 4}
     return CrawlStatus(
         "demo",
-        tuple(AgentStatus(n, s, Profile(n, counts={"pages": 9, "hosts": 4})) for n, s in states.items()),
+        tuple(
+            AgentStatus(
+                name, state, Profile(name, counts=counts), Beat("0" * 8, 0, 64, "", flags=NEW if name == new else "")
+            )
+            for name, state in states.items()
+        ),
     )
 
 
@@ -80,6 +87,16 @@ def test_an_agent_is_not_killed_before_it_takes_part() -> None:
     faults.act(91, crawl(a1="crawling", a2="crawling"), 2.0)
     faults.act(92, crawl(a1="crawling", a2="crawling"), 3.0)
     assert stage.done == [("kill", "a2"), ("start", "a4")]
+
+
+def test_an_agent_is_not_killed_while_only_it_has_what_it_knows() -> None:
+    stage = Stage()
+    faults = Faults(stage, 100, "a2", "a4", "5")
+    faults.act(40, crawl(a2="crawling"), 1.0)
+    faults.act(45, crawl(a1="crawling", a2="crawling", a3="crawling", new="a3"), 2.0)
+    assert stage.done == []
+    faults.act(50, crawl(a1="crawling", a2="crawling", a3="crawling", new="a2"), 3.0)
+    assert stage.done == [("kill", "a2")]
 
 
 def test_what_will_happen_is_announced_with_the_time_out() -> None:

@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
 THREE = ("a0", "a1", "a2")
 LATENCY = 0.05  # s
+FAILOVERS, BETWEEN = 15, 600  # requests: some 20 s, so that it takes five minutes
 
 
 class Looked:
@@ -49,13 +50,15 @@ def stack() -> Iterator[ExitStack]:
         yield opened
 
 
-def group_by(stack: ExitStack, place: Path, servers: Cluster | Watched, **settings: object) -> tuple[Group, Looked]:
-    """Agents of a crawl of 600 pages of 60 hosts by way of these servers, which are started."""
+def group_by(
+    stack: ExitStack, place: Path, servers: Cluster | Watched, pages: int = 600, latency: float = LATENCY
+) -> tuple[Group, Looked]:
+    """Agents of a crawl of so many pages of 60 hosts by way of these servers, which are started."""
     stack.callback(servers.stop)
     servers.start()
     looked = Looked(servers.url)
-    web = stack.enter_context(DemoWeb(Graph(seed=5, hosts=60, pages=600), LATENCY))
-    group = Group(place, web, looked, "all", **settings)  # type: ignore[arg-type]
+    web = stack.enter_context(DemoWeb(Graph(seed=5, hosts=60, pages=pages), latency))
+    group = Group(place, web, looked, "all")  # type: ignore[arg-type]
     stack.callback(group.close)
     return group, looked
 
@@ -124,3 +127,50 @@ def test_a_master_that_is_cut_off_with_an_agent_does_not_keep_that_one_at_work(
     assert len(again) <= sum(map(int, withdrawn)), "loads that were under way when the others' lease ended, too"
     verdict.judge(lost=["a2"], unwritten=again)
     none_was_declared_dead(group, "a0", "a1")
+
+
+def slow_crawl(stack: ExitStack, place: Path, servers: Cluster | Watched) -> tuple[Group, Looked]:
+    """One with some thirty requests a second, until it is let go."""
+    return group_by(stack, place, servers, pages=12_000, latency=1.5)
+
+
+def test_a_cluster_fails_over_again_and_again(stack: ExitStack, tmp_path: Path) -> None:
+    cluster = Cluster(KINDS[0], masters=3, replicas=1)
+    group, looked = slow_crawl(stack, tmp_path, cluster)
+    slot = group.keys.slot
+    looked.holds = lambda: cluster.owner(slot)
+    group.start(*THREE)
+    for turn in range(FAILOVERS):
+        group.until(lambda turn=turn: group.web.count() > BETWEEN * (turn + 1), "requests since the last failover")
+        killed = cluster.owner(slot)
+        killed.kill()
+        group.until(lambda: elected(cluster, slot), "another server holds the slot")
+        killed.start()
+        cluster.wait_until_whole()
+    group.web.hurry()
+    group.end().judge()
+    none_was_declared_dead(group, *THREE)
+
+
+def elected(cluster: Cluster, slot: int) -> bool:
+    try:
+        return cluster.owner(slot).running
+    except AssertionError:
+        return False
+
+
+def test_sentinels_promote_a_replica_again_and_again(stack: ExitStack, tmp_path: Path) -> None:
+    watched = Watched(KINDS[0], replicas=2)
+    group, looked = slow_crawl(stack, tmp_path, watched)
+    looked.holds = watched.current
+    group.start(*THREE)
+    for turn in range(FAILOVERS):
+        group.until(lambda turn=turn: group.web.count() > BETWEEN * (turn + 1), "requests since the last failover")
+        killed = watched.current()
+        killed.kill()
+        group.until(lambda killed=killed: watched.current() is not killed, "another server is the master")
+        killed.start()
+        watched.wait_until_followed()
+    group.web.hurry()
+    group.end().judge()
+    none_was_declared_dead(group, *THREE)

@@ -13,7 +13,7 @@ from typing import Any
 
 import redis
 
-from tests.support.server import START_LIMIT, Server, ServerError, free_port
+from tests.support.server import START_LIMIT, Server, ServerError, Tls, free_port
 
 PROBE = 0.05  # s between two looks
 SLOTS = 16_384
@@ -39,12 +39,16 @@ def ask(server: Server, *words: Any) -> Any:
 
 
 class ClusterNode(Server):
-    """A server with the cluster switched on."""
+    """A server with the cluster switched on; with `tls` it is known by the name of its certificate."""
 
-    def __init__(self, kind: str, node_timeout: int) -> None:
+    def __init__(self, kind: str, node_timeout: int, tls: Tls | None = None) -> None:
         self.bus = free_port()
-        timing = ("--cluster-node-timeout", str(node_timeout), "--cluster-replica-validity-factor", "0")
-        super().__init__(kind, None, ("--cluster-enabled", "yes", *timing, "--repl-diskless-sync-delay", "0"))
+        options = ["--cluster-enabled", "yes", "--repl-diskless-sync-delay", "0"]
+        options += ["--cluster-node-timeout", str(node_timeout), "--cluster-replica-validity-factor", "0"]
+        if tls is not None:
+            options += ["--tls-cluster", "yes", "--tls-replication", "yes"]
+            options += ["--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname"]
+        super().__init__(kind, None, options, tls)
 
     def arguments(self, place: Path) -> list[str]:
         return [*super().arguments(place), "--cluster-port", str(self.bus)]
@@ -67,9 +71,11 @@ class ClusterNode(Server):
 class Cluster:
     """Masters, each with so many replicas."""
 
-    def __init__(self, kind: str, masters: int = 3, replicas: int = 1, node_timeout: int = 1000) -> None:
-        self.masters = [ClusterNode(kind, node_timeout) for _ in range(masters)]
-        self.replicas = [ClusterNode(kind, node_timeout) for _ in range(masters * replicas)]
+    def __init__(
+        self, kind: str, masters: int = 3, replicas: int = 1, node_timeout: int = 1000, tls: Tls | None = None
+    ) -> None:
+        self.masters = [ClusterNode(kind, node_timeout, tls) for _ in range(masters)]
+        self.replicas = [ClusterNode(kind, node_timeout, tls) for _ in range(masters * replicas)]
 
     @property
     def nodes(self) -> list[ClusterNode]:
@@ -145,8 +151,10 @@ def _ends(slots: Sequence[str]) -> tuple[str, str]:
 class Sentinel(Server):
     """One Sentinel, which watches a master called `mymaster`."""
 
-    def __init__(self, kind: str, master: tuple[str, int], quorum: int, down_after: int) -> None:
-        super().__init__(kind)
+    def __init__(
+        self, kind: str, master: tuple[str, int], quorum: int, down_after: int, tls: Tls | None = None
+    ) -> None:
+        super().__init__(kind, tls=tls)
         self.lines = [
             f"sentinel monitor mymaster {master[0]} {master[1]} {quorum}",
             f"sentinel down-after-milliseconds mymaster {down_after}",
@@ -156,7 +164,11 @@ class Sentinel(Server):
     def arguments(self, place: Path) -> list[str]:
         file = place / "sentinel.conf"
         if not file.exists():
-            file.write_text("\n".join([f"port {self.port}", "bind 127.0.0.1", f"dir {place}", *self.lines, ""]))
+            port = [f"port {self.port}"]
+            if self.tls is not None:
+                pairs = zip(self.tls.options[::2], self.tls.options[1::2], strict=True)
+                port = [f"tls-port {self.port}", "port 0", "tls-replication yes", *(f"{n[2:]} {v}" for n, v in pairs)]
+            file.write_text("\n".join([*port, "bind 127.0.0.1", f"dir {place}", *self.lines, ""]))
         return [str(file), "--sentinel"]
 
 
@@ -170,14 +182,17 @@ class Watched:
         sentinels: int = 3,
         down_after: int = 1000,
         seen_at: Callable[[int], int] = int,
+        tls: Tls | None = None,
     ) -> None:
         quick = ("--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1")
-        self.master = Server(kind, None, quick)
+        if tls is not None:
+            quick += ("--tls-replication", "yes")
+        self.master = Server(kind, None, quick, tls)
         port = seen_at(self.master.port)
         follows = ("--replicaof", f"127.0.0.1 {port}")
-        self.replicas = [Server(kind, None, (*quick, *follows)) for _ in range(replicas)]
+        self.replicas = [Server(kind, None, (*quick, *follows), tls) for _ in range(replicas)]
         quorum = sentinels // 2 + 1
-        self.sentinels = [Sentinel(kind, ("127.0.0.1", port), quorum, down_after) for _ in range(sentinels)]
+        self.sentinels = [Sentinel(kind, ("127.0.0.1", port), quorum, down_after, tls) for _ in range(sentinels)]
 
     @property
     def url(self) -> str:
@@ -195,6 +210,16 @@ class Watched:
     def _follows(self, replica: Server) -> bool:
         with replica.client() as client:
             return bool(client.role()[3] == b"connected")
+
+    def wait_until_followed(self) -> None:
+        """Until all servers but the present master follow it."""
+        servers = (self.master, *self.replicas)
+        wait_for(lambda: sum(self._is_replica(one) for one in servers) == len(self.replicas), "all follow the master")
+
+    def _is_replica(self, server: Server) -> bool:
+        with server.client() as client:
+            role = client.role()
+        return bool(role[0] == b"slave" and role[2] == self.current().port and role[3] == b"connected")
 
     def _knows_all(self, sentinel: Server) -> bool:
         facts = self.facts(sentinel)

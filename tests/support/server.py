@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import Any, Protocol
 
 import redis
 from redis.backoff import NoBackoff
@@ -46,11 +47,23 @@ def available() -> list[str]:
     return [kind for kind in ("valkey", "redis") if binary(kind)]
 
 
-class Server:
-    """One server process. `options` are given to it as on its command line, for example ("--maxmemory", "3mb")."""
+class Tls(Protocol):
+    """How a server speaks TLS (certificates.py)."""
 
-    def __init__(self, kind: str = "valkey", port: int | None = None, options: Sequence[str] = ()) -> None:
+    options: tuple[str, ...]
+
+    def client(self) -> dict[str, Any]: ...
+
+
+class Server:
+    """One server process. `options` are given to it as on its command line, for example ("--maxmemory", "3mb"). With
+    `tls` it speaks nothing else."""
+
+    def __init__(
+        self, kind: str = "valkey", port: int | None = None, options: Sequence[str] = (), tls: Tls | None = None
+    ) -> None:
         self.kind = kind
+        self.tls = tls
         self.port = port if port is not None else free_port()
         self.options = tuple(options)
         self.process: subprocess.Popen[bytes] | None = None
@@ -66,7 +79,9 @@ class Server:
 
     def client(self) -> redis.Redis:
         """A new synchronous client without retries, for looking and for faults."""
-        return redis.Redis(host="127.0.0.1", port=self.port, protocol=2, socket_timeout=10, retry=Retry(NoBackoff(), 0))
+        side = {} if self.tls is None else self.tls.client()
+        limits = {"protocol": 2, "socket_timeout": 10, "retry": Retry(NoBackoff(), 0)}
+        return redis.Redis(host="127.0.0.1", port=self.port, **limits, **side)
 
     def start(self) -> Server:
         """Start, and wait until it answers. Does nothing when it runs. Raises ServerError."""
@@ -85,8 +100,10 @@ class Server:
 
     def arguments(self, place: Path) -> list[str]:
         """What is given to the program, beside the options."""
-        port = ["--port", str(self.port), "--bind", "127.0.0.1"]
-        return [*port, "--save", "", "--appendonly", "no", "--dir", str(place)]
+        port = ["--port", str(self.port)]
+        if self.tls is not None:
+            port = ["--tls-port", str(self.port), "--port", "0", *self.tls.options]
+        return [*port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(place)]
 
     def _wait_until_it_answers(self, log: Path) -> None:
         end = time.monotonic() + START_LIMIT

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hmac
+from hashlib import blake2b
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +23,13 @@ def raw(fields: dict[str, str]) -> dict[bytes, bytes]:
         name.encode("utf-8", "backslashreplace"): text.encode("utf-8", "backslashreplace")
         for name, text in fields.items()
     }
+
+
+def test_it_is_hmac_of_what_was_signed() -> None:
+    root = blake2b(SECRET.encode(), digest_size=64, person=b"scrapy-ubi 1").digest()
+    key = blake2b(b"bot:spider", key=root, digest_size=64, person=b"crawl").digest()
+    expected = hmac.digest(key, b"beat\na1\na1\nall is well", "sha256").hex()[:24]
+    assert OURS.text("beat", "a1", "a1", "all is well") == f"all is well ~{expected}"
 
 
 @given(FIELDS, st.data())

@@ -15,7 +15,8 @@ from scrapy_ubi.transport.beat_connection import RedisLink
 from scrapy_ubi.transport.clients import client_of
 from scrapy_ubi.transport.redis import RedisTransport
 from scrapy_ubi.transport.redis_keys import RedisKeys
-from tests.support.certificates import Authority, TlsServer
+from tests.support.certificates import Authority, TlsServer, TlsSide
+from tests.support.redis_groups import Cluster, Watched
 from tests.support.server import binary
 from tests.transport.test_faults import LINE, refusal
 
@@ -72,3 +73,29 @@ def test_a_certificate_of_the_client(tmp_path: Path) -> None:
         said = refused(server.url, passing=None)  # a reset, or the alert that was sent before it
         assert "client certificate" in said and "name one with ssl_certfile and ssl_keyfile" in said
         opened(f"{server.url}&ssl_certfile={server.own}&ssl_keyfile={server.own}")
+
+
+def test_a_cluster_whose_servers_are_known_by_name(tmp_path: Path) -> None:
+    ours = Authority(tmp_path)
+    # redis-py takes the first servers of that name by their address; those that a cluster tells by their name.
+    cluster = Cluster("redis", masters=3, replicas=0, tls=TlsSide(ours, address="127.0.0.1"))
+    try:
+        cluster.start()
+        at = ",".join(f"localhost:{node.port}" for node in cluster.nodes)
+        opened(f"rediss+cluster://{at}?ssl_ca_certs={ours.file}")
+        other = Authority(tmp_path, "other")
+        assert "of an authority that this machine does not know" in refused(
+            f"rediss+cluster://{at}?ssl_ca_certs={other.file}"
+        )
+    finally:
+        cluster.stop()
+
+
+def test_sentinels_and_servers_known_by_address(tmp_path: Path) -> None:
+    ours = Authority(tmp_path)
+    watched = Watched("redis", tls=TlsSide(ours, address="127.0.0.1"))
+    try:
+        watched.start()
+        opened(watched.url.replace("redis+", "rediss+") + f"?ssl_ca_certs={ours.file}")
+    finally:
+        watched.stop()
