@@ -6,6 +6,8 @@ import asyncio
 import gc
 import ssl
 import weakref
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,20 +41,22 @@ class Above(asyncio.Protocol):
 class Below:
     """The transport of a socket, whose peer is a TLS server in memory."""
 
-    def __init__(self, above: Above) -> None:
+    def __init__(self, above: Above, wrapped: Callable[[ssl.SSLObject], Any] = lambda tls: tls) -> None:
+        """`wrapped`: what stands for the TLS of our side."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        self.ours = TlsTransport(context, "raw", above)
-        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.server = tls().wrap_bio(self._in, self._out, server_side=True)
+        wrapping: Any = SimpleNamespace(wrap_bio=lambda *bios, **how: wrapped(context.wrap_bio(*bios, **how)))
+        self.ours = TlsTransport(wrapping, "raw", above)
+        self.comes, self.goes = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.server = tls().wrap_bio(self.comes, self.goes, server_side=True)
         self.closing, self.waiting = False, 0
         self.ours.connection_made(self)  # type: ignore[arg-type]
-        self._shake()
+        self.shake_hands()
         self.answer()
-        self._shake()
+        self.shake_hands()
         self.answer()  # tickets
 
-    def _shake(self) -> None:
+    def shake_hands(self) -> None:
         try:
             self.server.do_handshake()
         except ssl.SSLWantReadError:
@@ -62,14 +66,14 @@ class Below:
         """The server's bytes, these encrypted among them, come."""
         if data:
             self.server.write(data)
-        self.ours.data_received(self._out.read())
+        self.ours.data_received(self.goes.read())
 
     def came(self) -> bytes:
         """What the server reads."""
         return self.server.read(1 << 20)
 
     def write(self, data: bytes) -> None:
-        self._in.write(data)
+        self.comes.write(data)
 
     def is_closing(self) -> bool:
         return self.closing
@@ -97,26 +101,28 @@ def test_bytes_go_both_ways_and_an_error_is_told_with_the_end() -> None:
     run(main())
 
 
-def test_what_cannot_be_written_during_another_handshake_is_written_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_written_during_another_handshake_is_written_after_it() -> None:
     class Busy:
         """TLS that has to read first, once."""
 
         def __init__(self, real: ssl.SSLObject) -> None:
-            self._real, self._busy = real, True
+            self.real, self.busy = real, True
 
         def write(self, data: bytes) -> int:
-            if self._busy:
-                self._busy = False
+            if self.busy:
+                self.busy = False
                 raise ssl.SSLWantReadError
-            return self._real.write(data)
+            return self.real.write(data)
+
+        def do_handshake(self) -> None:
+            self.real.do_handshake()
 
         def read(self, size: int) -> bytes:
-            return self._real.read(size)
+            return self.real.read(size)
 
     async def main() -> None:
         above = Above()
-        below = Below(above)
-        monkeypatch.setattr(below.ours, "_tls", Busy(above.transport.get_extra_info("ssl_object")))
+        below = Below(above, Busy)
         above.transport.write(memoryview(b"question"))
         assert above.transport.get_write_buffer_size() == 8, "so that no more is given, and the connection not kept"
         below.answer(b"x")
