@@ -72,15 +72,20 @@ class NameServers:
                 raise CannotResolveHostError(known[1])
             return known[1]
         if self._closed:
-            raise CannotResolveHostError(f"{host!r} is not looked up: the crawl has ended")
+            raise _ended(host)
         task = self._asking.get(host)
         if task is None:
             task = self._asking[host] = asyncio.create_task(self._find(host))
             task.add_done_callback(partial(self._found, host))
-        return await asyncio.shield(task)  # others may wait for it as well
+        try:
+            return await asyncio.shield(task)  # others may wait for it as well
+        except asyncio.CancelledError:
+            if task.cancelled():  # and not who waits here
+                raise _ended(host) from None
+            raise
 
     async def close(self) -> None:
-        """Ask for nothing more. Who waits for an answer is cancelled."""
+        """Ask for nothing more. Who waits for an answer has none."""
         if self._closed:
             return
         self._closed = True
@@ -120,6 +125,10 @@ class NameServers:
         self._known.move_to_end(host)
         if len(self._known) > self._most:
             self._known.popitem(last=False)
+
+
+def _ended(host: str) -> CannotResolveHostError:
+    return CannotResolveHostError(f"{host!r} is not looked up: the crawl has ended")
 
 
 # The handlers of both schemes, and what judges addresses, share what is known.
