@@ -27,6 +27,7 @@ from scrapy_ubi.components.downloader_middleware import UbiDownloaderMiddleware
 from scrapy_ubi.components.expand_middleware import INNERMOST as NEXT_TO_SPIDER
 from scrapy_ubi.components.expand_middleware import PlainLinksMiddleware
 from scrapy_ubi.components.find_scheduler import own_scheduler
+from scrapy_ubi.components.own_concurrency import OwnConcurrency
 from scrapy_ubi.components.progress import place_progress
 from scrapy_ubi.components.robots_placing import place_robots
 from scrapy_ubi.components.scheduler import UbiScheduler
@@ -36,13 +37,16 @@ from scrapy_ubi.components.truncate import UbiBodyMiddleware
 from scrapy_ubi.components.usage_middleware import PRIORITY as USAGE
 from scrapy_ubi.components.usage_middleware import UbiUsageMiddleware
 from scrapy_ubi.components.wiring import REFUSAL
+from scrapy_ubi.downloads.name_servers import servers_of
+from scrapy_ubi.downloads.reactor_names import ReactorNames
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs.feed_params import FeedParams
 from scrapy_ubi.outputs.replay import offline as replay
 from scrapy_ubi.politeness import scrapy_delays
 from scrapy_ubi.process import arguments
+from scrapy_ubi.process.own_number import found_by_agent
 from scrapy_ubi.scrapy_private import versions
-from scrapy_ubi.settings import UbiSettings, flag
+from scrapy_ubi.settings import UbiSettings, early
 
 logger = logging.getLogger(__name__)
 
@@ -72,12 +76,21 @@ class Addon:
         """As Scrapy's log lists it among the enabled add-ons."""
         return "scrapy_ubi.Addon"
 
+    @classmethod
+    def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
+        """Scrapy's hook, before there is a crawler: have Scrapy's own handlers ask UBI_DNS_SERVERS, too, where the
+        project has no resolver of its own."""
+        if not (servers_of(settings) and early(settings, "enabled")) or find_spec("aiodns") is None:
+            return
+        if not any(settings.getpriority(name) for name in versions.RESOLVERS):
+            settings.set(versions.RESOLVERS[0], ReactorNames, _ADDON)
+
     def update_settings(self, settings: BaseSettings) -> None:
         """Scrapy's hook: puts scheduler, middlewares and feed parameters in place."""
         arguments.note(settings)
         _wrap_feed_params(settings)
         settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", PlainLinksMiddleware, NEXT_TO_SPIDER)
-        if not flag(settings, "enabled"):
+        if not early(settings, "enabled"):
             logger.info("UBI_ENABLED is off: the crawl is one of plain Scrapy, without other agents.")
             return
         replay.place_replay(settings)
@@ -99,6 +112,7 @@ class Addon:
             settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
         versions.without_jitter(settings, _ADDON)  # otherwise a slot would at times add to a host's delay
         _make_faster(settings)
+        _place_concurrency(settings)
         _introduce(settings)
         _show(settings)
         place_progress(settings)
@@ -123,7 +137,7 @@ def _gate(settings: BaseSettings) -> type[UbiDownloaderMiddleware]:
 
 def _make_faster(settings: BaseSettings) -> None:
     """Open the room of what makes Scrapy faster, where there is one."""
-    if not (flag(settings, "lean") or flag(settings, "fast")):
+    if not (early(settings, "lean") or early(settings, "fast")):
         return
     try:
         from scrapy_ubi import fast
@@ -131,6 +145,15 @@ def _make_faster(settings: BaseSettings) -> None:
         logger.info("UBI_LEAN, UBI_FAST: pages go Scrapy's own way (slower, same items), as scrapy_ubi.fast: %s", error)
     else:
         fast.install(settings)
+
+
+def _place_concurrency(settings: BaseSettings) -> None:
+    """As many requests at once as UBI_CONCURRENCY says; what it does not say is CONCURRENT_REQUESTS', where that is
+    set."""
+    if found_by_agent(settings) is not None:
+        settings.setdefault_in_component_priority_dict("EXTENSIONS", OwnConcurrency, 0)
+    elif loads := early(settings, "concurrency"):
+        settings.set("CONCURRENT_REQUESTS", loads.most, _at_least_addon(settings, "CONCURRENT_REQUESTS"))
 
 
 def refusal(settings: BaseSettings) -> str | None:
@@ -148,6 +171,8 @@ def refusal(settings: BaseSettings) -> str | None:
             f"TWISTED_REACTOR is set to {settings['TWISTED_REACTOR']!r}: remove it, as the agents talk to each other "
             "by asyncio."
         )
+    if settings.get("UBI_DNS_SERVERS") and find_spec("aiodns") is None:
+        return "UBI_DNS_SERVERS needs aiodns, which is not installed: pip install 'scrapy-ubi[dns]', or remove it."
     try:
         replay.check(UbiSettings.from_scrapy(settings, "spider"))
         scrapy_delays.check(settings)

@@ -24,7 +24,7 @@ from typing import Any, Literal, cast
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings_table import PREFIX, SETTINGS, Kind, Setting, home
 from scrapy_ubi.settings_table.iteration_settings import check_iterations, of_iterations
-from scrapy_ubi.settings_table.loads_at_once import LoadsByHost
+from scrapy_ubi.settings_table.loads_at_once import Loads, LoadsByHost
 from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number
 from scrapy_ubi.untrusted.checks import NAME
 from scrapy_ubi.urls import HostRules, partition_key, setting_readers
@@ -77,6 +77,8 @@ class UbiSettings:
     failure_timeout: float = DEFAULT.failure_timeout
     stall_timeout: float = DEFAULT.stall_timeout
     host_concurrency: LoadsByHost = DEFAULT.host_concurrency
+    concurrency: Loads | None = DEFAULT.concurrency  # None: CONCURRENT_REQUESTS, or found by the agent
+    dns_servers: tuple[str, ...] = DEFAULT.dns_servers
     host_delay: float = 0.0
     delay_factor: float = DEFAULT.delay_factor
     max_delay: float = DEFAULT.max_delay
@@ -251,14 +253,14 @@ def read_value(row: Setting, value: object) -> object:
     return _READERS[row.kind](row, value)
 
 
-def flag(settings: Mapping[Any, Any], name: str) -> bool:
-    """The flag of this name, for what has its place in Scrapy's settings before anything is read. A malformed value
-    is the default here: the start is refused because of it elsewhere."""
+def early(settings: Mapping[Any, Any], name: str) -> Any:
+    """The checked value of this name, for what has its place in Scrapy's settings before anything is read. A malformed
+    value is the default here: the start is refused because of it elsewhere."""
     row = next(row for row in SETTINGS if row.name == name)
     try:
-        return bool(read_value(row, settings.get(row.setting)))
+        return read_value(row, settings.get(row.setting))
     except UbiSettingError:
-        return bool(row.default)
+        return row.default
 
 
 _READERS: Mapping[Kind, Reader] = {**READERS, **setting_readers.READERS}

@@ -31,7 +31,7 @@ from scrapy_ubi.commands.run_feeds import ItemFiles, item_files, stores_setting
 from scrapy_ubi.errors import UbiError, UbiRefused, UbiSettingError
 from scrapy_ubi.process.agent_directory import AgentLock, holder, host_name
 from scrapy_ubi.process.arguments import arguments_of
-from scrapy_ubi.settings import UbiSettings, flag
+from scrapy_ubi.settings import UbiSettings, early
 from scrapy_ubi.supervisor.agents import AgentPlace
 from scrapy_ubi.untrusted.terminal_text import plain
 
@@ -143,7 +143,7 @@ def _as_agents_read(settings: BaseSettings, spider: str, mark: str) -> tuple[Ubi
     cls.update_settings(seen)
     if remark := addon_remark(seen):
         raise UbiRefused(remark)
-    if not flag(seen, "enabled"):
+    if not early(seen, "enabled"):
         raise UbiSettingError("UBI_ENABLED", "is off", "each agent would crawl all by itself, so turn it on")
     return UbiSettings.from_scrapy(seen, spider, arguments=mark), seen
 

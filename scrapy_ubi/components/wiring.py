@@ -158,7 +158,7 @@ def make_parts(scheduler: UbiScheduler, spider: Spider, stats: StatBuffer, links
         kept = scheduler.trial.kept
     else:
         kept = KeptRequests(MOST_ALONE, MOST_HOLDERS_ALONE) if settings.redis_url is None else KeptRequests()
-    resolve = Resolver(crawler.settings).addresses
+    resolve = Resolver(crawler).addresses
     return Parts(
         stats,
         links.filter,

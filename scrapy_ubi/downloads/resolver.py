@@ -1,7 +1,8 @@
 """From a host's name to its addresses, without stopping the loop.
 
-With Twisted's reactor its name resolver is asked, the one of DNS_RESOLVER, with Scrapy's cache and DNS_TIMEOUT. Without
-a reactor the system's is asked in a thread, with the same settings for cache and time-out.
+With UBI_DNS_SERVERS those servers are asked (`name_servers`). Without, and with Twisted's reactor, its name resolver is
+asked, the one of DNS_RESOLVER, with Scrapy's cache and DNS_TIMEOUT. Without a reactor the system's is asked in a
+thread, with the same settings for cache and time-out.
 """
 
 from __future__ import annotations
@@ -13,22 +14,24 @@ from ipaddress import ip_address
 from typing import Any
 
 from scrapy.exceptions import CannotResolveHostError
-from scrapy.settings import BaseSettings
 from scrapy.utils.reactor import is_reactor_installed
 from twisted.internet.interfaces import IResolutionReceiver
 from zope.interface import implementer  # type: ignore[import-untyped]
 
-MOST_ADDRESSES = 8  # of one host that are tried
+from scrapy_ubi.downloads.name_servers import MOST_ADDRESSES, name_servers, servers_of
 
 
 class Resolver:
-    """Looks up hosts, for one crawler."""
+    """Looks up hosts, for one crawler; or for a CrawlerProcess, whose reactor asks here (`reactor_names`)."""
 
-    def __init__(self, settings: BaseSettings) -> None:
+    def __init__(self, crawler: Any) -> None:
+        settings = crawler.settings
         self._by_reactor = settings.getbool("TWISTED_REACTOR_ENABLED") and is_reactor_installed()
         self._most = settings.getint("DNSCACHE_SIZE") if settings.getbool("DNSCACHE_ENABLED") else 0
         self._timeout = settings.getfloat("DNS_TIMEOUT")
         self._known: OrderedDict[str, list[str]] = OrderedDict()
+        self._crawler = crawler
+        self._asks_servers = bool(servers_of(settings))
 
     async def addresses(self, host: str) -> list[str]:
         """The addresses of a host, numeric, at least one. Raises `CannotResolveHostError`."""
@@ -39,9 +42,11 @@ class Resolver:
         else:
             return [host]
         try:
-            host.encode("idna")  # Twisted's resolver does so in a thread, and does not report an error there
+            name = host.encode("idna").decode("ascii")  # Twisted's does so in a thread, and does not report an error
         except UnicodeError as error:
             raise CannotResolveHostError(f"{host!r} is no name of a host: {error}") from error
+        if self._asks_servers:
+            return (await name_servers(self._crawler).addresses(name))[:]
         found = await (_by_reactor(host) if self._by_reactor else self._by_thread(host))
         if not found:
             raise CannotResolveHostError(f"No address of {host!r} is known")

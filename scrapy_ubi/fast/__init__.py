@@ -26,7 +26,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.python import global_object_name
 
 from scrapy_ubi.fast.parts import PARTS, FastPart
-from scrapy_ubi.settings import flag
+from scrapy_ubi.settings import early
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ _ADDON = SETTINGS_PRIORITIES["addon"]
 def install(settings: BaseSettings) -> None:
     """Put the parts in place that these settings turn on."""
     for part in PARTS:
-        if not flag(settings, part.setting):
+        if not early(settings, part.setting):
             continue
         try:
             cls = getattr(import_module(f"{__name__}.{part.module}"), part.name)

@@ -49,6 +49,11 @@ PARTS = (
         "`MemoryStatsCollector.__getattribute__`",
     ),
     FastPart(
+        "unpacking", "FastUnpacking", "lean", "extension",
+        "unpacking a page by gzip: 0.27 with isal, 0.53 without; zstd 0.76, br 0.89",
+        "`HttpCompressionMiddleware._decode`, where a body is one sound stream",
+    ),
+    FastPart(
         "stopped_timers", "StoppedTimers", "lean", "extension",
         "memory: some 10,000 timers less",
         "nothing: Twisted looks at its timers more often",

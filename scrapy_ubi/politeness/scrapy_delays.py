@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.process.own_number import found_by_agent
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings_table.loads_at_once import LoadsByHost
 
@@ -71,7 +72,7 @@ def _remarks_on_loads(settings: BaseSettings, loads: LoadsByHost) -> Iterator[st
             )
         elif isinstance(number, int) and 0 < number < loads.of(name).most:
             yield f"DOWNLOAD_SLOTS lets {number} loads at once from {name} through, fewer than UBI_HOST_CONCURRENCY."
-    if 0 < settings.getint("CONCURRENT_REQUESTS") < loads.most:
+    if found_by_agent(settings) is None and 0 < settings.getint("CONCURRENT_REQUESTS") < loads.most:
         yield (
             f"UBI_HOST_CONCURRENCY is up to {loads.most}, but CONCURRENT_REQUESTS lets an agent load "
             f"{settings.getint('CONCURRENT_REQUESTS')} pages at once: raise it as well."

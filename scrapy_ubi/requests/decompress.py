@@ -34,6 +34,12 @@ def _first_installed(*names: str) -> Any:
 brotli = _first_installed("brotli", "brotlicffi")
 zstd = _first_installed("compression.zstd", "backports.zstd")
 
+# The fastest way to inflate (the extra `fast`), or Python's own: 2.4 times the time.
+_isal = _first_installed("isal.isal_zlib")
+inflate = zlib if _isal is None else _isal
+_ISAL: tuple[type[Exception], ...] = () if _isal is None else (_isal.error,)
+_GZIP = 16 + zlib.MAX_WBITS  # a gzip header is read, and its check sum compared
+
 CHUNK = 65_536  # bytes that come out at a time
 MOST_LAYERS = 4  # encodings on each other; honest servers use one
 BROKEN: tuple[type[Exception], ...] = (
@@ -57,11 +63,43 @@ def unpack(body: bytes, encodings: Sequence[str], most: int) -> bytes | None:
     None where it is no such stream. `can_unpack` tells of which encodings this may be asked.
     """
     for encoding in reversed(encodings):
-        unpacked = _first(_READERS[encoding](body), most)
+        unpacked = at_once(encoding, body, most)
+        if unpacked is None:
+            unpacked = _first(_READERS[encoding](body), most)
         if unpacked is None:
             return None
         body = unpacked
     return body[:most]
+
+
+def at_once(encoding: str, body: bytes, most: int) -> bytes | None:
+    """The same as `unpack` for one encoding, in one step, where the stream is one whole and sound one or is longer than
+    `most`; None for all else. No more than `most` bytes come out at any moment."""
+    reader = _AT_ONCE.get(encoding)
+    if reader is None or most <= 0:
+        return None
+    try:
+        return reader(body, most)
+    except (*BROKEN, *_ISAL):
+        return None
+
+
+def _gzip_at_once(body: bytes, most: int) -> bytes | None:
+    stream = inflate.decompressobj(_GZIP)
+    found: bytes = stream.decompress(body, most)
+    return found if len(found) == most or (stream.eof and not stream.unused_data) else None
+
+
+def _brotli_at_once(body: bytes, most: int) -> bytes | None:
+    stream = brotli.Decompressor()
+    found: bytes = stream.process(body, output_buffer_limit=most)
+    return found[:most] if len(found) >= most or stream.is_finished() else None
+
+
+def _zstd_at_once(body: bytes, most: int) -> bytes | None:
+    stream = zstd.ZstdDecompressor()
+    found: bytes = stream.decompress(body, max_length=most)
+    return found if len(found) == most or (stream.eof and not stream.unused_data) else None
 
 
 def _first(chunks: Iterator[bytes], most: int) -> bytes | None:
@@ -117,6 +155,12 @@ def _zstd(data: bytes) -> Iterator[bytes]:
         yield chunk
 
 
+_AT_ONCE: dict[str, Callable[[bytes, int], bytes | None]] = {
+    "gzip": _gzip_at_once,
+    "x-gzip": _gzip_at_once,
+    **({"br": _brotli_at_once} if brotli is not None else {}),
+    **({"zstd": _zstd_at_once} if zstd is not None else {}),
+}
 _READERS: dict[str, Callable[[bytes], Iterator[bytes]]] = {
     "gzip": _gzip,
     "x-gzip": _gzip,

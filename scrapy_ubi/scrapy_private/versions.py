@@ -14,6 +14,7 @@ Rules of this module:
 | `scrapy.signals.robots_parsed` | 2.18 | a signal that nothing is connected to |
 | `RobotParser.crawl_delay` | 2.18 | that of the parser within (`rp`) |
 | `DOWNLOAD_DELAY_JITTER`, `Slot.jitter` | 2.19 | `RANDOMIZE_DOWNLOAD_DELAY`, `Slot.randomize_delay` |
+| `TWISTED_DNS_RESOLVER` | 2.19 | `DNS_RESOLVER` |
 | `ExecutionEngine.scheduler` | 2.19 | that of the engine's slot (`engines`) |
 """
 
@@ -49,6 +50,9 @@ else:
     MetaCopy = MetaCopyDetectionMiddleware
 
 robots_parsed: object = getattr(signals, "robots_parsed", object())
+
+# Settings that name the reactor's resolver: the one that this version asks for first.
+RESOLVERS = tuple(name for name in ("TWISTED_DNS_RESOLVER", "DNS_RESOLVER") if hasattr(default_settings, name))
 
 _JITTER = "DOWNLOAD_DELAY_JITTER"
 

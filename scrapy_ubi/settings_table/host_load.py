@@ -14,6 +14,19 @@ ROWS: tuple[Setting, ...] = (
         default_text="1",
     ),
     Setting(
+        "concurrency",
+        "concurrency",
+        None,
+        "Requests under way at once, of all hosts; auto(n): as many as this agent bears, up to n, while hosts wait.",
+        default_text="`CONCURRENT_REQUESTS` where that is set, else `'auto(500)'`",
+    ),
+    Setting(
+        "dns_servers",
+        "name_servers",
+        (),
+        "DNS servers that are asked by c-ares, many names at once; 'system': those of the system; none: by Scrapy.",
+    ),
+    Setting(
         "host_delay",
         "seconds",
         None,

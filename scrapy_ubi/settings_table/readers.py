@@ -14,11 +14,12 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.settings_table.loads_at_once import LoadsByHost, read_loads
+from scrapy_ubi.settings_table.loads_at_once import Loads, LoadsByHost, read_loads
 from scrapy_ubi.settings_table.row import Kind, Setting
 from scrapy_ubi.untrusted.checks import NAME
 
@@ -34,7 +35,9 @@ MOST_CHANGED = 20  # words of a hundred: beyond that pages with one frame are ta
 _TARGET = re.compile(r"(?:s3|gs|az)://[^\s/@]+(?:/\S*)?|file:///\S+")
 _REDIS_KEY = re.compile(r"[!-~]{1,512}")
 _LISTEN = re.compile(r"(\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?):([0-9]{1,5})")
-_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
+_SERVER = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([0-9.]{7,15})):([0-9]{1,5})")
+_AUTO = re.compile(r"auto\(([0-9]{1,6})\)")
+MOST_AT_ONCE = 100_000  # requests
 _HTTPS = re.compile(r'https://[A-Za-z0-9.:\[\]-]{1,300}(?:/[^\x00-\x20"\\?#\x7f-\U0010ffff]{0,1000})?')
 PURPOSES = ("train-ai", "ai-use", "search")  # those of draft-ietf-aipref-vocab
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
@@ -243,6 +246,38 @@ def _read_redis_key(row: Setting, value: object) -> str:
     return key
 
 
+def _read_name_servers(row: Setting, value: object) -> tuple[str, ...]:
+    """Addresses of servers, in a list or in one text with commas between them; or that the system's are meant."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple) or not all(isinstance(each, str) for each in given):
+        raise _wrong(row, value)
+    found = tuple(each.strip() for each in given)
+    if found == ("system",) or all(_is_server(each) for each in found):
+        return found
+    raise _wrong(row, value)
+
+
+def _is_server(text: str) -> bool:
+    host, port = text, "53"
+    if (parts := _SERVER.fullmatch(text)) is not None:
+        host, port = parts[1] or parts[2], parts[3]
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return 0 < int(port) <= HIGHEST_PORT
+
+
+def _read_concurrency(row: Setting, value: object) -> Loads:
+    """How many requests at once: a number, or as many as are borne up to it."""
+    text = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    found = _AUTO.fullmatch(text)
+    most = found[1] if found else text
+    if not (most.isascii() and most.isdigit()) or not 1 <= int(most) <= MOST_AT_ONCE:
+        raise _wrong(row, value)
+    return Loads(int(most), auto=found is not None)
+
+
 def _read_secret(row: Setting, value: object) -> str:
     """What is signed with. Neither it nor its length is shown."""
     secret = _text(row, value)
@@ -281,6 +316,8 @@ READERS: Mapping[Kind, Reader] = {
     "duplicates": _read_duplicates,
     "files": _read_files,
     "host_loads": _read_host_loads,
+    "name_servers": _read_name_servers,
+    "concurrency": _read_concurrency,
     "codecs": _read_codecs,
     "path": read_path,
     "file": read_path,

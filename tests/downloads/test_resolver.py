@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NoReturn
 
 import pytest
+from scrapy import Spider
+from scrapy.crawler import Crawler
 from scrapy.exceptions import CannotResolveHostError
-from scrapy.settings import Settings
 
 from scrapy_ubi.downloads import resolver
 from scrapy_ubi.downloads.resolver import Resolver
@@ -21,4 +22,4 @@ def test_what_is_no_name_is_not_asked_for(host: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(resolver, "is_reactor_installed", lambda: True)
     monkeypatch.setattr(resolver, "_by_reactor", ask)
     with pytest.raises(CannotResolveHostError, match="no name of a host"):
-        run(Resolver(Settings({"TWISTED_REACTOR_ENABLED": True})).addresses(host))
+        run(Resolver(Crawler(Spider, {"TWISTED_REACTOR_ENABLED": True})).addresses(host))

@@ -45,7 +45,7 @@ OF_SCRAPY = {
 # 2.19 brings and older versions do not (brotli, zstd; the download handler that needs aiohttp is Scrapy's).
 OF_THE_PROJECT = {"attr", "aiohttp", "backports", "brotli", "brotlicffi", "compression"}
 # Extras that make something faster: nothing is refused without them.
-FASTER = {"warc"}
+FASTER = {"fast", "warc"}
 LOADERS = {"import_module", "find_spec", "_first_installed"}
 
 

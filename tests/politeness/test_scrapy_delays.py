@@ -48,7 +48,7 @@ def test_scrapys_slots_let_as_many_through_as_are_allowed(settings: dict[str, An
         ({"DOWNLOAD_SLOTS": {"a.example": {"concurrency": 4}}}, "4 loads at once from a.example"),
         ({"DOWNLOAD_SLOTS": {"a.example": {"concurrency": 4}}}, "UBI_HOST_CONCURRENCY = {'a.example': 4} allows more"),
         ({"DOWNLOAD_SLOTS": {"a": {"concurrency": 4}}, "UBI_HOST_CONCURRENCY": {"a": 8}}, "lets 4 loads at once"),
-        ({"UBI_HOST_CONCURRENCY": 32}, "CONCURRENT_REQUESTS lets an agent load 16"),
+        ({"UBI_HOST_CONCURRENCY": 32, "CONCURRENT_REQUESTS": 16}, "lets an agent load 16"),
         ({"DOWNLOAD_DELAY": 1.5, "UBI_HOST_DELAY": "0.2"}, "the longer one counts"),
     ],
 )

@@ -30,6 +30,7 @@ from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.connection import Connection
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.route import Route
+from scrapy_ubi.fast.http.tls import TlsTransport
 from scrapy_ubi.fast.http.tunnel import Tunnel
 from scrapy_ubi.scrapy_private.socket_gate import NoRight, Right
 
@@ -42,10 +43,12 @@ HANDSHAKE_SECONDS = 24 * 3600.0  # of TLS: the request's time-out ends it, and n
 class Dialer:
     """Makes connections."""
 
-    def __init__(self, settings: BaseSettings, pool: Pool, reach: Callable[[], Reach | None] = lambda: None) -> None:
+    def __init__(
+        self, settings: BaseSettings, pool: Pool, names: Resolver, reach: Callable[[], Reach | None] = lambda: None
+    ) -> None:
         """`reach()` says which addresses hosts may be connected to; None: any."""
         self._reach = reach
-        self._names = Resolver(settings)
+        self._names = names
         self._pool = pool
         self._tls = scrapys.tls_context(settings)
         self._tells_tls = settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING")
@@ -99,16 +102,17 @@ class Dialer:
         loop = asyncio.get_running_loop()
         if route.tunnel is not None:
             return await self._through(route, address, right)
-        tls = self._tls if route.secure or route.secure_proxy else None
-        _, connection = await loop.create_connection(
-            lambda: Connection(route, self._pool),
-            address,
-            route.port,
-            ssl=tls,
-            server_hostname=None if tls is None else _tls_name(route.host),
-            ssl_handshake_timeout=None if tls is None else HANDSHAKE_SECONDS,
-            local_addr=route.local,
-        )
+        connection = Connection(route, self._pool)
+        if not (route.secure or route.secure_proxy):
+            await loop.create_connection(lambda: connection, address, route.port, local_addr=route.local)
+            return connection
+        tls = TlsTransport(self._tls, _tls_name(route.host), connection)
+        try:
+            await loop.create_connection(lambda: tls, address, route.port, local_addr=route.local)
+            await tls.ready
+        except BaseException:
+            tls.abort()
+            raise
         return connection
 
     async def _through(self, route: Route, address: str, right: Right | None) -> Connection:

@@ -24,6 +24,7 @@ from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, Respons
 from scrapy.http import Response
 
 from scrapy_ubi.downloads.reach import reach_of
+from scrapy_ubi.downloads.resolver import Resolver
 from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.connection import Connection, Unanswered
 from scrapy_ubi.fast.http.dialing import Dialer
@@ -31,6 +32,7 @@ from scrapy_ubi.fast.http.load import Load
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.request_head import head
 from scrapy_ubi.fast.http.route import Route, Router, target
+from scrapy_ubi.process.own_number import found_by_agent
 from scrapy_ubi.scrapy_private import socket_gate
 
 logger = logging.getLogger(__name__)
@@ -57,10 +59,12 @@ class UbiDownloadHandler(BaseDownloadHandler):
             settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS"),
         )
         per_host, at_once = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"), settings.getint("CONCURRENT_REQUESTS")
+        if (found := found_by_agent(settings)) is not None:
+            at_once = max(at_once, found.most)
         idle = _idle.setdefault(crawler, {})
         self._pool = Pool(max(1, per_host), max(1, per_host, at_once), idle)
         self._router = Router(settings.get("DOWNLOAD_BIND_ADDRESS"))
-        self._dialer = Dialer(settings, self._pool, lambda: reach_of(crawler))
+        self._dialer = Dialer(settings, self._pool, Resolver(crawler), lambda: reach_of(crawler))
         self._under_way: set[Connection] = set()
         self._warned_of_loss = False
         crawler.signals.connect(self._tell, signals.spider_closed)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from io import BytesIO
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from time import monotonic
@@ -47,6 +47,18 @@ def header_name(name: bytes) -> bytes:
     return name.rstrip().title()
 
 
+class LateCertificate(Certificate):
+    """A certificate that is read when it is looked at: most are not, and it takes a fifth of a handshake's time."""
+
+    def __init__(self, der: bytes) -> None:
+        self._der = der
+
+    @cached_property
+    def original(self) -> Any:
+        """As Twisted has it."""
+        return Certificate.load(self._der, crypto.FILETYPE_ASN1).original
+
+
 @dataclass(frozen=True, slots=True)
 class Peer:
     """Who answers: what a response tells of its connection."""
@@ -59,7 +71,7 @@ class Peer:
         name = transport.get_extra_info("peername")
         tls = transport.get_extra_info("ssl_object")
         der = None if tls is None else tls.getpeercert(binary_form=True)
-        certificate = None if der is None else Certificate.load(der, crypto.FILETYPE_ASN1)
+        certificate = None if der is None else LateCertificate(der)
         return cls(ip_address(name[0].partition("%")[0]) if name else None, certificate)
 
     def certificate_names(self) -> tuple[str, str] | None:

@@ -15,13 +15,21 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from scrapy_ubi.fast.http.route import Route
+from scrapy_ubi.process import open_files
 
 if TYPE_CHECKING:
     from scrapy_ubi.fast.http.connection import Connection
 
-# A process may have 1,024 files open by default, and connections under way, disks and Redis need theirs.
+# A process may have 1,024 files open by default, and connections under way, disks and Redis need theirs: idle ones have
+# a third of the files, but these in any case. With TLS each takes some 40 kB of memory.
 MOST_IDLE = 400
+WANTED_FILES = 8192  # that a process of UBI_FAST asks for
 IDLE_SECONDS = 240.0  # as Twisted's; most servers close sooner
+
+
+def most_idle() -> int:
+    """How many idle connections a process may keep; no more than of `WANTED_FILES`, as each takes memory."""
+    return max(MOST_IDLE, min(WANTED_FILES, open_files.ask_for(WANTED_FILES)) // 3)
 
 
 class Pool:
@@ -34,6 +42,7 @@ class Pool:
         self._routes: dict[Route, list[Connection]] = {}
         self._since = {} if idle is None else idle
         self._timer: asyncio.TimerHandle | None = None
+        self.most_idle = most_idle()
         self.closed = False
         self.counts: Counter[str] = Counter()  # what happened, for the stats
 
@@ -59,7 +68,7 @@ class Pool:
         self._since[connection] = loop.time()
         if len(idle) > (self._most_by_proxy if route.by_proxy else self._most_per_route):
             idle[0].abort()
-        elif len(self._since) > MOST_IDLE:
+        elif len(self._since) > self.most_idle:
             next(iter(self._since)).abort()
         if self._timer is None:
             self._timer = loop.call_later(IDLE_SECONDS, self._tick)

@@ -159,6 +159,8 @@ def test_a_connection_that_is_there_after_the_end_of_the_handler_is_closed(monke
 
 
 def test_no_more_than_so_many_connections_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "most_idle", lambda: 8)
+
     async def many(ours: Any, url: str, number: int, **meta: Any) -> None:
         requests = [ours.download_request(Request(url, meta=dict(meta))) for _ in range(number)]
         assert {response.status for response in await asyncio.gather(*requests)} == {200}
@@ -169,7 +171,6 @@ def test_no_more_than_so_many_connections_are_kept(monkeypatch: pytest.MonkeyPat
             assert kept(ours) == 3
             await many(ours, "http://h.example/", 6, proxy=server.url)
             assert kept(ours) == 3 + 5
-            monkeypatch.setattr(pool, "MOST_IDLE", 8)
             await many(ours, server.url.replace("127.0.0.1", "127.0.0.2"), 1, proxy=server.url.replace("http", "HTTP"))
             assert kept(ours) == 8
             monkeypatch.setattr(pool, "IDLE_SECONDS", 0.0)
@@ -180,7 +181,7 @@ def test_no_more_than_so_many_connections_are_kept(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_handlers_of_both_schemes_keep_no_more_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "MOST_IDLE", 5)
+    monkeypatch.setattr(pool, "most_idle", lambda: 5)
 
     async def main() -> None:
         crawler = Crawler(Spider, {"TWISTED_REACTOR_ENABLED": False})

@@ -1,0 +1,1 @@
+"""The project that every system crawls the testbed with."""
