@@ -22,6 +22,7 @@ from scrapy_ubi.downloads.at_once import SILENT, AtOnce, LoadsSeen
 from scrapy_ubi.process import open_files
 from scrapy_ubi.process.own_number import found_by_agent
 from scrapy_ubi.requests.transfer_states import Transfer
+from scrapy_ubi.scrapy_private.engines import engine_of
 from scrapy_ubi.settings_table.loads_at_once import Loads
 
 logger = logging.getLogger("scrapy_ubi")
@@ -76,7 +77,7 @@ class OwnConcurrency:
 
     @property
     def _downloader(self) -> Any:
-        return getattr(self._crawler.engine, "downloader", None)
+        return getattr(engine_of(self._crawler), "downloader", None)
 
     def _counts(self) -> tuple[float, ...]:
         get = self._crawler.stats.get_value

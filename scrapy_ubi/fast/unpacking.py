@@ -19,6 +19,7 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 
 from scrapy_ubi.requests.decompress import at_once
+from scrapy_ubi.scrapy_private.engines import engine_of
 
 MOST = 1 << 30  # bytes, where DOWNLOAD_MAXSIZE is 0
 
@@ -35,7 +36,7 @@ class FastUnpacking:
         return cls(crawler)
 
     def _opened(self) -> None:
-        if getattr(self._crawler.engine, "downloader", None) is None:  # a component that is tested by itself
+        if not hasattr(engine_of(self._crawler), "downloader"):  # there is none in tests of components
             return
         middleware: Any = self._crawler.get_downloader_middleware(HttpCompressionMiddleware)
         kind = type(middleware)

@@ -7,6 +7,7 @@ import random
 import zlib
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 
 import brotli
 import pytest
@@ -62,6 +63,7 @@ def unpack() -> Unpack:
     """By the middleware of a crawl with the extension."""
     crawler = get_crawler()
     middleware = HttpCompressionMiddleware.from_crawler(crawler)
+    crawler.engine = SimpleNamespace(downloader=None)  # type: ignore[assignment]
     crawler.get_downloader_middleware = lambda cls: middleware  # type: ignore[method-assign]
     extension = FastUnpacking.from_crawler(crawler)
     crawler.signals.send_catch_log(signals.spider_opened, spider=None)
