@@ -51,7 +51,7 @@ compatibility: $(PLUGINS)/.stamp
 	@COMPATIBILITY_PROJECTS=$(or $(PROJECTS),$(PLUGINS)/projects) $(PLUGINS)/bin/python -m pytest tests/compatibility -m compatibility -rs --strict-markers $(COMPAT)
 
 scrapy-suite: $(VENV)/.stamp-dev
-	@$(PIP) install pytest-twisted pytest-asyncio
+	@$(PIP) install pytest-twisted pytest-asyncio pyftpdlib
 	@$(BIN)/python tests/conformance/suite.py $(SUITE)
 
 scrapy-versions: $(VENV)/.stamp-dev
