@@ -7,7 +7,7 @@ one that was cut off.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -135,50 +135,42 @@ def test_a_master_that_is_cut_off_with_an_agent_does_not_keep_that_one_at_work(
     none_was_declared_dead(group, "a0", "a1")
 
 
-def slow_crawl(stack: ExitStack, place: Path, servers: Cluster | Watched) -> tuple[Group, Looked]:
-    """One with some thirty requests a second, until it is let go."""
-    return group_by(stack, place, servers, pages=12_000, latency=1.5)
+def failing_over(
+    group: Group, current: Callable[[], Server], replaced: Callable[[Server], bool], whole: Callable[[], object]
+) -> None:
+    """The server that holds the crawl is killed again and again, and comes back, while three agents crawl: with some
+    thirty requests a second, until all has been done."""
+    group.start(*THREE)
+    for turn in range(FAILOVERS):
+        group.until(lambda turn=turn: group.web.count() > BETWEEN * (turn + 1), "requests since the last failover")
+        killed = current()
+        killed.kill()
+        group.until(lambda killed=killed: replaced(killed), "another server takes the crawl over")
+        killed.start()
+        whole()
+    group.web.hurry()
+    verdict = group.end()
+    verdict.judge(unwritten=loaded_again(verdict))
+    none_was_declared_dead(group, *THREE)
 
 
 def test_a_cluster_fails_over_again_and_again(stack: ExitStack, tmp_path: Path) -> None:
     cluster = Cluster(KINDS[0], masters=3, replicas=1)
-    group, looked = slow_crawl(stack, tmp_path, cluster)
+    group, looked = group_by(stack, tmp_path, cluster, pages=12_000, latency=1.5)
     slot = group.keys.slot
     looked.holds = lambda: cluster.owner(slot)
-    group.start(*THREE)
-    for turn in range(FAILOVERS):
-        group.until(lambda turn=turn: group.web.count() > BETWEEN * (turn + 1), "requests since the last failover")
-        killed = cluster.owner(slot)
-        killed.kill()
-        group.until(lambda: elected(cluster, slot), "another server holds the slot")
-        killed.start()
-        cluster.wait_until_whole()
-    group.web.hurry()
-    verdict = group.end()
-    verdict.judge(unwritten=loaded_again(verdict))
-    none_was_declared_dead(group, *THREE)
 
+    def replaced(killed: Server) -> bool:
+        try:
+            return cluster.owner(slot).running
+        except AssertionError:  # none yet
+            return False
 
-def elected(cluster: Cluster, slot: int) -> bool:
-    try:
-        return cluster.owner(slot).running
-    except AssertionError:
-        return False
+    failing_over(group, looked.holds, replaced, cluster.wait_until_whole)
 
 
 def test_sentinels_promote_a_replica_again_and_again(stack: ExitStack, tmp_path: Path) -> None:
     watched = Watched(KINDS[0], replicas=2)
-    group, looked = slow_crawl(stack, tmp_path, watched)
+    group, looked = group_by(stack, tmp_path, watched, pages=12_000, latency=1.5)
     looked.holds = watched.current
-    group.start(*THREE)
-    for turn in range(FAILOVERS):
-        group.until(lambda turn=turn: group.web.count() > BETWEEN * (turn + 1), "requests since the last failover")
-        killed = watched.current()
-        killed.kill()
-        group.until(lambda killed=killed: watched.current() is not killed, "another server is the master")
-        killed.start()
-        watched.wait_until_followed()
-    group.web.hurry()
-    verdict = group.end()
-    verdict.judge(unwritten=loaded_again(verdict))
-    none_was_declared_dead(group, *THREE)
+    failing_over(group, watched.current, lambda killed: watched.current() is not killed, watched.wait_until_followed)
