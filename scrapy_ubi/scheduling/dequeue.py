@@ -119,6 +119,7 @@ class Dequeue:
         self._stat_buffer.sums["ubi/scheduler/duplicates"] += 1
         if (place := self._seeds.spelled(request)) is not None:
             self._node.joins.join(request.url, place.normal, place.steps)
+        self._node.limits.passed(visit.state)
         self._node.ended(visit, fetched=False)
         return True
 

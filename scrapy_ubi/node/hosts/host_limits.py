@@ -125,6 +125,11 @@ class HostLimits:
             self._hosts.put(state, SECTION, list(facts))
         return DEPTH if deep else ""
 
+    def passed(self, state: HostState) -> None:
+        """A request whose turn had come is done without a load, as its page is known: it counts for no limit."""
+        if not self.idle:
+            self._hosts.pass_one(state)
+
     @property
     def watched(self) -> int:
         """How many hosts are watched for what an iteration finds."""

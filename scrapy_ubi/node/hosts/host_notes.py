@@ -34,7 +34,7 @@ from scrapy_ubi.urls.host_shards import MARK, HostShards
 
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
 DELAY, UNTIL, END = "delay", "until", "end"
-LOADED, PASSED = "loaded", "passed"  # pages done when the host was ended; those done without a load by its ends
+LOADED, PASSED = "loaded", "passed"  # pages done when the host was ended; those done without a load
 PARSED = 1024  # texts of notes kept as objects: a hundred hosts are fetched at a time, and many have equal notes
 NEVER = 1e12  # unix seconds: far beyond any date that is meant
 MOST_BRIEF = 1024  # hosts with delays for here and now only, before those not held any more are forgotten
@@ -248,6 +248,11 @@ class HostNotes:
         passed = self._read(state).get(PASSED)
         done = state.done_count + len(state.out) - 1
         return done - passed if type(passed) is int and 0 <= passed <= done else done
+
+    def pass_one(self, state: HostState) -> None:
+        """One of its requests that are out is done without a load: it does not count as a page of `before`."""
+        passed = self._read(state).get(PASSED)
+        self.put(state, PASSED, passed + 1 if type(passed) is int and passed > 0 else 1)
 
     def _hasten(self, state: HostState) -> None:
         """Let what waits of it have its turn, though something else of the host may have been loaded just now."""

@@ -264,6 +264,25 @@ def test_what_failed_as_its_host_was_given_up_does_not_count_either() -> None:
     assert 3 <= house.turns().count("") <= 4, "the page whose load failed last counts or not"
 
 
+@pytest.mark.parametrize(("limit", "most"), [("host_max_pages", 3), ("host_max_iterations", 3)])
+def test_what_is_done_without_a_load_counts_for_no_limit(limit: str, most: int) -> None:
+    """A link to the page of a seed, say."""
+    house = House(**{limit: most})
+    house.find(*range(9))
+    for _ in range(2):
+        house.turn()
+        house.limits.passed(house.state)
+    assert house.turns().count("") == most
+
+
+def test_without_limits_nothing_is_noted_of_it() -> None:
+    house = House()
+    house.find(1, 2)
+    house.turn()
+    house.limits.passed(house.state)
+    assert not house.state.notes.text
+
+
 @pytest.mark.parametrize("passed", [None, "x", -1, 99, True])
 def test_whatever_another_agent_says_was_passed(passed: object) -> None:
     house = House(host_max_pages=3)
