@@ -58,6 +58,7 @@ def test_a_link_that_is_a_seed_is_done_without_a_load_when_it_has_its_turn() -> 
         (URL, None, False),
         (URL + "a", None, False),
     ]
+    assert [call for call in unit.node.calls if call[0] == "passed"] == [("passed", "h1.example")] * 2
     assert unit.stat("scheduler/duplicates") == 2
 
 
