@@ -45,7 +45,7 @@ class LiveStream:
         self.history = SeenHistory()
         self.agents = 0  # how many there are
         self._reading = asyncio.Lock()
-        self._document, self._read_at, self._lives = "", -SELDOM, True
+        self._document, self._read_at, self._lives = "", float("-inf"), True
         self._viewers: set[asyncio.Queue[str | None]] = set()
         self._beat: asyncio.Task[None] | None = None
         self._number = 0
