@@ -13,8 +13,8 @@ Rules of this module:
 * An agent whose incarnation another agent holds dead joins again under another one.
 * More than `t` agents lost between two complete views, and what only they knew may be lost: the crawl is *lossy* from
   then on, and says so at its end. So it is when an agent that begins again from a disk misses
-  somebody whom the disk knows when its first view is complete, unless that one has ended the crawl, without losses.
-  Who was lost is recorded (`losses`): it may come back.
+  somebody whom the disk knows when its first view is complete, unless that one has ended the crawl: nothing that it
+  knew was left then. Who was lost is recorded (`losses`): it may come back.
   Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
 * Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew.
 """
@@ -82,8 +82,7 @@ class Membership:
             LOSSY in beat.flags and not self.watch.is_of_then(agent, beat) for agent, beat in beats.items()
         )
         for agent in self._missed & beats.keys():
-            flags = beats[agent].flags
-            if OVER in flags and LOSSY not in flags and not self.watch.is_of_then(agent, beats[agent]):
+            if OVER in beats[agent].flags and not self.watch.is_of_then(agent, beats[agent]):
                 self._missed -= {agent}
         if self._begun is None or forgotten:
             self._begun = sent
