@@ -184,6 +184,7 @@ class Agent:
             self._rejoin()
         self._notice_gaps()
         self._look(received)
+        self.group.count_lost_leavers(self.tenure.complete is None)
         self.handover.read(alive)
         own = alive.get(self.me)
         if own is not None and own.incarnation == self.incarnation:

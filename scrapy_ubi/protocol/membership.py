@@ -13,15 +13,17 @@ Rules of this module:
 * An agent whose incarnation another agent holds dead joins again under another one.
 * More than `t` agents lost between two complete views, and what only they knew may be lost: the crawl is *lossy* from
   then on, and says so at its end. So it is when an agent that begins again from a disk misses
-  somebody whom the disk knows when its first view is complete. Who was lost is recorded (`losses`): it may come back.
+  somebody whom the disk knows when its first view is complete, unless that one has ended the crawl: nothing that it
+  knew was left then. Who was lost is recorded (`losses`): it may come back.
   Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
+* Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from scrapy_ubi.protocol.beat import LOSSY, NEW, Beat
+from scrapy_ubi.protocol.beat import LOSSY, NEW, OVER, Beat
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.lease import Lease
@@ -58,6 +60,7 @@ class Membership:
         self._losing = False  # the last of them is of this time
         self.peers: frozenset[str] = frozenset()  # who was in the last view that was complete
         self._missed: frozenset[str] = frozenset()  # who was in that of the disk, until a view is complete again
+        self._leavers: dict[str, str] = {}  # on their way out since the last complete view: incarnation -> name
 
     def view(self, near: View | None = None) -> View:
         """The view that follows from what is seen; `near` is an earlier one."""
@@ -78,6 +81,9 @@ class Membership:
         self.lossy = self.lossy or any(
             LOSSY in beat.flags and not self.watch.is_of_then(agent, beat) for agent, beat in beats.items()
         )
+        for agent in self._missed & beats.keys():
+            if OVER in beats[agent].flags and not self.watch.is_of_then(agent, beats[agent]):
+                self._missed -= {agent}
         if self._begun is None or forgotten:
             self._begun = sent
         if not self.sure:
@@ -147,8 +153,23 @@ class Membership:
     def count_lost(self, before: View, new: bool) -> None:
         """The view `before` has ended: count those who died. `new`: this agent has never seen a view complete."""
         for agent, member in before.members.items():
-            if agent != self.me and self.watch.is_dead(member.incarnation):
+            if agent == self.me:
+                continue
+            if self.watch.is_dead(member.incarnation):
                 self._lost[member.incarnation] = agent
+            elif self.watch.leaves(agent):
+                self._leavers[member.incarnation] = agent
+        self._count(new)
+
+    def count_lost_leavers(self, new: bool) -> None:
+        """Beats were read: count those who have died on their way out. `new`: as above."""
+        dead = [incarnation for incarnation in self._leavers if self.watch.is_dead(incarnation)]
+        for incarnation in dead:
+            self._lost[incarnation] = self._leavers.pop(incarnation)
+        if dead:
+            self._count(new)
+
+    def _count(self, new: bool) -> None:
         # Where no agent is left that has seen a view complete, none has a whole copy: one death is one too many.
         nobody_knows = new and all(NEW in sight.beat.flags for sight in self.watch.seen.values())
         spare = 0 if nobody_knows else self.config.replication
@@ -175,6 +196,7 @@ class Membership:
             self._losing = False
         self._missed = frozenset()
         self._lost.clear()
+        self._leavers.clear()
         self.peers = frozenset(view.members)
 
     def resume(self, lossy: bool, peers: frozenset[str], torn: bool = False) -> None:

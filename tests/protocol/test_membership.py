@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from scrapy_ubi.protocol.beat import LEAVING, LEFT, LOSSY, MANY, NEW, Beat
+from scrapy_ubi.protocol.beat import LEAVING, LEFT, LOSSY, MANY, NEW, OVER, Beat
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.losses import MOST_LOSSES, GroupLoss
 from scrapy_ubi.protocol.membership import Membership
@@ -380,6 +380,32 @@ def test_who_is_missed_since_the_last_run_is_missed_until_a_view_is_complete() -
     group.completed(view("a", "b"))
     group.completed(view("a"))
     assert not group.lossy
+
+
+@pytest.mark.parametrize(("flags", "lossy"), [(LEFT + OVER, False), (LEFT, True), (LEFT + OVER + LOSSY, False)])
+def test_who_has_ended_the_crawl_is_not_missed(flags: str, lossy: bool) -> None:
+    """An agent comes back after the end."""
+    group = membership()
+    group.resume(False, frozenset("ab"))
+    group.read(0.0, 0.0, {"b": beat("b", flags=flags)})
+    group.completed(view("a"))
+    assert (group.lossy, bool(group.losses)) == (lossy or LOSSY in flags, lossy)
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_who_dies_on_its_way_out_is_lost_until_a_view_without_it_is_complete(complete: bool) -> None:
+    group = membership()
+    group.read(0.0, 0.0, {agent: beat(agent, flags=LEAVING if agent == "b" else "") for agent in "bc"})
+    group.count_lost(view("a", "b", "c", "witness"), new=False)
+    if complete:
+        group.completed(view("a", "c", "witness"))
+    dead = (incarnation("b"),)
+    group.read(1.0, 1.0, {"witness": beat("witness", dead=dead)})
+    group.count_lost_leavers(new=False)
+    assert not group.lossy, "there is a copy of what it knew"
+    group.read(1.1, 1.1, {"witness": beat("witness", 2, dead=(*dead, incarnation("c")))})
+    group.count_lost(view("a", "c", "witness"), new=False)
+    assert group.lossy == (not complete)
 
 
 def test_word_of_a_loss_spreads() -> None:
