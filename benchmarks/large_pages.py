@@ -4,9 +4,9 @@
 
 The web is crawl/documentation_web.py: `--hosts` hosts, each of them a real site whose home page leads to its largest
 pages. Each system crawls until so many pages were served, in a process of its own and as it is by default: Scrapy with
-its 16 requests at once (and with 64), agents with the number that they find by themselves. Reported are the medians, over
-all rounds, of the most resident memory, of what the process had before its first page, and of the CPU time a page.
-In a round every system has one turn.
+its 16 requests at once (and with 64), agents with the number that they find by themselves. Reported are the medians,
+over all rounds, of the most resident memory, of what the process had before its first page, and of the CPU time a
+page. In a round every system has one turn.
 """
 
 from __future__ import annotations
@@ -104,7 +104,11 @@ def main() -> None:
         rounds.append({})
         for name in (*names[shift:], *names[:shift]):
             row = rounds[-1][name] = one_run(args, name)
-            print(f"round {turn + 1}, {LABELS[name]}:", {key: round(value, 1) for key, value in row.items()}, file=sys.stderr)
+            print(
+                f"round {turn + 1}, {LABELS[name]}:",
+                {key: round(value, 1) for key, value in row.items()},
+                file=sys.stderr,
+            )
     columns = {"first MB": "first_mb", "peak MB": "peak_mb", "CPU ms a page": "cpu_ms"}
     rows = {
         LABELS[name]: [f"{statistics.median(each[name][key] for each in rounds):.0f}" for key in columns.values()]

@@ -85,12 +85,11 @@ class Documentation:
 
 def large_pages(root: Path, least: int, most: int) -> list[str]:
     """Paths of a site's pages of that size, the largest first."""
-    found = []
-    for at, _, names in os.walk(root):
-        for name in names:
-            if name.endswith(SUFFIXES) and least <= (size := (Path(at) / name).stat().st_size) <= most:
-                found.append((-size, (Path(at) / name).relative_to(root).as_posix()))
-    return [name for _, name in sorted(found)]
+    files = [Path(at) / name for at, _, names in os.walk(root) for name in names if name.endswith(SUFFIXES)]
+    sizes = {file.relative_to(root).as_posix(): file.stat().st_size for file in files if file.is_file()}
+    return sorted(
+        (name for name, size in sizes.items() if least <= size <= most), key=lambda name: (-sizes[name], name)
+    )
 
 
 async def serve(port: int, web: Documentation, latency: float) -> None:
@@ -107,11 +106,9 @@ async def serve(port: int, web: Documentation, latency: float) -> None:
                     host, _, path = target.removeprefix("http://").partition("/")
                     await asyncio.sleep(latency)
                     status, body, is_packed = web.answer(host, "/" + path, packs)
-                encoding = "Content-Encoding: gzip\r\n" if is_packed else ""
-                writer.write(
-                    f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\n{encoding}Content-Length: {len(body)}\r\n\r\n".encode()
-                )
-                writer.write(body)
+                fields = ["Content-Type: text/html", f"Content-Length: {len(body)}"]
+                fields += ["Content-Encoding: gzip"] if is_packed else []
+                writer.write("\r\n".join([f"HTTP/1.1 {status}", *fields, "", ""]).encode() + body)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass

@@ -33,7 +33,7 @@ Carry = Callable[[Request, Download], Awaitable[Response]]
 
 SHARE = 1 / 64  # of UBI_MEMORY_MB: bytes of pages that callbacks have; parsed they are about a quarter of it
 SHARE_WAITING = 1 / 16  # of UBI_MEMORY_MB: bytes of pages that wait
-PATIENCE = 5.0  # s
+PATIENCE = 15.0  # s; a busy machine may take seconds for one page
 GROWS = 8.0  # how many times its bytes a compressed page is taken to have, at first
 FORGETS = 0.9  # what is left of the largest growth after a page that grew less
 WAITS = (
@@ -82,6 +82,7 @@ class PageRoom:
         if flight.room:
             self._taken += size - flight.room
             flight.room = size
+            self._let_in()
 
     def left(self, flight: Flight) -> None:
         """Scrapy lets go of a page."""
