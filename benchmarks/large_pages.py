@@ -85,7 +85,7 @@ def one_run(args: argparse.Namespace, name: str) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="scrapy,scrapy64,walk,short,fast", help="%(default)s; " + ", ".join(SYSTEMS))
-    parser.add_argument("--pages", type=int, default=300, help="(%(default)s)")
+    parser.add_argument("--pages", type=int, default=150, help="(%(default)s)")
     parser.add_argument("--hosts", type=int, default=64, help="(%(default)s)")
     parser.add_argument("--least", type=int, default=1_000_000, help="bytes of a large page (%(default)s)")
     parser.add_argument("--most", type=int, default=5_000_000, help="(%(default)s)")

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING
 from scrapy import Request
 from scrapy.http import Response
 
+from scrapy_ubi.process.freed_memory import give_back
+
 if TYPE_CHECKING:
     from scrapy_ubi.requests.inflight import Flight, Flights
 
@@ -33,6 +35,7 @@ Carry = Callable[[Request, Download], Awaitable[Response]]
 
 SHARE = 1 / 64  # of UBI_MEMORY_MB: bytes of pages that callbacks have; parsed they are about a quarter of it
 SHARE_WAITING = 1 / 16  # of UBI_MEMORY_MB: bytes of pages that wait
+LARGE = 1_000_000  # bytes of a page whose memory is given back to the system: it takes a tenth of its parsing at most
 PATIENCE = 15.0  # s; a busy machine may take seconds for one page
 GROWS = 8.0  # how many times its bytes a compressed page is taken to have, at first
 FORGETS = 0.9  # what is left of the largest growth after a page that grew less
@@ -88,6 +91,8 @@ class PageRoom:
         """Scrapy lets go of a page."""
         if flight.room:
             self._taken -= flight.room
+            if flight.room >= LARGE:
+                asyncio.get_running_loop().call_soon(give_back)  # when nobody holds the page any longer
             flight.room = 0
             if self._queue:
                 self._let_in()

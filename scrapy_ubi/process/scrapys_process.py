@@ -1,6 +1,6 @@
 """Whether this process is Scrapy's: started by `scrapy crawl`, or by a script's CrawlerProcess, which sets signal
-handlers and the log as well. Else the crawl is embedded in a program (CrawlerRunner), and what is the process's stays as
-the program has it.
+handlers and the log as well. Else the crawl is embedded in a program (CrawlerRunner), and what is the process's stays
+as the program has it.
 """
 
 from __future__ import annotations
