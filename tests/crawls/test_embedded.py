@@ -1,4 +1,4 @@
-"""In a program that embeds a crawl, beside a plain one of Scrapy's, the process is afterwards, and meanwhile, as before."""
+"""In a program that embeds a crawl, beside a plain one of Scrapy's, the process is as before: meanwhile, and after it."""
 
 from __future__ import annotations
 
@@ -86,13 +86,15 @@ def code():
 
 
 def differences(before, after):
-    return {name: (value, after.get(name)) for name, value in before.items() if after.get(name) is not value and after.get(name) != value}
+    pairs = {name: (value, after.get(name)) for name, value in before.items()}
+    return {name: (old, new) for name, (old, new) in pairs.items() if old is not new and old != new}
 
 
 async def answer(reader, writer):
     await reader.readuntil(b"\\r\\n\\r\\n")
     body = b"<a href=/6>6</a><a href=/7>7</a>"
-    writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Type: text/html\\r\\nConnection: close\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
+    head = ["HTTP/1.1 200 OK", "Content-Type: text/html", "Connection: close", f"Content-Length: {len(body)}", "", ""]
+    writer.write("\\r\\n".join(head).encode() + body)
     await writer.drain()
     writer.close()
 
@@ -102,7 +104,8 @@ async def main(directory, more):
     at = "http://127.0.0.1:%d" % server.sockets[0].getsockname()[1]
     plain = {"TELNETCONSOLE_ENABLED": False}
     agent = plain | {
-        "ADDONS": {"scrapy_ubi.Addon": 500}, "UBI_DIR": directory, "UBI_PRIVATE_HOSTS": "allow", "UBI_HOST_DELAY": 0.05, **more
+        "ADDONS": {"scrapy_ubi.Addon": 500}, "UBI_DIR": directory, "UBI_PRIVATE_HOSTS": "allow", "UBI_HOST_DELAY": 0.05,
+        **more,
     }
     import scrapy_ubi.addon
     await AsyncCrawlerRunner(plain).crawl(type("Plain", (Walk,), {}), at=at)  # Scrapy's own doing is no matter of ours
@@ -136,8 +139,12 @@ async def guarded():
         reactor.callLater(0, reactor.stop)
 
 
+def begin():
+    Deferred.fromFuture(asyncio.ensure_future(guarded())).addErrback(lambda failure: failure.printTraceback())
+
+
 from twisted.internet.defer import Deferred
-reactor.callWhenRunning(lambda: Deferred.fromFuture(asyncio.ensure_future(guarded())).addErrback(lambda failure: failure.printTraceback()))
+reactor.callWhenRunning(begin)
 reactor.run(installSignalHandlers=False)
 '''
 
