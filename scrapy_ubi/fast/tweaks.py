@@ -29,7 +29,7 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares import httpproxy
 from scrapy.statscollectors import MemoryStatsCollector
 
-from scrapy_ubi.process.scrapys_process import is_scrapys_process
+from scrapy_ubi.scrapy_private.scrapys_process import is_scrapys_process
 
 # New objects between two collections, as many as some tens of pages make; 700 by default in Python 3.11.
 THRESHOLD = 10_000

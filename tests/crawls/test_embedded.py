@@ -1,4 +1,4 @@
-"""In a program that embeds a crawl, beside a plain one of Scrapy's, the process is as before: meanwhile, and after it."""
+"""In a program that embeds a crawl beside a plain one of Scrapy, the process stays as it is, meanwhile and later."""
 
 from __future__ import annotations
 

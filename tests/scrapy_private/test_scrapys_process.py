@@ -7,12 +7,12 @@ import sys
 
 import pytest
 
-from scrapy_ubi.process.scrapys_process import is_scrapys_process
+from scrapy_ubi.scrapy_private.scrapys_process import is_scrapys_process
 
 PROCESS = """
 import scrapy
 from scrapy.crawler import {cls}
-from scrapy_ubi.process.scrapys_process import is_scrapys_process
+from scrapy_ubi.scrapy_private.scrapys_process import is_scrapys_process
 
 class Walk(scrapy.Spider):
     name = "walk"
