@@ -9,7 +9,7 @@ module:
 * A load that has been under way for `SILENT` seconds holds no place: as many are given beside the others, up to as many
   again. So hosts that hang take no rate from the others.
 * At most `most_bytes` of bodies are expected at once, by the size that pages had lately (larger ones count at once,
-  smaller ones by and by), and at most `most_files`
+  smaller ones slowly), and at most `most_files`
   connections; one load is always allowed.
 * The rules are a function of what was seen (`LoadsSeen`): no clock, no timer.
 """

@@ -6,9 +6,9 @@ callback of each page as it comes, and takes their output in turns, so that a do
 
 * A page that comes where there is no room waits, still as it was transferred: a compressed one is not unpacked yet. Its
   transfer has ended, and its host is free.
-* First come, first served. What is larger than all the room gets it when nobody has any.
+* First come, first served. What is larger than all the room gets it when no other page has any.
 * Until a compressed page is unpacked it counts for what such pages grew to lately, then for what it is.
-* Where nobody has left for `PATIENCE` seconds, one more may come in: callbacks may wait for each other's pages.
+* Where no page has left for `PATIENCE` seconds, one more may come in: callbacks may wait for each other's pages.
 * While more than `most_waiting` bytes wait, no further request is handed out (`full`).
 """
 
@@ -92,7 +92,7 @@ class PageRoom:
         if flight.room:
             self._taken -= flight.room
             if flight.room >= LARGE:
-                asyncio.get_running_loop().call_soon(give_back)  # when nobody holds the page any longer
+                asyncio.get_running_loop().call_soon(give_back)  # when the page is let go everywhere
             flight.room = 0
             if self._queue:
                 self._let_in()
@@ -161,9 +161,9 @@ class PageRoom:
             self._timer.cancel()
             self._timer = None
         if self._queue:
-            self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._nobody_left)
+            self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._none_left)
 
-    def _nobody_left(self) -> None:
+    def _none_left(self) -> None:
         if self._queue:
             self._count("ubi/pages/let_in")
             self._let_one_in()
