@@ -12,11 +12,12 @@ from functools import cache
 
 def give_back() -> None:
     """Some milliseconds for a hundred MB."""
-    _trim()(0)
+    malloc_trim()(0)
 
 
 @cache
-def _trim() -> Callable[[int], object]:
+def malloc_trim() -> Callable[[int], object]:
+    """The function of the C library, or one that does nothing."""
     try:
         found: Callable[[int], object] = ctypes.CDLL(None).malloc_trim
     except (OSError, AttributeError, TypeError):

@@ -33,9 +33,9 @@ def test_what_lies_free_in_the_heap_is_given_back() -> None:
 
 
 def test_elsewhere_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    freed_memory._trim.cache_clear()
+    freed_memory.malloc_trim.cache_clear()
     monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
     try:
         freed_memory.give_back()
     finally:
-        freed_memory._trim.cache_clear()
+        freed_memory.malloc_trim.cache_clear()
