@@ -84,13 +84,20 @@ class Stage:
     """One run's web, Redis, agents and directory, as a context manager; all of it is gone afterwards.
 
     `hosts`, `pages`, `latency` (ms) and `links` make the web (crawl/web.py). `cores`: the crawlers' core, and that of
-    web and Redis; None leaves it to the machine.
+    web and Redis; None leaves it to the machine. `web`: another program of a web, and its options.
     """
 
     def __init__(
-        self, hosts: int, pages: int, latency: float, cores: tuple[int, int] | None, links: str = "standing"
+        self,
+        hosts: int,
+        pages: int,
+        latency: float,
+        cores: tuple[int, int] | None,
+        links: str = "standing",
+        web: Sequence[str] = (),
     ) -> None:
-        self._graph = ["--hosts", str(hosts), "--pages", str(pages), "--latency", str(latency), "--links", links]
+        graph = ["--hosts", str(hosts), "--pages", str(pages), "--latency", str(latency), "--links", links]
+        self._web = web or [str(HERE / "crawl" / "web.py"), *graph]
         self._cores = cores
         self._processes: list[subprocess.Popen[bytes]] = []
         self.agents: list[subprocess.Popen[bytes]] = []
@@ -99,7 +106,7 @@ class Stage:
         self.directory = Path(tempfile.mkdtemp(prefix="ubi-bench-"))
         try:
             self.web_port, self.redis_port = free_port(), free_port()
-            web = [sys.executable, str(HERE / "crawl" / "web.py"), "--port", str(self.web_port), *self._graph]
+            web = [sys.executable, *self._web, "--port", str(self.web_port)]
             self.web = self._start(web, 1, out=subprocess.PIPE)
             self.server = self._start(redis_command(self.redis_port, self.directory), 1)
             self.client = redis.Redis(port=self.redis_port, decode_responses=True)

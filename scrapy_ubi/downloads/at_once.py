@@ -8,7 +8,8 @@ module:
   time, and transfers do not fail more often than before. Otherwise nothing is changed, or there are fewer.
 * A load that has been under way for `SILENT` seconds holds no place: as many are given beside the others, up to as many
   again. So hosts that hang take no rate from the others.
-* At most `most_bytes` of bodies are expected at once, by the size that pages had lately, and at most `most_files`
+* At most `most_bytes` of bodies are expected at once, by the size that pages had lately (larger ones count at once,
+  smaller ones slowly), and at most `most_files`
   connections; one load is always allowed.
 * The rules are a function of what was seen (`LoadsSeen`): no clock, no timer.
 """
@@ -54,7 +55,7 @@ class AtOnce:
     def look(self, seen: LoadsSeen) -> int:
         """The limit from now on."""
         if seen.page_bytes:
-            weight = FORGETS if self._page_bytes else 1.0
+            weight = FORGETS if seen.page_bytes < self._page_bytes else 1.0  # large ones count at once
             self._page_bytes += weight * (seen.page_bytes - self._page_bytes)
         failing = self._is_failing(seen)
         if seen.late > FAR_TOO_LATE or failing:

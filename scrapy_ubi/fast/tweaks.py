@@ -4,7 +4,7 @@ Rules of this module:
 
 * `LeanStats` is the crawl's own. The others are changes of the process (`ProcessWide`): the first crawl of a process
   makes such a change when its spider opens, the last one undoes it when its spider is closed. Nothing outlives the
-  crawls.
+  crawls. In a program that embeds crawls (CrawlerRunner) no such change is made: the process is that program's.
 * What the user has chosen stays: a stats collector, a threshold of the garbage collector above ours, a collector that
   is off, the level of a logger.
 
@@ -28,6 +28,8 @@ from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares import httpproxy
 from scrapy.statscollectors import MemoryStatsCollector
+
+from scrapy_ubi.scrapy_private.scrapys_process import is_scrapys_process
 
 # New objects between two collections, as many as some tens of pages make; 700 by default in Python 3.11.
 THRESHOLD = 10_000
@@ -70,6 +72,8 @@ class ProcessWide(ABC):
 
     def spider_opened(self) -> None:
         cls = type(self)
+        if not is_scrapys_process():
+            return
         self._open = True
         cls._crawls += 1
         if cls._undo is None:

@@ -62,6 +62,8 @@ class Flight:
     links: FoundLinks | None = None  # where a store keeps them
     judged: Judged | None = None  # how it was compared with other pages, where it was
     unfollowed: bool = False  # what its callback asks for is not taken
+    room: int = 0  # bytes that its page counts for where it goes to its callback (`downloads.page_room`)
+    packed: int = 0  # bytes of its page as transferred, where it was compressed
     nonces: int = 0  # requests to be fetched anyway that its callback has yielded
 
     def move(self, to: Transfer) -> None:

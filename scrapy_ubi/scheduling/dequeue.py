@@ -24,6 +24,7 @@ from scrapy.spidermiddlewares.httperror import HttpErrorMiddleware
 from twisted.python.failure import Failure
 
 from scrapy_ubi.downloads.gate import Gate, Withdrawn
+from scrapy_ubi.downloads.page_room import PageRoom
 from scrapy_ubi.node import Visit
 from scrapy_ubi.node.hosts.learned_forms import CUT, content_of
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
@@ -81,13 +82,14 @@ class Dequeue:
         self._reach, self._seeds = tools.reach, tools.seeds
         self._local, self._kept, self._gate, self._stat_buffer = local, kept, gate, stat_buffer
         self._errors, self._sitemaps, self._sessions, self._outputs, self._judge, self._ranked = readers
+        self.page_room = PageRoom(tools.settings.memory_mb << 20, tools.flights, stat_buffer.count)
         self._told = 0  # pages that failed as they could not travel
         # The URLs of a sitemap begin at depth 0 as well.
         self._depth_counted = crawler.get_spider_middleware(DepthMiddleware) is not None
 
     def next(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
-        if self._node.live.paused or (self._outputs is not None and self._outputs.full):
+        if self._node.live.paused or self.page_room.full or (self._outputs is not None and self._outputs.full):
             return None
         if (local := self._local.next()) is not None:
             flight = self._flights.add(Flight(local, None, local=True))
@@ -146,6 +148,7 @@ class Dequeue:
         if flight.transfer is Transfer.WITHDRAWN:
             flight.move(Transfer.ENDED)
         flight.status = result.status
+        self.page_room.unpacked(flight, result)
         if self._node.learner is not None and not any(flag in result.flags for flag in CUT):
             flight.content = content_of(result.status, result.body)
         flight.failed = status_reason(result.status, request, self._spider, self._settings)
@@ -166,6 +169,7 @@ class Dequeue:
         flight = self._flights.remove(request)
         if flight is None:
             return
+        self.page_room.left(flight)
         self._gate.release(flight)
         if self._outputs is not None:
             self._outputs.ended(flight)

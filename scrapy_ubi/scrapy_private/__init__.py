@@ -4,7 +4,8 @@ Each module has a table of such names. They stand here, and in `scrapy_ubi.fast`
 them, and nowhere else (tests/scrapy_private/test_strays.py). When a new Scrapy changes one of them, a test of
 tests/scrapy_private fails by its name (a canary), and the module below is what is to be mended:
 
-* `engine`: hooks on the running engine; `engines`: where the engine of a crawler is; `runs`: what kind of run it is;
+* `engine`: hooks on the running engine; `engines`: where the engine of a crawler is; `runs`, `scrapys_process`: what
+  kind of run it is, and whose process;
 * `middlewares`, `robots`, `crawl_rules`, `spiders`: of Scrapy's middlewares and spiders;
 * `downloader`, `kept_connections`, `socket_gate`, `aiohttp_handler`, `steady_timers`: on the way to the network;
 * `listeners`, `feed_slots`, `cookies`, `start_arguments`, `tree`: what Scrapy keeps and does not tell;

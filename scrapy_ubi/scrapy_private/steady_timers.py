@@ -13,12 +13,14 @@ from typing import Any
 
 from scrapy.utils.reactor import is_reactor_installed
 
+from scrapy_ubi.scrapy_private.scrapys_process import is_scrapys_process
+
 
 def steady_timers() -> None:
     """Have the installed reactor count by the monotonic clock, from the wall clock's present time on, so that timers
     already set stay due when they were. It stays so for the process. A second call does nothing; nor does one without a
-    reactor."""
-    if not is_reactor_installed():
+    reactor, or in a program that embeds crawls, whose reactor it is."""
+    if not is_reactor_installed() or not is_scrapys_process():
         return
     from twisted.internet import reactor
 

@@ -16,7 +16,7 @@ import redis
 from scrapy.cmdline import execute
 from scrapy.settings import Settings
 
-from scrapy_ubi.commands import ubi
+from scrapy_ubi.commands import answering
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.urls.host_rules import name_of, read_properties
@@ -356,7 +356,7 @@ def test_a_misspelt_setting_on_the_command_line_is_refused(shell: Shell, crawl: 
 def test_what_a_server_says_while_one_watches_moves_no_cursor(
     shell: Shell, crawl: CrawlByHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, reads = ubi.read_status, []
+    read, reads = answering.read_status, []
 
     def refused_once(client: redis.Redis, name: str) -> CrawlStatus:
         reads.append(name)
@@ -365,8 +365,8 @@ def test_what_a_server_says_while_one_watches_moves_no_cursor(
             raise redis.ResponseError("\x1b[2J")
         return read(client, name)
 
-    monkeypatch.setattr(ubi, "read_status", refused_once)
-    monkeypatch.setattr(ubi, "WATCH_EVERY", 0.0)
+    monkeypatch.setattr(answering, "read_status", refused_once)
+    monkeypatch.setattr(answering, "WATCH_EVERY", 0.0)
     assert shell("status", "--watch") == 0
     assert "\\x1b[2J" in shell.err and "\x1b" not in shell.err
 
@@ -381,7 +381,7 @@ def test_watch_draws_no_more_than_the_terminal_has_room_for(
     monkeypatch.setenv("LINES", "24")
     monkeypatch.setenv("COLUMNS", "40")
     assert shell("status", "--watch") == 0
-    drawn = shell.out.removeprefix(ubi.CLEAR).splitlines()
+    drawn = shell.out.removeprefix(answering.CLEAR).splitlines()
     assert len(drawn) == 23 and max(map(len, drawn)) == 40  # the cursor needs the last row
     assert drawn[0].startswith(f"crawl {CRAWL}: finished") and drawn[-1].startswith("all ")
 

@@ -19,6 +19,7 @@ from scrapy.settings import Settings
 from scrapy.statscollectors import DummyStatsCollector, MemoryStatsCollector, StatsCollector
 
 from scrapy_ubi import Addon
+from scrapy_ubi.fast import tweaks
 from scrapy_ubi.fast.tweaks import (
     LOGGERS,
     THRESHOLD,
@@ -40,6 +41,11 @@ CALLS: list[tuple[str, tuple[Any, ...]]] = [
     ("open_spider", ()),
     ("close_spider", ()),
 ]
+
+
+@pytest.fixture(autouse=True)
+def scrapys_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tweaks, "is_scrapys_process", lambda: True)
 
 
 def made_by(collector: StatsCollector, **more: Any) -> list[Any]:
@@ -103,6 +109,16 @@ def test_the_first_crawl_changes_the_threshold_the_last_changes_it_back(collecto
     assert gc.get_threshold()[0] == THRESHOLD
     send(one, signals.spider_closed)
     assert gc.get_threshold() == (700, 10, 10)
+
+
+def test_in_a_program_that_embeds_crawls_nothing_is_changed(monkeypatch: pytest.MonkeyPatch, collector: None) -> None:
+    monkeypatch.setattr(tweaks, "is_scrapys_process", lambda: False)
+    before = gc.get_threshold(), httpproxy.proxy_bypass, levels()
+    crawlers = [crawler_with(each) for each in (FewerCollections, NoProxyOnce, UnwrittenRecords)]
+    for signal in (signals.spider_opened, signals.spider_closed):
+        for crawler in crawlers:
+            send(crawler, signal)
+        assert (gc.get_threshold(), httpproxy.proxy_bypass, levels()) == before
 
 
 @pytest.mark.parametrize("threshold", [0, THRESHOLD, 100_000])

@@ -26,10 +26,14 @@ time.time = lambda: real() + ahead[0]
 from twisted.internet import asyncioreactor
 asyncioreactor.install()
 from twisted.internet import reactor
+from scrapy_ubi.scrapy_private import steady_timers as module
 from scrapy_ubi.scrapy_private.steady_timers import steady_timers
 
 fired = []
 reactor.callLater(3600, fired.append, "set before")
+steady_timers()
+assert "seconds" not in vars(reactor), "the process is not Scrapy's"
+module.is_scrapys_process = lambda: True
 steady_timers()
 clock = reactor.seconds
 steady_timers()
