@@ -441,7 +441,7 @@ def test_missing_rights(kind: str) -> None:
         assert "ubi:*" in sentence
 
 
-@pytest.mark.parametrize("command", ["xadd", "xdel", "xlen", "xrange", "hset", "hdel", "hgetall", "eval", "time"])
+@pytest.mark.parametrize("command", ["xadd", "xdel", "xlen", "xrange", "hset", "hdel", "hgetall", "getrange", "setrange", "eval", "time"])
 def test_a_missing_right_is_said_at_the_start_and_not_in_mid_crawl(kind: str, command: str) -> None:
     needs(kind, 6)
     with special(kind, ("--user", "bob", "on", f">{PASSWORD}", "~ubi:*", "+@all", f"-{command}")) as server:
@@ -475,7 +475,7 @@ def test_the_rights_that_the_sentence_names_are_enough(kind: str) -> None:
     with special(kind, user) as server:
         remedy = refusal(with_password(server.url, "bob")).split("; allow the keys ubi:* with ")[1]
     groups, commands = remedy.split(", and ")
-    assert groups == "hashes, streams, connections and scripts (EVAL)"
+    assert groups == "hashes, strings, streams, connections and scripts (EVAL)"
     single = [f"+{name.lower()}" for name in commands.removesuffix(".").split(", ")]
 
     async def run(url: str) -> None:
@@ -484,7 +484,7 @@ def test_the_rights_that_the_sentence_names_are_enough(kind: str) -> None:
         await transport.exchange(Outgoing(replies={asked: "{}"}))
         await transport.close()
 
-    with special(kind, (*user, "+@hash", "+@stream", "+@connection", "+eval", *single)) as server:
+    with special(kind, (*user, "+@hash", "+@string", "+@stream", "+@connection", "+eval", *single)) as server:
         asyncio.run(run(with_password(server.url.removesuffix("0") + "1", "bob")))
         with redis.Redis(port=server.port, db=1) as client:
             assert client.hgetall(RedisKeys("bot:spider").answers(asked)) == {b"a": b"{}"}
