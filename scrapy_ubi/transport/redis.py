@@ -160,8 +160,7 @@ class RedisTransport:
         return self._texts(key, result)
 
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
-        """Compare by a look at what the line and its pulse say together; set by a script, where both are the same yet.
-        """
+        """Compare by a look at what line and pulse say together; set by a script, where both are the same yet."""
         found, new = (await self._whole()).found().get(agent.encode()), encode(line)
         if found is not None and new in (found.line, found.said):
             return True

@@ -31,7 +31,10 @@ end
 return lacking
 """
 _KEYS = ("TYPE {}", "RENAME {} {}:aside", "DEL {}", "EXPIRE {} 1")
-_HASH = ("HSET {} a b", "HSETNX {} a b", "HGET {} a", "HDEL {} a", "HGETALL {}", "HMGET {} a", "HLEN {}", "HKEYS {}", *_KEYS)
+_HASH = (
+    *("HSET {} a b", "HSETNX {} a b", "HGET {} a", "HDEL {} a", "HGETALL {}", "HMGET {} a", "HLEN {}", "HKEYS {}"),
+    *_KEYS,
+)
 _PULSES = ("SETRANGE {} 0 a", "GETRANGE {} 0 1", *_KEYS)
 _STREAM = ("XADD {} * a b", "XLEN {}", "XRANGE {} - +", "XDEL {} 0-1", *_KEYS)
 _TWO_WORDS = ("XGROUP", "XINFO", "CLUSTER")
