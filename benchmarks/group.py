@@ -53,7 +53,7 @@ from tests.support.server import Server  # noqa: E402
 CRAWL = "bench"
 SETTINGS = UbiSettings()
 PROCESSES = 4
-COUNTED = {name: 123_456 for name in COUNTERS} | {"failed": {f"http/{code}": 12 for code in range(400, 420)}}
+COUNTED = dict.fromkeys(COUNTERS, 123456) | {"failed": {f"http/{code}": 12 for code in range(400, 420)}}
 PROFILE = json.dumps(  # 1.7 kB, as of an agent that has crawled for a while
     {"agent": "a", "incarnation": "0" * 8, "updated": 1.0, "state": "crawling", "counters": COUNTED, "x": "y" * 300}
 )
@@ -181,7 +181,7 @@ def fill(client: Any, keys: RedisKeys, agents: int) -> Callable[[int], object]:
         return lambda counter: None
     from scrapy_ubi.transport.pulses import Line
 
-    client.hset(keys.slots, mapping={number: name for number, name in enumerate(said)})
+    client.hset(keys.slots, mapping=dict(enumerate(said)))
     known = [Line.of(line.encode()) for line in said.values()]
 
     def beat(counter: int) -> object:

@@ -217,10 +217,13 @@ class RedisLink:
             before, done, results = self._write_plainly(own, self._own, self._slot, then)
             if done:
                 return before, results[-1] if then else None
-        slot, *results = self._run([self._by_script(own), *then])
-        if not isinstance(slot, int) or slot < 0:
+        wrote, *results = self._run([self._by_script(own), *then])
+        if wrote == []:
             raise fault(lib.ResponseError(f"no slot is free of {MOST_SLOTS}"), self._place.at, self._timeout)
-        self._own, self._slot = own, slot
+        token, slot = self._list(wrote, 2)
+        if not isinstance(slot, int):
+            raise fault(lib.InvalidResponse(ODD), self._place.at, self._timeout)
+        self._own, self._slot, self._token = own, slot, _bytes(token)
         self._book.forget()
         return before, results[-1] if then else None
 

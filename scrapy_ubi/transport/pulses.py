@@ -31,7 +31,7 @@ from scrapy_ubi.transport.beat_text import texts, writer
 CELL = Struct(">4sII12s")
 WIDTH = CELL.size
 MOST_SLOTS = 16_384  # agents of a crawl that live, or were removed from Redis less than some minutes ago
-WHOLE_EVERY = 20  # reads, after which all lines are read again
+WHOLE_EVERY = 60  # reads, after which all lines are read again
 FEW = 30  # lines up to which all of them are read each time: that costs no more than to look for changes
 
 NO_SEAL = bytes(12)

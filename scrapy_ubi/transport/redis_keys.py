@@ -30,7 +30,7 @@ import re
 from redis.crc import key_slot
 
 LAYOUT = 2
-"""Which layout of the keys this is, for those who beat: 1 had no pulses. Agents of two layouts do not hear each other."""
+"""Which layout of the keys this is, for those who beat: 1 had no pulses. Agents of two do not hear each other."""
 ASIDE = ":aside"
 SET_ASIDE = "%s held something else than it should; that is %s%s now"  # for the log: a key twice, and ASIDE
 AGENT_KEYS = ("inbox", "acks", "dead")

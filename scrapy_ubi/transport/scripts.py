@@ -138,8 +138,8 @@ return 1
 
 BEAT = """
 -- KEYS: beats, slots, pulses. ARGV: agent, line, the field of the token, a new token, the pulse, how many slots there
--- are, the slot it had ('' for none). As REPLACE; a token that is there stays. Returns the agent's slot: the one that
--- it has, else the first that is free; -1 where none is.
+-- are, the slot it had ('' for none). As REPLACE; a token that is there stays. Returns the token, and the agent's slot:
+-- the one that it has, else the first that is free. Nothing where none is.
 local function is_mine(slot) return redis.call('HGET', KEYS[2], slot) == ARGV[1] end
 local slot = ARGV[7] ~= '' and is_mine(ARGV[7]) and tonumber(ARGV[7]) or nil
 if not slot then
@@ -151,7 +151,7 @@ if not slot then
     if slot or (free and owners <= 0) then break end
   end
   slot = slot or free
-  if not slot then return -1 end
+  if not slot then return {} end
 end
 if type(redis.pcall('HSET', KEYS[1], ARGV[1], ARGV[2])) == 'table' then
   redis.call('HDEL', KEYS[1], ARGV[1])
@@ -160,7 +160,7 @@ end
 redis.call('HSETNX', KEYS[1], ARGV[3], ARGV[4])
 redis.call('HSET', KEYS[2], slot, ARGV[1])
 redis.call('SETRANGE', KEYS[3], slot * #ARGV[5], ARGV[5])
-return slot
+return {redis.call('HGET', KEYS[1], ARGV[3]), slot}
 """
 
 WHOLE = """

@@ -95,7 +95,7 @@ def listener(answer: bytes | None) -> Iterator[int]:
 BEAT, WHOLE = b"EVAL a beat", b"EVAL all beats"  # told apart by how their scripts begin
 GOOD = {b"TIME": b"*2\r\n$1\r\n1\r\n$1\r\n1\r\n", b"CLIENT": b"+OK\r\n", b"HGET": b"$-1\r\n", b"INFO": b"$0\r\n\r\n"}
 GOOD |= {b"HMGET": b"*2\r\n$-1\r\n$-1\r\n", b"GETRANGE": b"$0\r\n\r\n", b"SETRANGE": b":0\r\n"}
-GOOD |= {BEAT: b":0\r\n", WHOLE: b"*3\r\n$0\r\n\r\n*0\r\n*0\r\n"}
+GOOD |= {BEAT: b"*2\r\n$1\r\nt\r\n:0\r\n", WHOLE: b"*3\r\n$0\r\n\r\n*0\r\n*0\r\n"}
 GOOD |= {b"CLUSTER": b"-ERR This instance has cluster support disabled\r\n"}
 GOOD |= dict.fromkeys((b"XLEN", b"XADD", b"XDEL", b"HDEL", b"HSET"), b":0\r\n") | dict.fromkeys(
     (b"EVAL", b"HGETALL"), b"*0\r\n"

@@ -56,7 +56,7 @@ class CrawlLimits:
         self.idle = not (settings.crawl_max_pages or settings.crawl_max_known or settings.crawl_max_seconds)
 
     def is_due(self, now: float) -> bool:
-        """Whether everybody's profiles are to be read now (s); if so, not again for `figures.PUBLISH` seconds, or longer
+        """Whether everybody's profiles are to be read now (s); if so, not again for `figures.PUBLISH` seconds, longer
         where there are many."""
         if now < self._next_read:
             return False
