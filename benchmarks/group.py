@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import secrets
 import struct
 import subprocess
@@ -43,7 +44,7 @@ from scrapy_ubi.protocol.config import Config  # noqa: E402
 from scrapy_ubi.protocol.read_interval import reads_apart  # noqa: E402
 from scrapy_ubi.protocol.view import Member, View  # noqa: E402
 from scrapy_ubi.settings import UbiSettings  # noqa: E402
-from scrapy_ubi.transport import scripts  # noqa: E402
+from scrapy_ubi.transport import TransportDown, scripts  # noqa: E402
 from scrapy_ubi.transport.address import address  # noqa: E402
 from scrapy_ubi.transport.beat_connection import RedisLink  # noqa: E402
 from scrapy_ubi.transport.redis import RedisTransport  # noqa: E402
@@ -57,6 +58,7 @@ COUNTED = dict.fromkeys(COUNTERS, 123456) | {"failed": {f"http/{code}": 12 for c
 PROFILE = json.dumps(  # 1.7 kB, as of an agent that has crawled for a while
     {"agent": "a", "incarnation": "0" * 8, "updated": 1.0, "state": "crawling", "counters": COUNTED, "x": "y" * 300}
 )
+TRIES = 20  # to connect, while all others do
 LIMIT = 300.0  # s until all have settled
 
 
@@ -86,7 +88,13 @@ class Peer:
 
     async def start(self) -> None:
         """Beat."""
-        await self.transport.open()
+        for _ in range(TRIES):
+            try:
+                await self.transport.open()
+            except TransportDown:
+                await asyncio.sleep(1.0)
+            else:
+                break
         self.beats.start(lambda: False)
 
     def tick(self) -> None:
@@ -297,6 +305,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.child:
         url, *numbers = given.child
+        logging.disable()
         with sharing_views():
             asyncio.run(child(url, *map(int, numbers)))
         return

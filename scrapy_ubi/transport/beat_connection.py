@@ -107,23 +107,22 @@ class RedisLink:
                 break
             if not wanted.lines and not wanted.owners:
                 return self._shown(self._book.said(pulses))
-            answer = self._ask(wanted)
+            answer = self._ask(wanted, pulses)
         return self._take(self._whole(self._run([self._all], waits=False)[0]))
 
-    def _ask(self, wanted: Wanted) -> bytes:
-        """Have the book told what it wants; the pulses of a moment before."""
-        commands: list[Command] = [self._pulses]
+    def _ask(self, wanted: Wanted, pulses: bytes) -> Any:
+        """Have the book told what it wants to understand these pulses; those of a moment later."""
+        commands: list[Command] = []
         if wanted.lines:
             commands.append(("HMGET", self._key, *(name.encode() for name in wanted.lines.values())))
         if wanted.owners:
             commands.append(("HMGET", self._keys.slots, *wanted.owners))
-        first, *answers = self._run(commands, waits=False)
-        pulses = _bytes(first)
+        *answers, later = self._run([*commands, self._pulses], waits=False)
         if wanted.lines:
             self._book.learn_lines(wanted.lines, self._list(answers.pop(0), len(wanted.lines)), pulses)
         if wanted.owners:
             self._book.learn_owners(wanted.owners, self._list(answers.pop(0), len(wanted.owners)), pulses)
-        return pulses
+        return later
 
     def _list(self, answer: Any, length: int) -> list[Any]:
         """The answer as a list of that many. Raises TransportDown where it is none."""

@@ -209,19 +209,22 @@ class PulseBook:
         last = -1
         for last, (mark, _, version, _) in enumerate(CELL.iter_unpack(_even(pulses))):
             known = slots.get(last)
-            if known is None:
-                if (mark != _EMPTY[:4] or version) and strange.get(last) != (mark, version):
+            if known is not None and known.mark == mark and known.version == version:
+                continue
+            if mark == _EMPTY[:4] and not version:
+                if known is not None or last in strange:
+                    return None  # taken away: with the line, or by who has emptied the string
+            elif known is None:
+                if strange.get(last) != (mark, version):
                     owners.append(last)
             elif known.mark != mark:
-                if mark == _EMPTY[:4]:
-                    return None  # taken away: with the line, or by who has emptied the string
                 owners.append(last)
-            elif known.version != version:
+            else:
                 lines[last] = known.agent
         return None if slots and max(slots) > last else Wanted(lines, owners)
 
     def learn_lines(self, wanted: Mapping[int, str], answers: Iterable[bytes | None], pulses: bytes) -> None:
-        """The lines of these agents are these."""
+        """The lines of these agents, which were wanted for these pulses, are these."""
         for (slot, agent), text in zip(wanted.items(), answers, strict=True):
             good = texts([(b"", text)], self._longest)[0] if text is not None else {}
             if text is None or not good:
@@ -231,7 +234,7 @@ class PulseBook:
             self._put(slot, _Known(agent, line.mark, line.version, line, good[""]))
 
     def learn_owners(self, slots: Iterable[int], answers: Iterable[bytes | None], pulses: bytes) -> None:
-        """The agents in these slots are these: next their lines are wanted."""
+        """The agents in these slots, which were wanted for these pulses, are these: next their lines are wanted."""
         for slot, agent in zip(slots, answers, strict=True):
             mark, version = _mark_of(pulses, slot)
             if agent is None:
