@@ -156,6 +156,7 @@ class PulseBook:
         self._slots: dict[int, _Known] = {}
         self._slot_of: dict[str, int] = {}
         self._strange: dict[int, tuple[bytes, int]] = {}  # mark and version of a pulse that fits no line
+        self._owners: dict[int, str] = {}  # slot -> agent
         self._still: dict[str, str] = {}  # lines that have no pulse
         self._age = WHOLE_EVERY  # reads since the last look at all
         self.refused = 0
@@ -172,7 +173,7 @@ class PulseBook:
     def take_all(self, whole: Whole) -> tuple[dict[str, str], list[bytes]]:
         """All lines of one instant, and the fields of the hash that are none."""
         good, bad = texts(whole.lines.items(), self._longest)
-        owners = {slot: agent.decode(errors="replace") for slot, agent in whole.owners().items()}
+        self._owners = owners = {slot: agent.decode(errors="replace") for slot, agent in whole.owners().items()}
         before, self._strange = self._strange, {}
         self._slots, self._slot_of, self._age = {}, {}, 0
         for slot, (mark, _, version, _) in enumerate(CELL.iter_unpack(_even(whole.pulses))):
@@ -186,17 +187,20 @@ class PulseBook:
         return self.said(whole.pulses), bad
 
     def _put(self, slot: int, known: _Known) -> None:
-        former = self._slot_of.get(known.agent)
-        if former is not None and former != slot and former in self._slots:  # an agent has one slot: the later one
+        former = self._slot_of.get(known.agent, slot)
+        if former != slot:  # an agent has one slot: the later one
             old = self._slots.pop(former)
             self._strange[former] = (old.mark, old.version)
+        before = self._slots.get(slot)
+        if before is not None and before.agent != known.agent:
+            del self._slot_of[before.agent]
         self._slots[slot] = known
         self._slot_of[known.agent] = slot
         self._strange.pop(slot, None)
 
     def _refuse(self, slot: int, mark: bytes, version: int, counts: bool = True) -> None:
         known = self._slots.pop(slot, None)
-        if known is not None and self._slot_of.get(known.agent) == slot:
+        if known is not None:
             del self._slot_of[known.agent]
         self._strange[slot] = (mark, version)
         self.refused += counts
@@ -239,8 +243,11 @@ class PulseBook:
             mark, version = _mark_of(pulses, slot)
             if agent is None:
                 self._refuse(slot, mark, version)
-            else:
-                self._put(slot, _Known(agent.decode(errors="replace"), mark, version - 1, None, ""))
+                continue
+            name = agent.decode(errors="replace")
+            if self._owners.setdefault(slot, name) != name:
+                self.forget()  # the former agent was removed, with a line that may be among those without a pulse
+            self._put(slot, _Known(name, mark, version - 1, None, ""))
 
     def said(self, pulses: bytes) -> dict[str, str]:
         """Agent -> its beat, by these pulses, of which nothing is wanted."""
