@@ -1,4 +1,4 @@
-"""How often an agent reads everybody's beats: with every beat in a group of up to 250, seldomer in a larger one.
+"""How often an agent reads everybody's beats: with every beat in a group of up to a hundred, seldomer in a larger one.
 
 What N agents read together grows with N times N, and one server sends it all. So beyond `AT_ONCE` agents each still
 *writes* its beat every interval, but reads all beats only with every second, third, ... one, so that the traffic grows
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-AT_ONCE = 250  # agents up to which everybody reads with every beat: 250 reads of 250 pulses, 1.5 MB, an interval
+AT_ONCE = 100  # agents up to which everybody reads with every beat: 100 reads of 100 pulses, 0.24 MB, an interval
 A_LEASE = 3  # reads in a lease, at least
 
 

@@ -45,7 +45,7 @@ class CrawlLimits:
         self._others = 0  # pages loaded by the others
         self._longest = 0.0
         self._known = 0
-        self._next_read = float("-inf")
+        self._last_read = float("-inf")
         self._profiles = 0  # there were at the last read
         self.begun = self.over = False
         self.follow(settings)
@@ -58,9 +58,9 @@ class CrawlLimits:
     def is_due(self, now: float) -> bool:
         """Whether everybody's profiles are to be read now (s); if so, not again for `figures.PUBLISH` seconds, longer
         where there are many."""
-        if now < self._next_read:
+        if now - self._last_read < figures.PUBLISH * max(1.0, self._profiles / AT_ONCE):
             return False
-        self._next_read = now + figures.PUBLISH * max(1.0, self._profiles / AT_ONCE)
+        self._last_read = now
         return True
 
     def read(self, profiles: Mapping[str, str], alive: Container[str]) -> None:

@@ -139,6 +139,6 @@ def test_a_lease_too_short_for_so_many_agents_is_said_when_they_become_more(capl
     group = Group(caplog)
     short = 6.0 * SETTINGS.heartbeat_interval
     group.beats._settings = dataclasses.replace(SETTINGS, lease_timeout=short)
-    many, more = ([beat(number) for number in range(10, 10 + agents)] for agents in (600, 610))
+    many, more = ([beat(number) for number in range(10, 10 + agents)] for agents in (250, 260))
     said = [sum("ask less of Redis" in text for _, text in group.read(*others)) for others in ([], many, many, more)]
     assert said == [0, 1, 0, 0]
