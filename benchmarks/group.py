@@ -200,6 +200,21 @@ def fill(client: Any, keys: RedisKeys, agents: int) -> Callable[[int], object]:
     return beat
 
 
+def renew(client: Any, keys: RedisKeys, agents: int) -> Callable[[int], object]:
+    """What lets all the others say something new, as after a change of the view."""
+
+    def write(counter: int) -> None:
+        said = {name: line.replace(" - ", f" {counter:016x} ", 1) for name, line in lines(agents, counter).items()}
+        client.hset(keys.beats, mapping={name: line for name, line in said.items() if name != "agent-0"})
+        if hasattr(keys, "pulses"):
+            from scrapy_ubi.transport.pulses import Line
+
+            known = [Line.of(line.encode()) for line in said.values()]
+            client.set(keys.pulses, b"".join(line.pulse(line.version) for line in known))
+
+    return write
+
+
 def costs(client: Any, call: Callable[[int], object], before: Callable[[int], object], times: int) -> tuple[float, ...]:
     """CPU seconds of a call, of the server and of this process, and the bytes that the server sends."""
     for number in range(2):
@@ -226,6 +241,9 @@ def large(agents: int, kind: str, times: int = 400) -> dict[str, float]:
             client, lambda number: link.write(own.line(number)), lambda number: None, times
         )
         redis_read, agent_read, read_bytes = costs(client, lambda number: link.beat(own.line(number)), beat, times)
+        new = renew(client, keys, agents)
+        idle_new = costs(client, lambda number: None, new, 20)[0]
+        redis_new, agent_new, _ = costs(client, lambda number: link.beat(own.line(number)), new, 20)
         replace = ("EVAL", scripts.REPLACE, 1, keys.agents, "agent-0", PROFILE)
         publish = costs(client, lambda number: client.execute_command(*replace), lambda number: None, times)
         profiles = costs(client, lambda number: client.hgetall(keys.agents), lambda number: None, 40)
@@ -252,6 +270,8 @@ def large(agents: int, kind: str, times: int = 400) -> dict[str, float]:
         "a read: agent, us": 1e6 * agent_read,
         "a read: protocol, us": 1e6 * protocol,
         "a read: bytes": read_bytes,
+        "a read of all new: redis, us": 1e6 * (redis_new - idle_new),
+        "a read of all new: agent, us": 1e6 * agent_new,
         "seconds between reads": apart,
         "a profile published: redis, us": 1e6 * publish[0],
         "all profiles: redis, us": 1e6 * profiles[0],
