@@ -187,10 +187,10 @@ def fill(client: Any, keys: RedisKeys, agents: int) -> Callable[[int], object]:
     client.hset(keys.agents, mapping=dict.fromkeys(said, PROFILE))
     if not hasattr(keys, "pulses"):
         return lambda counter: None
-    from scrapy_ubi.transport.pulses import Line
+    from scrapy_ubi.transport.pulses import BeatLine
 
     client.hset(keys.slots, mapping=dict(enumerate(said)))
-    known = [Line.of(line.encode()) for line in said.values()]
+    known = [BeatLine.of(line.encode()) for line in said.values()]
 
     def beat(counter: int) -> object:
         cells = [struct.pack(">4sII12s", line.mark, counter, line.version, b"") for line in known]
@@ -207,9 +207,9 @@ def renew(client: Any, keys: RedisKeys, agents: int) -> Callable[[int], object]:
         said = {name: line.replace(" - ", f" {counter:016x} ", 1) for name, line in lines(agents, counter).items()}
         client.hset(keys.beats, mapping={name: line for name, line in said.items() if name != "agent-0"})
         if hasattr(keys, "pulses"):
-            from scrapy_ubi.transport.pulses import Line
+            from scrapy_ubi.transport.pulses import BeatLine
 
-            known = [Line.of(line.encode()) for line in said.values()]
+            known = [BeatLine.of(line.encode()) for line in said.values()]
             client.set(keys.pulses, b"".join(line.pulse(line.version) for line in known))
 
     return write

@@ -19,7 +19,7 @@ from scrapy_ubi.transport.address import Address
 from scrapy_ubi.transport.beat_text import encode, texts, writer
 from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.faults import FAULTS, NotReplicated, fault, moved_to, need_master, spoilt
-from scrapy_ubi.transport.pulses import MOST_SLOTS, WIDTH, Line, PulseBook, Wanted, Whole
+from scrapy_ubi.transport.pulses import MOST_SLOTS, WIDTH, BeatLine, PulseBook, Wanted, Whole
 from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE, RedisKeys
 from scrapy_ubi.transport.replicas import Command, Replicas
 from scrapy_ubi.transport.round_trips import paired
@@ -57,7 +57,7 @@ class RedisLink:
         self._server = b""  # what named the one that the last connection led to
         self._policy = ""  # the one of a server that throws keys away, when that was last said
         self._writers: set[bytes] = set()  # of the own lines
-        self._own: Line | None = None  # the line that was written last
+        self._own: BeatLine | None = None  # the line that was written last
         self._slot: int | None = None
         self._token = b""
         self._book = PulseBook(largest)
@@ -207,7 +207,7 @@ class RedisLink:
         """Write the line, by its pulse where that says all, else plainly: a script is three commands. By the script
         where anything else is there than was left, or the server is full. The line that was there before, and the
         result of `then`."""
-        own = Line.of(encode(line))
+        own = BeatLine.of(encode(line))
         self._writers.add(writer(own.text))
         if self._garbage:
             then = [("HDEL", self._key, *self._garbage), *then]
@@ -227,7 +227,7 @@ class RedisLink:
         return before, results[-1] if then else None
 
     def _write_plainly(
-        self, own: Line, former: Line, slot: int, then: list[Command]
+        self, own: BeatLine, former: BeatLine, slot: int, then: list[Command]
     ) -> tuple[bytes | None, bool, list[Any]]:
         """Write as an agent that finds what it has left there; the line before, whether it was so, and the results of
         `then`."""
@@ -245,7 +245,7 @@ class RedisLink:
         self._own = line
         return before, True, results[2 + len(write) :]
 
-    def _by_script(self, own: Line) -> Command:
+    def _by_script(self, own: BeatLine) -> Command:
         slot = "" if self._slot is None else self._slot
         given = (self._agent, own.text, MEMORY, secrets.token_hex(4), own.pulse(own.version), MOST_SLOTS, slot)
         return ("EVAL", scripts.BEAT, 3, *self._keys.heart, *given)

@@ -40,7 +40,7 @@ _LINE = re.compile(rb"(\S{1,100} )(0|[1-9]\d{0,8})((?: .*)?)", re.DOTALL)
 _SEAL = re.compile(rb"(.*) ~([0-9a-f]{24})", re.DOTALL)
 
 
-class Line(NamedTuple):
+class BeatLine(NamedTuple):
     """A beat's line in parts. `counter`: None where it has none; `version`: what a pulse calls it."""
 
     text: bytes
@@ -52,7 +52,7 @@ class Line(NamedTuple):
     seal: bytes = b""
 
     @classmethod
-    def of(cls, text: bytes) -> Line:
+    def of(cls, text: bytes) -> BeatLine:
         """The parts of this text."""
         mark = blake2b(writer(text), digest_size=4).digest()
         sealed = _SEAL.fullmatch(text)
@@ -63,7 +63,7 @@ class Line(NamedTuple):
         counter = int(found[2])
         return cls(text, mark, counter, found[1], counter, found[3], seal)
 
-    def says_as(self, other: Line) -> bool:
+    def says_as(self, other: BeatLine) -> bool:
         """Whether it is the other one but for counter and signature."""
         if self.counter is None or other.counter is None:
             return False
@@ -82,7 +82,7 @@ class Line(NamedTuple):
         return b"%s%d%s%s" % (self.head, counter, self.rest, tail)
 
 
-class Found(NamedTuple):
+class LastHeard(NamedTuple):
     """What Redis holds of one agent: its line, its slot and the pulse there (None, b"": no slot); what they say."""
 
     line: bytes
@@ -102,13 +102,13 @@ class Whole(NamedTuple):
         """Slot -> agent."""
         return {int(slot): agent for slot, agent in self.slots.items() if is_slot(slot)}
 
-    def found(self) -> dict[bytes, Found]:
+    def found(self) -> dict[bytes, LastHeard]:
         """Agent -> what there is of it."""
-        all_of = {agent: Found(line, None, b"", line) for agent, line in self.lines.items()}
+        all_of = {agent: LastHeard(line, None, b"", line) for agent, line in self.lines.items()}
         for slot, agent in self.owners().items():
             if agent in self.lines and all_of[agent].said is all_of[agent].line:
                 cell = cell_of(self.pulses, slot)
-                all_of[agent] = Found(self.lines[agent], slot, cell, _said(self.lines[agent], cell))
+                all_of[agent] = LastHeard(self.lines[agent], slot, cell, _said(self.lines[agent], cell))
         return all_of
 
 
@@ -126,7 +126,7 @@ def _said(text: bytes, cell: bytes) -> bytes:
     if len(cell) != WIDTH:
         return text
     mark, counter, version, seal = CELL.unpack(cell)
-    line = Line.of(text)
+    line = BeatLine.of(text)
     return line.at(counter, seal) if (line.mark, line.version) == (mark, version) else text
 
 
@@ -136,7 +136,7 @@ class _Known(NamedTuple):
     agent: str
     mark: bytes
     version: int
-    line: Line | None
+    line: BeatLine | None
     text: str
 
 
@@ -178,7 +178,7 @@ class PulseBook:
         self._slots, self._slot_of, self._age = {}, {}, 0
         for slot, (mark, _, version, _) in enumerate(CELL.iter_unpack(_even(whole.pulses))):
             agent = owners.get(slot)
-            line = Line.of(good[agent].encode()) if agent is not None and agent in good else None
+            line = BeatLine.of(good[agent].encode()) if agent is not None and agent in good else None
             if agent is not None and line is not None and (line.mark, line.version) == (mark, version):
                 self._put(slot, _Known(agent, mark, version, line, good[agent]))
             elif mark != _EMPTY[:4] or version:
@@ -234,7 +234,7 @@ class PulseBook:
             if text is None or not good:
                 self._refuse(slot, *_mark_of(pulses, slot))
                 continue
-            line = Line.of(text)
+            line = BeatLine.of(text)
             self._put(slot, _Known(agent, line.mark, line.version, line, good[""]))
 
     def learn_owners(self, slots: Iterable[int], answers: Iterable[bytes | None], pulses: bytes) -> None:

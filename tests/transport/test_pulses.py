@@ -18,7 +18,7 @@ from scrapy_ubi.transport import Transport, pulses, scripts
 from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.beat_connection import RedisLink
 from scrapy_ubi.transport.contract import MEMORY
-from scrapy_ubi.transport.pulses import CELL, WHOLE_EVERY, WIDTH, Line, PulseBook, Wanted, Whole
+from scrapy_ubi.transport.pulses import CELL, WHOLE_EVERY, WIDTH, BeatLine, PulseBook, Wanted, Whole
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.transport.signer import Signer
 from tests.transport.exchanges import play
@@ -42,7 +42,7 @@ def test_a_pulse_says_the_counter_and_the_signature_of_a_line(version: int, coun
         said = line(counter=number).decode()
         return (SIGNER.text("beat", "a", "a", said) if signed else said).encode()
 
-    former, now = Line.of(text(version)), Line.of(text(counter))
+    former, now = BeatLine.of(text(version)), BeatLine.of(text(counter))
     assert now.says_as(former) and former.says_as(now)
     mark, number, of, seal = CELL.unpack(now.pulse(former.version))
     assert (mark, number, of) == (former.mark, counter, version)
@@ -62,12 +62,12 @@ def test_a_pulse_says_the_counter_and_the_signature_of_a_line(version: int, coun
     ],
 )
 def test_a_line_that_says_something_else_or_has_no_counter_is_written_whole(one: bytes, other: bytes) -> None:
-    assert not Line.of(other).says_as(Line.of(one))
+    assert not BeatLine.of(other).says_as(BeatLine.of(one))
 
 
 @given(st.binary(max_size=60))
 def test_any_text_is_a_line_that_its_own_pulse_leaves_as_it_is(text: bytes) -> None:
-    one = Line.of(text)
+    one = BeatLine.of(text)
     mark, counter, version, seal = CELL.unpack(one.pulse(one.version))
     assert (mark, version) == (one.mark, one.version)
     assert one.at(counter, seal) == text
@@ -83,7 +83,7 @@ def cells(*beats: tuple[bytes, int] | None) -> bytes:
 
 
 def _cell(text: bytes, counter: int) -> bytes:
-    one = Line.of(text)
+    one = BeatLine.of(text)
     return CELL.pack(one.mark, counter, one.version, b"")
 
 
@@ -244,8 +244,8 @@ class Peer:
         self.counter, self.slot, self.own, self.half = 0, -1, None, None
         self.incarnation = ""
 
-    own: Line | None
-    half: Line | None
+    own: BeatLine | None
+    half: BeatLine | None
 
     def said(self, text: bytes) -> None:
         self.model.history.setdefault(self.name, []).append((self.model.time, 0, text.decode()))
@@ -261,14 +261,14 @@ class Peer:
         kind = model.random.random()
         if self.own is None or kind < 0.05:  # begins, as a new process
             self.incarnation, self.counter = f"{model.random.getrandbits(32):08x}", 1
-            self.own = Line.of(line(self.incarnation, 1))
+            self.own = BeatLine.of(line(self.incarnation, 1))
             self.slot = model.free(self.name)
             model.lines[self.name.encode()] = self.own.text
             model.set_cell(self.slot, self.own.pulse(1))
             self.said(self.own.text)
             self._seen()
         elif kind < 0.3:  # says something new
-            self.half = Line.of(line(self.incarnation, self.counter, f"{model.random.getrandbits(64):016x}"))
+            self.half = BeatLine.of(line(self.incarnation, self.counter, f"{model.random.getrandbits(64):016x}"))
             model.lines[self.name.encode()] = self.half.text
             self.said(self.half.text)
         elif kind < 0.33:  # is removed
@@ -279,7 +279,7 @@ class Peer:
             self._seen()
         else:
             text = self.own.at(self.counter, b"")
-            model.set_cell(self.slot, Line.of(text).pulse(self.own.version))
+            model.set_cell(self.slot, BeatLine.of(text).pulse(self.own.version))
             self.said(text)
             self._seen()
 
