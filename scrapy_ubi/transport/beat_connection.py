@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import secrets
 from collections import Counter
 from typing import Any
@@ -19,17 +18,15 @@ from scrapy_ubi.transport.address import Address
 from scrapy_ubi.transport.beat_text import encode, texts, writer
 from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.faults import FAULTS, NotReplicated, fault, moved_to, need_master, spoilt
-from scrapy_ubi.transport.pulses import MOST_SLOTS, WIDTH, BeatLine, PulseBook, Wanted, Whole
+from scrapy_ubi.transport.pulses import MOST_SLOTS, WIDTH, BeatLine, PulseBook, Wanted, Whole, cell_of, said_by
 from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE, RedisKeys
 from scrapy_ubi.transport.replicas import Command, Replicas
 from scrapy_ubi.transport.round_trips import paired
+from scrapy_ubi.transport.server_facts import evicts_by, informed, server_name
 from scrapy_ubi.transport.topology import ServerFinder, ServerPlace
 
 logger = logging.getLogger(__name__)
 
-_NAMES = re.compile(rb"^(?:run_id|master_replid):(\w+)", re.MULTILINE)
-_BOUND = re.compile(rb"^maxmemory:0*[1-9]", re.MULTILINE)
-_EVICTS = re.compile(rb"^maxmemory_policy:(allkeys-[a-z]{1,20})\s*$", re.MULTILINE)
 
 ODD = "it answers something else than it was asked for"
 TRIES = 4  # to bring pulses and lines together by what is new, before all is read
@@ -67,11 +64,10 @@ class RedisLink:
 
     def beat(self, line: str) -> dict[str, str]:
         """Write the line, then read all beats. Raises TransportDown; then the line may still be read."""
-        first = not self._writers
         wanted = self._all if self._book.wants_all else self._pulses
         before, read = self._write(line, [wanted])
         good = self._read(read)
-        if before is not None and not first and self._is_anothers(before):  # it was written over
+        if before is not None:
             good |= texts([(self._agent.encode(), before)], self._largest)[0]
         return good
 
@@ -79,7 +75,10 @@ class RedisLink:
         """All beats where the own one is another's line. Raises TransportDown."""
         whole = self._whole(self._run([self._all])[0])
         read = self._take(whole)
-        return read if self._is_anothers(whole.lines.get(self._agent.encode())) else None
+        if not self._is_anothers(whole.lines.get(self._agent.encode())):
+            return None
+        self._own = None  # so that nothing is written over unseen
+        return read
 
     def _is_anothers(self, line: bytes | None) -> bool:
         return isinstance(line, bytes) and writer(line) not in self._writers
@@ -192,11 +191,11 @@ class RedisLink:
         if self._at.kind == "sentinel":
             connection.send_command("ROLE")
             need_master(connection.read_response())
-        *names, memory = _informed(connection)
-        server = _server(names)
+        *names, memory = informed(connection)
+        server = server_name(names)
         self._connections += not server or server != self._server
         self._server = server
-        policy = _evicts_by(memory)
+        policy = evicts_by(memory)
         if policy and policy != self._policy:
             logger.warning(_EVICTING, self._at.shown, policy)
             self._policy = policy
@@ -205,17 +204,19 @@ class RedisLink:
 
     def _write(self, line: str, then: list[Command]) -> tuple[bytes | None, Any]:
         """Write the line, by its pulse where that says all, else plainly: a script is three commands. By the script
-        where anything else is there than was left, or the server is full. The line that was there before, and the
+        where anything else is there than was left, or the server is full. What another process had said there, and the
         result of `then`."""
         own = BeatLine.of(encode(line))
+        first = not self._writers
         self._writers.add(writer(own.text))
         if self._garbage:
             then = [("HDEL", self._key, *self._garbage), *then]
-        before = None
+        there, cell = None, None
         if self._own is not None and self._slot is not None:
-            before, done, results = self._write_plainly(own, self._own, self._slot, then)
+            done, there, cell, results = self._write_plainly(own, self._own, self._slot, then)
             if done:
-                return before, results[-1] if then else None
+                return None, results[-1] if then else None
+        before = None if first else self._others(there, cell)
         wrote, *results = self._run([self._by_script(own), *then])
         if wrote == []:
             raise fault(lib.ResponseError(f"no slot is free of {MOST_SLOTS}"), self._place.at, self._timeout)
@@ -226,24 +227,37 @@ class RedisLink:
         self._book.forget()
         return before, results[-1] if then else None
 
+    def _others(self, there: bytes | None, cell: bytes | None) -> bytes | None:
+        """What another process says under the own name; None where none does. `there`, `cell`: line and pulse that were
+        written over, None where none was."""
+        if cell is not None and not self._is_anothers(there):
+            return None
+        whole, me = self._whole(self._run([self._all], waits=False)[0]), self._agent.encode()
+        slot = next((slot for slot, agent in whole.owners().items() if agent == me), None)
+        if cell is None:
+            there = whole.lines.get(me)
+        if cell is None or slot != self._slot:
+            cell = b"" if slot is None else cell_of(whole.pulses, slot)
+        return said_by(there, cell) if there is not None and self._is_anothers(there) else None
+
     def _write_plainly(
         self, own: BeatLine, former: BeatLine, slot: int, then: list[Command]
-    ) -> tuple[bytes | None, bool, list[Any]]:
-        """Write as an agent that finds what it has left there; the line before, whether it was so, and the results of
-        `then`."""
-        same = own.says_as(former)
+    ) -> tuple[bool, bytes | None, bytes, list[Any]]:
+        """Write as an agent that finds what it has left there; whether it was so, the line and the pulse before, and
+        the results of `then`."""
+        same, at, pulses = own.says_as(former), slot * WIDTH, self._keys.pulses
         line = former if same else own
         write: list[Command] = [] if same else [("HSET", self._key, self._agent, own.text)]
-        write.append(("SETRANGE", self._keys.pulses, slot * WIDTH, own.pulse(line.version)))
+        write.append(("SETRANGE", pulses, at, own.pulse(line.version)))
         look: list[Command] = [("HMGET", self._key, self._agent, MEMORY), ("HGET", self._keys.slots, slot)]
+        look.append(("GETRANGE", pulses, at, at + WIDTH - 1))
         results = self._run([*look, *write, *then], full_is_an_error=False)
-        (before, token), owner, written = self._list(results[0], 2), results[1], results[2 : 2 + len(write)]
-        if any(isinstance(one, lib.OutOfMemoryError) for one in written):
-            return before, False, []
-        if (before, token, owner) != (former.text, self._token, self._agent.encode()):
-            return before, False, []
-        self._own = line
-        return before, True, results[2 + len(write) :]
+        (there, token), owner, cell, *rest = self._list(results[0], 2), *results[1:]
+        full = any(isinstance(one, lib.OutOfMemoryError) for one in rest[: len(write)])
+        done = not full and (there, token, owner) == (former.text, self._token, self._agent.encode())
+        if done:
+            self._own = line
+        return done, there, _bytes(cell), rest[len(write) :]
 
     def _by_script(self, own: BeatLine) -> Command:
         slot = "" if self._slot is None else self._slot
@@ -299,37 +313,6 @@ class RedisLink:
         except (TypeError, ValueError, AttributeError) as error:  # the library takes the answers to be of their kinds
             raise lib.InvalidResponse(ODD) from error
         return results
-
-
-def _informed(connection: Any) -> list[bytes]:
-    """What a server says of itself, its replication and its memory; b"" for what it does not tell (INFO is not allowed
-    to everybody)."""
-    sections = ("server", "replication", "memory")
-    connection.send_packed_command(connection.pack_commands([("INFO", section) for section in sections]))
-    return [_answer(connection) for _ in sections]
-
-
-def _server(said: list[bytes]) -> bytes:
-    """What names the server and what it holds: another text after a new start, or when a replica took over; b"" where
-    it does not tell."""
-    found = [_NAMES.search(text) for text in said]
-    return b" ".join(one[1] for one in found if one is not None) if None not in found else b""
-
-
-def _evicts_by(memory: bytes) -> str:
-    """The policy by which the server throws any key away when its memory is full; "" where it does not, or no memory
-    is too much for it."""
-    policy = _EVICTS.search(memory)
-    return policy[1].decode("ascii") if policy is not None and _BOUND.search(memory) else ""
-
-
-def _answer(connection: Any) -> bytes:
-    """The text that is answered, b"" where there is none."""
-    try:
-        said = connection.read_response()
-    except lib.ResponseError:
-        return b""
-    return said if isinstance(said, bytes) else b""
 
 
 def _bytes(answer: Any) -> bytes:

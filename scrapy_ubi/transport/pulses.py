@@ -108,7 +108,7 @@ class Whole(NamedTuple):
         for slot, agent in self.owners().items():
             if agent in self.lines and all_of[agent].said is all_of[agent].line:
                 cell = cell_of(self.pulses, slot)
-                all_of[agent] = LastHeard(self.lines[agent], slot, cell, _said(self.lines[agent], cell))
+                all_of[agent] = LastHeard(self.lines[agent], slot, cell, said_by(self.lines[agent], cell))
         return all_of
 
 
@@ -122,7 +122,8 @@ def cell_of(pulses: bytes, slot: int) -> bytes:
     return pulses[slot * WIDTH : (slot + 1) * WIDTH]
 
 
-def _said(text: bytes, cell: bytes) -> bytes:
+def said_by(text: bytes, cell: bytes) -> bytes:
+    """What a line and the pulse in its slot say together."""
     if len(cell) != WIDTH:
         return text
     mark, counter, version, seal = CELL.unpack(cell)

@@ -488,6 +488,31 @@ def test_who_is_forgotten_leaves_its_slot_to_the_next_one_and_stays_dead(
     together(redis_world, monkeypatch, scene)
 
 
+@pytest.mark.parametrize("moved", [False, True], ids=["in its slot", "in another slot"])
+def test_a_former_process_in_a_file_of_redis_says_one_thing_only(
+    redis_world: RedisWorld, monkeypatch: pytest.MonkeyPatch, moved: bool
+) -> None:
+    """Its last beat was a pulse. One that is told with another counter the next time would be taken for alive."""
+
+    async def scene(a: Voice, b: Voice, client: Any, keys: RedisKeys) -> None:
+        [mine] = [int(slot) for slot, agent in client.hgetall(keys.slots).items() if agent == b"a"]
+        slot = mine + 5 * moved
+        former = BeatLine.of(line("dddddddd", 3))
+        with client.pipeline(transaction=True) as both:
+            both.hset(keys.beats, "a", former.text)
+            both.hdel(keys.slots, mine)
+            both.hset(keys.slots, slot, "a")
+            both.setrange(keys.pulses, slot * WIDTH, BeatLine.of(line("dddddddd", 90)).pulse(3))
+            both.execute()
+        reads = len(a.reads)
+        await a.hears(b)
+        own = [beat for read in a.reads[reads:] if (beat := Beat.parse(read["a"])) and beat.incarnation == "dddddddd"]
+        assert [beat.counter for beat in own] == [90]
+        assert client.hget(keys.beats, "a").startswith(b"aaaaaaaa")
+
+    together(redis_world, monkeypatch, scene)
+
+
 def test_who_finds_no_slot_beats_not(redis_world: RedisWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(a: Voice, b: Voice, client: Any, keys: RedisKeys) -> None:
         monkeypatch.setattr("scrapy_ubi.transport.beat_connection.MOST_SLOTS", 2)
