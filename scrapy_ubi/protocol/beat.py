@@ -32,7 +32,8 @@ class Beat:
 
     `digest` names the view it believes in; `settled` the view for which it has handed on all it holds ('' for none),
     but for the `pending` hosts (their ring points, 16 hex digits); `activity` counts everything it did, for
-    quiescence; `dead` are the incarnations it last declared dead.
+    quiescence, and is 0 while there is more to do: so what an agent at work says stays the same but for its counter.
+    `dead` are the incarnations it last declared dead.
     """
 
     incarnation: str

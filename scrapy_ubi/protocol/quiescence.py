@@ -1,11 +1,11 @@
 """When the crawl is over (P6).
 
 An agent is passive when nothing is queued, held or in flight at it, its outbox is empty, its `start()` is exhausted,
-and it is neither fenced nor unsettled; its activity counter moves with whatever it does. The crawl is over when two
-atomic reads show the same agents, all passive in one settled view, with the same activity, and each has beaten in
-between: every one of them was then passive at the moment of the first read, and mail that is not acknowledged
-would have kept its sender from being so. (The double count of distributed termination detection; a single wave would
-not do.)
+and it is neither fenced nor unsettled; its activity counter moves with whatever it does, and is told while it is
+passive. The crawl is over when two atomic reads show the same agents, all passive in one settled view, with the same
+activity, and each has beaten in between: every one of them was then passive at the moment of the first read, and mail
+that is not acknowledged would have kept its sender from being so. (The double count of distributed termination
+detection; a single wave would not do.)
 """
 
 from __future__ import annotations

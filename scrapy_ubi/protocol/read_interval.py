@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 
-AT_ONCE = 100  # agents up to which everybody reads with every beat: 100 reads of 100 beats, 0.9 MB, an interval
+AT_ONCE = 100  # agents up to which everybody reads with every beat: 100 reads of 100 pulses, 0.24 MB, an interval
 A_LEASE = 3  # reads in a lease, at least
 
 

@@ -88,7 +88,7 @@ class Standing:
         """What this agent says of itself at this time (s)."""
         group, tenure, view = self._group, self._tenure, self._keeping.view
         flags = LEAVING if group.leaving else ""
-        if self.passive(now, exhausted):
+        if passive := self.passive(now, exhausted):
             flags += PASSIVE if len(self._frontier) else PASSIVE + BLANK
         flags += "" if group.lease.holds(now) else FENCED
         flags += LOSSY if group.lossy else ""
@@ -104,7 +104,7 @@ class Standing:
             digest=view.digest,
             settled=settled,
             flags=flags,
-            activity=self._quiescence.activity,
+            activity=self._quiescence.activity if passive else 0,
             pending=pending,
             dead=dead,
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import secrets
 from collections import Counter
 from typing import Any
@@ -19,17 +18,18 @@ from scrapy_ubi.transport.address import Address
 from scrapy_ubi.transport.beat_text import encode, texts, writer
 from scrapy_ubi.transport.contract import MEMORY
 from scrapy_ubi.transport.faults import FAULTS, NotReplicated, fault, moved_to, need_master, spoilt
+from scrapy_ubi.transport.pulses import MOST_SLOTS, WIDTH, BeatLine, PulseBook, Wanted, Whole, cell_of, said_by
 from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE, RedisKeys
+from scrapy_ubi.transport.replicas import Command, Replicas
+from scrapy_ubi.transport.round_trips import paired
+from scrapy_ubi.transport.server_facts import evicts_by, informed, server_name
 from scrapy_ubi.transport.topology import ServerFinder, ServerPlace
 
 logger = logging.getLogger(__name__)
 
-_NAMES = re.compile(rb"^(?:run_id|master_replid):(\w+)", re.MULTILINE)
-_BOUND = re.compile(rb"^maxmemory:0*[1-9]", re.MULTILINE)
-_EVICTS = re.compile(rb"^maxmemory_policy:(allkeys-[a-z]{1,20})\s*$", re.MULTILINE)
 
-WAITS_FOR = 0.5  # of the time-out, for replicas
-LACKED_WAITS_MS = 50  # for replicas that had no beat the last time
+ODD = "it answers something else than it was asked for"
+TRIES = 4  # to bring pulses and lines together by what is new, before all is read
 
 _EVICTING = (
     "%s: when its memory is full this Redis throws letters and beats away (its maxmemory-policy is %s). They are sent "
@@ -38,47 +38,13 @@ _EVICTING = (
 )
 
 
-class Replicas:
-    """Whether a beat counts: where replicas may take the place of the server, only when all of them have it, or most of
-    the cluster, or of the Sentinels, say that the server is the one.
-
-    A server that was cut off, together with some agents, goes on answering them, while the others have made a replica
-    their server. That replica is on the others' side, as most of those are that tell who is what: so no beat counts
-    here, and the lease ends.
-    """
-
-    def __init__(self, at: Address, timeout: float) -> None:
-        self._given = at.wait_replicas
-        self._waits = at.kind != "single" if at.wait_replicas is None else at.wait_replicas > 0
-        self._need = at.wait_replicas or 0
-        self._limit = int(timeout * 1000 * WAITS_FOR)
-        self._lacked = False  # last time
-
-    def known(self, replicas: int) -> None:
-        """The cluster, or Sentinels, know of so many."""
-        if self._given is None:
-            self._need = max(self._need, replicas)
-
-    def command(self) -> list[tuple[Any, ...]]:
-        """What asks how many have what was written before on the same connection. Not long for one that is away."""
-        limit = 1 if not self._need else LACKED_WAITS_MS if self._lacked else self._limit
-        return [("WAIT", max(1, self._need), limit)] if self._waits else []
-
-    def lack(self, have: object) -> str:
-        """What lacks, when so many have it; "" where nothing does."""
-        count = have if isinstance(have, int) else 0
-        self.known(count)
-        self._lacked = count < self._need
-        return f"{count} of {self._need} have it" if self._lacked else ""
-
-
 class RedisLink:
     """A `BeatConnection` to a Redis: connects when first used, and again after a failure."""
 
     def __init__(
         self, at: Address, keys: RedisKeys, agent: str, timeout: float, largest: int, counts: Counter[str]
     ) -> None:
-        self._at, self._key, self._agent = at, keys.beats, agent
+        self._at, self._keys, self._key, self._agent = at, keys, keys.beats, agent
         self._place = ServerPlace(at)  # where the pool leads
         self._finder = ServerFinder(at, keys.slot, timeout)
         self._copies = Replicas(at, timeout)
@@ -88,44 +54,112 @@ class RedisLink:
         self._server = b""  # what named the one that the last connection led to
         self._policy = ""  # the one of a server that throws keys away, when that was last said
         self._writers: set[bytes] = set()  # of the own lines
+        self._own: BeatLine | None = None  # the line that was written last
+        self._slot: int | None = None
+        self._token = b""
+        self._book = PulseBook(largest)
         self._name = f"ubi:{keys.crawl}:{agent}:beat"
         self._pool: redis.ConnectionPool | None = None
         self._client: Any = None  # of that pool
 
     def beat(self, line: str) -> dict[str, str]:
         """Write the line, then read all beats. Raises TransportDown; then the line may still be read."""
-        more: list[tuple[Any, ...]] = [("HDEL", self._key, *self._garbage)] if self._garbage else []
-        first = not self._writers
-        before, *_, read = self._write(line, [*more, ("HGETALL", self._key)], look=True)
-        if MEMORY.encode() not in read:  # no read since the server forgot
-            read = self._run([self._with_token(line), ("HGETALL", self._key)])[-1]
-        good = self._texts(read)
-        if not first and self._is_anothers(before):  # it was written over
+        wanted = self._all if self._book.wants_all else self._pulses
+        before, read = self._write(line, [wanted])
+        good = self._read(read)
+        if before is not None:
             good |= texts([(self._agent.encode(), before)], self._largest)[0]
         return good
 
     def look(self) -> dict[str, str] | None:
         """All beats where the own one is another's line. Raises TransportDown."""
-        read = self._run([("HGETALL", self._key)])[-1]
-        return self._texts(read) if self._is_anothers(read.get(self._agent.encode())) else None
+        whole = self._whole(self._run([self._all])[0])
+        read = self._take(whole)
+        if not self._is_anothers(whole.lines.get(self._agent.encode())):
+            return None
+        self._own = None  # so that nothing is written over unseen
+        return read
 
     def _is_anothers(self, line: bytes | None) -> bool:
         return isinstance(line, bytes) and writer(line) not in self._writers
 
-    def _texts(self, read: dict[bytes, bytes]) -> dict[str, str]:
-        good, bad = texts(read.items(), self._largest)
-        # After kill -9, or a failover, a server is one that has forgotten the last moments, with a token or without.
-        # Where only the connection was cut it is not: a proxy, or a server that cuts idle ones, does so all the time.
-        good[MEMORY] = f"{good.get(MEMORY, '')} {self._connections}"
+    # -- reading
+
+    @property
+    def _all(self) -> Command:
+        return ("EVAL", scripts.WHOLE, 3, *self._keys.heart, MOST_SLOTS * WIDTH - 1)
+
+    @property
+    def _pulses(self) -> Command:
+        return ("GETRANGE", self._keys.pulses, 0, MOST_SLOTS * WIDTH - 1)
+
+    def _read(self, answer: Any) -> dict[str, str]:
+        """The beats, by all there is, or by the pulses: then what is new is asked for."""
+        if isinstance(answer, list):
+            return self._take(self._whole(answer))
+        for _ in range(TRIES):
+            if self._book.wants_all:
+                break
+            pulses = _bytes(answer)
+            wanted = self._book.wanted(pulses)
+            if wanted is None:
+                break
+            if not wanted.lines and not wanted.owners:
+                return self._shown(self._book.said(pulses))
+            answer = self._ask(wanted, pulses)
+        return self._take(self._whole(self._run([self._all], waits=False)[0]))
+
+    def _ask(self, wanted: Wanted, pulses: bytes) -> Any:
+        """Have the book told what it wants to understand these pulses; those of a moment later."""
+        commands: list[Command] = []
+        if wanted.lines:
+            commands.append(("HMGET", self._key, *(name.encode() for name in wanted.lines.values())))
+        if wanted.owners:
+            commands.append(("HMGET", self._keys.slots, *wanted.owners))
+        *answers, later = self._run([*commands, self._pulses], waits=False)
+        if wanted.lines:
+            self._book.learn_lines(wanted.lines, self._list(answers.pop(0), len(wanted.lines)), pulses)
+        if wanted.owners:
+            self._book.learn_owners(wanted.owners, self._list(answers.pop(0), len(wanted.owners)), pulses)
+        return later
+
+    def _list(self, answer: Any, length: int) -> list[Any]:
+        """The answer as a list of that many. Raises TransportDown where it is none."""
+        if not isinstance(answer, list) or len(answer) != length:
+            raise fault(lib.InvalidResponse(ODD), self._place.at, self._timeout)
+        return answer
+
+    def _whole(self, answer: Any) -> Whole:
+        pulses, lines, slots = self._list(answer, 3)
+        try:
+            return Whole(_bytes(pulses), paired(lines), paired(slots))
+        except lib.InvalidResponse as error:
+            raise fault(error, self._place.at, self._timeout) from error
+
+    def _take(self, whole: Whole) -> dict[str, str]:
+        good, bad = self._book.take_all(whole)
+        self._token = whole.lines.get(MEMORY.encode(), b"")
         self._garbage = bad
         if bad:
             self._counts["garbage"] += len(bad)
             logger.warning("%d fields of %s are no text or too long: skipped and deleted", len(bad), self._key)
+        return self._shown(good)
+
+    def _shown(self, good: dict[str, str]) -> dict[str, str]:
+        # After kill -9, or a failover, a server is one that has forgotten the last moments, with a token or without.
+        # Where only the connection was cut it is not: a proxy, or a server that cuts idle ones, does so all the time.
+        good[MEMORY] = f"{good.get(MEMORY, '')} {self._connections}"
+        if self._book.refused:
+            self._counts["garbage"] += self._book.refused
+            logger.warning("%d pulses in %s are of no agent: passed over", self._book.refused, self._keys.pulses)
+            self._book.refused = 0
         return good
 
     def write(self, line: str) -> None:
         """Write the line only. Raises TransportDown, TransportFull."""
         self._write(line, [])
+
+    # -- connecting
 
     def close(self) -> None:
         """Disconnect."""
@@ -157,45 +191,94 @@ class RedisLink:
         if self._at.kind == "sentinel":
             connection.send_command("ROLE")
             need_master(connection.read_response())
-        *names, memory = _informed(connection)
-        server = _server(names)
+        *names, memory = informed(connection)
+        server = server_name(names)
         self._connections += not server or server != self._server
         self._server = server
-        policy = _evicts_by(memory)
+        policy = evicts_by(memory)
         if policy and policy != self._policy:
             logger.warning(_EVICTING, self._at.shown, policy)
             self._policy = policy
 
-    def _write(self, line: str, then: list[tuple[Any, ...]], look: bool = False) -> list[Any]:
-        """Write plainly: a script is three commands. By the script where the server is full. The results, with `look`
-        that of a look at what was there before first."""
-        text = encode(line)
-        self._writers.add(writer(text))
-        before = [("HGET", self._key, self._agent)] if look else []
-        results = self._run([*before, ("HSET", self._key, self._agent, text), *then], full_is_an_error=False)
-        full = isinstance(results[len(before)], lib.OutOfMemoryError)
-        return self._run([*before, self._with_token(line), *then]) if full else results
+    # -- writing
 
-    def _with_token(self, line: str) -> tuple[Any, ...]:
-        return ("EVAL", scripts.BEAT, 1, self._key, self._agent, encode(line), MEMORY, secrets.token_hex(4))
+    def _write(self, line: str, then: list[Command]) -> tuple[bytes | None, Any]:
+        """Write the line, by its pulse where that says all, else plainly: a script is three commands. By the script
+        where anything else is there than was left, or the server is full. What another process had said there, and the
+        result of `then`."""
+        own = BeatLine.of(encode(line))
+        first = not self._writers
+        self._writers.add(writer(own.text))
+        if self._garbage:
+            then = [("HDEL", self._key, *self._garbage), *then]
+        there, cell = None, None
+        if self._own is not None and self._slot is not None:
+            done, there, cell, results = self._write_plainly(own, self._own, self._slot, then)
+            if done:
+                return None, results[-1] if then else None
+        before = None if first else self._others(there, cell)
+        wrote, *results = self._run([self._by_script(own), *then])
+        if wrote == []:
+            raise fault(lib.ResponseError(f"no slot is free of {MOST_SLOTS}"), self._place.at, self._timeout)
+        token, slot = self._list(wrote, 2)
+        if not isinstance(slot, int):
+            raise fault(lib.InvalidResponse(ODD), self._place.at, self._timeout)
+        self._own, self._slot, self._token = own, slot, _bytes(token)
+        self._book.forget()
+        return before, results[-1] if then else None
 
-    def _run(self, commands: list[tuple[Any, ...]], full_is_an_error: bool = True) -> list[Any]:
-        wait = self._copies.command()
+    def _others(self, there: bytes | None, cell: bytes | None) -> bytes | None:
+        """What another process says under the own name; None where none does. `there`, `cell`: line and pulse that were
+        written over, None where none was."""
+        if cell is not None and not self._is_anothers(there):
+            return None
+        whole, me = self._whole(self._run([self._all], waits=False)[0]), self._agent.encode()
+        slot = next((slot for slot, agent in whole.owners().items() if agent == me), None)
+        if cell is None:
+            there = whole.lines.get(me)
+        if cell is None or slot != self._slot:
+            cell = b"" if slot is None else cell_of(whole.pulses, slot)
+        return said_by(there, cell) if there is not None and self._is_anothers(there) else None
+
+    def _write_plainly(
+        self, own: BeatLine, former: BeatLine, slot: int, then: list[Command]
+    ) -> tuple[bool, bytes | None, bytes, list[Any]]:
+        """Write as an agent that finds what it has left there; whether it was so, the line and the pulse before, and
+        the results of `then`."""
+        same, at, pulses = own.says_as(former), slot * WIDTH, self._keys.pulses
+        line = former if same else own
+        write: list[Command] = [] if same else [("HSET", self._key, self._agent, own.text)]
+        write.append(("SETRANGE", pulses, at, own.pulse(line.version)))
+        look: list[Command] = [("HMGET", self._key, self._agent, MEMORY), ("HGET", self._keys.slots, slot)]
+        look.append(("GETRANGE", pulses, at, at + WIDTH - 1))
+        results = self._run([*look, *write, *then], full_is_an_error=False)
+        (there, token), owner, cell, *rest = self._list(results[0], 2), *results[1:]
+        full = any(isinstance(one, lib.OutOfMemoryError) for one in rest[: len(write)])
+        done = not full and (there, token, owner) == (former.text, self._token, self._agent.encode())
+        if done:
+            self._own = line
+        return done, there, _bytes(cell), rest[len(write) :]
+
+    def _by_script(self, own: BeatLine) -> Command:
+        slot = "" if self._slot is None else self._slot
+        given = (self._agent, own.text, MEMORY, secrets.token_hex(4), own.pulse(own.version), MOST_SLOTS, slot)
+        return ("EVAL", scripts.BEAT, 3, *self._keys.heart, *given)
+
+    def _run(self, commands: list[Command], full_is_an_error: bool = True, waits: bool = True) -> list[Any]:
+        """The results. With `waits` replicas must have what was written, where there are any."""
+        wait = self._copies.command() if waits else []
         commands = [*commands, *wait]
         try:
             results = self._pipeline(commands)
             if any(map(spoilt, results)):
-                if self._pipeline([("EVAL", scripts.SET_ASIDE, 2, self._key, self._key + ASIDE, "hash")]) == [1]:
-                    self._counts["set_aside"] += 1
-                    logger.warning(SET_ASIDE, self._key, self._key, ASIDE)
+                self._set_aside()
                 results = self._pipeline(commands)
-            if not full_is_an_error and any(isinstance(result, lib.OutOfMemoryError) for result in results[:2]):
-                return results
             for result in results:
                 if isinstance(result, Exception):
-                    raise result
-                if not _is_redis(result):
-                    raise lib.InvalidResponse("it answers something else than it was asked for")
+                    if full_is_an_error or not isinstance(result, lib.OutOfMemoryError):
+                        raise result
+                elif not _is_redis(result):
+                    raise lib.InvalidResponse(ODD)
             if wait and (lack := self._copies.lack(results.pop())) and not self._finder.confirm(self._place):
                 raise NotReplicated(lack)
         except FAULTS as error:
@@ -204,7 +287,16 @@ class RedisLink:
             raise fault(error, self._place.at, self._timeout) from error
         return results
 
-    def _pipeline(self, commands: list[tuple[Any, ...]]) -> list[Any]:
+    def _set_aside(self) -> None:
+        """Rename what has not the type that it should have."""
+        kinds = zip(self._keys.heart, ("hash", "hash", "string"), strict=True)
+        aside = [("EVAL", scripts.SET_ASIDE, 2, key, key + ASIDE, kind) for key, kind in kinds]
+        for key, result in zip(self._keys.heart, self._pipeline(aside), strict=True):
+            if result == 1:
+                self._counts["set_aside"] += 1
+                logger.warning(SET_ASIDE, key, key, ASIDE)
+
+    def _pipeline(self, commands: list[Command]) -> list[Any]:
         results = self._sent(commands)
         if self._at.kind == "cluster" and (moved := moved_to(results)) is not None:
             self._finder.moved(moved)
@@ -212,50 +304,23 @@ class RedisLink:
             results = self._sent(commands)
         return results
 
-    def _sent(self, commands: list[tuple[Any, ...]]) -> list[Any]:
+    def _sent(self, commands: list[Command]) -> list[Any]:
         pipeline = self._connect().pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
         try:
             results: list[Any] = pipeline.execute(raise_on_error=False)
         except (TypeError, ValueError, AttributeError) as error:  # the library takes the answers to be of their kinds
-            raise lib.InvalidResponse("it answers something else than it was asked for") from error
+            raise lib.InvalidResponse(ODD) from error
         return results
 
 
-def _informed(connection: Any) -> list[bytes]:
-    """What a server says of itself, its replication and its memory; b"" for what it does not tell (INFO is not allowed
-    to everybody)."""
-    sections = ("server", "replication", "memory")
-    connection.send_packed_command(connection.pack_commands([("INFO", section) for section in sections]))
-    return [_answer(connection) for _ in sections]
-
-
-def _server(said: list[bytes]) -> bytes:
-    """What names the server and what it holds: another text after a new start, or when a replica took over; b"" where
-    it does not tell."""
-    found = [_NAMES.search(text) for text in said]
-    return b" ".join(one[1] for one in found if one is not None) if None not in found else b""
-
-
-def _evicts_by(memory: bytes) -> str:
-    """The policy by which the server throws any key away when its memory is full; "" where it does not, or no memory
-    is too much for it."""
-    policy = _EVICTS.search(memory)
-    return policy[1].decode("ascii") if policy is not None and _BOUND.search(memory) else ""
-
-
-def _answer(connection: Any) -> bytes:
-    """The text that is answered, b"" where there is none."""
-    try:
-        said = connection.read_response()
-    except lib.ResponseError:
-        return b""
-    return said if isinstance(said, bytes) else b""
+def _bytes(answer: Any) -> bytes:
+    return answer if isinstance(answer, bytes) else b""
 
 
 def _is_redis(result: object) -> bool:
-    """Whether that may be what a Redis says to one of the commands here: a text, a number, nothing, or a hash."""
-    if isinstance(result, dict):
-        return all(isinstance(one, bytes) for pair in result.items() for one in pair)
+    """Whether that may be what a Redis says to one of the commands here: a text, a number, nothing, or a list."""
+    if isinstance(result, list):
+        return all(map(_is_redis, result))
     return result is None or isinstance(result, bytes | int)

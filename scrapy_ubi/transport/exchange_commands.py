@@ -51,6 +51,8 @@ class ExchangeCommands:
             RedisCommand(("XADD", inbox, "*", "", "", "")),
             RedisCommand(("HDEL", beats, ""), beats, "hash"),
             RedisCommand(("HSET", beats, "", "", "")),
+            RedisCommand(("SETRANGE", self.keys.pulses, 0, ""), self.keys.pulses, "string"),
+            RedisCommand(("GETRANGE", self.keys.pulses, 0, 0), self.keys.pulses, "string"),
             RedisCommand(("HGETALL", self.keys.control), self.keys.control, "hash"),
             self.read_inbox(1, budget, ()),
         ]

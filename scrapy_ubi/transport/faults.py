@@ -27,7 +27,7 @@ FAULTS = (redis.RedisError, OSError, TimeoutError)  # what a server, a network o
 
 _REFUSED = "nothing listens at {at} (connection refused); start Redis or Valkey there, or correct the setting"
 _RIGHTS = (
-    "the keys ubi:* with hashes, streams, connections and scripts (EVAL), and "
+    "the keys ubi:* with hashes, strings, streams, connections and scripts (EVAL), and "
     "SCAN, TYPE, EXISTS, DEL, RENAME, EXPIRE, TIME, INFO"
 )
 _MORE_RIGHTS = {"single": "", "cluster": ", WAIT, CLUSTER SLOTS", "sentinel": ", WAIT, ROLE"}

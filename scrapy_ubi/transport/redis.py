@@ -40,9 +40,10 @@ from scrapy_ubi.transport.credentials import RedisLogin
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.exchange_commands import ExchangeCommands
 from scrapy_ubi.transport.heartbeat import BeatCallbacks, Heartbeat
+from scrapy_ubi.transport.pulses import MOST_SLOTS, WIDTH, Whole
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.transport.rights import ask_rights, lacking
-from scrapy_ubi.transport.round_trips import RedisCommand, RoundTrips, paired
+from scrapy_ubi.transport.round_trips import Argument, RedisCommand, RoundTrips, paired
 from scrapy_ubi.transport.seed_reader import SeedReader, SeedSource
 
 logger = logging.getLogger(__name__)
@@ -133,33 +134,60 @@ class RedisTransport:
     # -- beats -------------------------------------------------------------------------------------------------------
 
     async def beats(self) -> dict[str, str]:
-        """Agent -> beat line, one HGETALL."""
-        beats = await self._hash(self._keys.beats)
+        """Agent -> beat line, by one look at all."""
+        key, whole = self._keys.beats, await self._whole()
+        said = {name: found.said for name, found in whole.found().items()}
+        beats = self._texts(key, said)
         beats.pop(MEMORY, None)
         return beats
 
+    async def _whole(self) -> Whole:
+        """Lines, slots and pulses of one instant."""
+        keys = self._keys.heart
+        look = RedisCommand(("EVAL", scripts.WHOLE, 3, *keys, MOST_SLOTS * WIDTH - 1), keys[0], "hash")
+        (answer,) = await self._server.call([look])
+        try:
+            pulses, lines, slots = answer
+            return Whole(bytes(pulses), paired(lines), paired(slots))
+        except (lib.InvalidResponse, TypeError, ValueError) as error:
+            odd = lib.InvalidResponse("it answers something else than beats")
+            raise TransportDown(self._server.explain(odd)) from error
+
     async def profiles(self) -> dict[str, str]:
         """Agent -> profile."""
-        return await self._hash(self._keys.agents)
-
-    async def _hash(self, key: str) -> dict[str, str]:
+        key = self._keys.agents
         (result,) = await self._server.call([RedisCommand(("HGETALL", key), key, "hash")])
         return self._texts(key, result)
 
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
-        """Compare and set, by a script."""
-        key = self._keys.beats
-        given = ("0", b"") if expected is None else ("1", encode(expected))
-        command = RedisCommand(("EVAL", scripts.CLAIM, 1, key, agent, *given, encode(line)), key, "hash")
+        """Compare by a look at what line and pulse say together; set by a script, where both are the same yet."""
+        found, new = (await self._whole()).found().get(agent.encode()), encode(line)
+        if found is not None and new in (found.line, found.said):
+            return True
+        if (None if found is None else found.said) != (None if expected is None else encode(expected)):
+            return False
+        given: tuple[Argument, ...] = ("0", b"", new, "", b"")
+        if found is not None:
+            at = "" if found.slot is None or not found.cell else found.slot * WIDTH
+            given = ("1", found.line, new, at, found.cell)
+        keys = (self._keys.beats, self._keys.pulses)
+        command = RedisCommand(("EVAL", scripts.CLAIM, 2, *keys, agent, *given), self._keys.beats, "hash")
         (result,) = await self._server.call([command])
         return bool(result)
 
     async def forget(self, gone: Fields) -> None:
-        """Compare and delete, by a script."""
-        keys, key = self._keys, self._keys.beats
-        mail = [name for agent in gone for name in (keys.inbox(agent), keys.acks(agent))]
-        said = [text for agent, line in gone.items() for text in (agent, encode(line))]
-        await self._server.call([RedisCommand(("EVAL", scripts.FORGET, 1 + len(mail), key, *mail, *said), key, "hash")])
+        """Compare and delete, as `claim`."""
+        keys, there = self._keys, (await self._whole()).found()
+        known = {name: found for name in gone if (found := there.get(name.encode())) is not None}
+        same = {name: found for name, found in known.items() if found.said == encode(gone[name])}
+        if not same:
+            return
+        mail = [name for agent in same for name in (keys.inbox(agent), keys.acks(agent))]
+        said: list[Argument] = [WIDTH]
+        for agent, found in same.items():
+            said += (agent, found.line, "" if found.slot is None else found.slot, found.cell)
+        script = ("EVAL", scripts.FORGET, 3 + len(mail), *keys.heart, *mail, *said)
+        await self._server.call([RedisCommand(script, keys.beats, "hash")])
 
     def start_beating(
         self,

@@ -2,7 +2,9 @@
 
 | key                            | type   | holds                                                             |
 | ------------------------------ | ------ | ----------------------------------------------------------------- |
-| `ubi:{<crawl>}:beats`          | hash   | agent -> its beat line                                            |
+| `ubi:{<crawl>}:beats`          | hash   | agent -> its beat line, written when it says something new        |
+| `ubi:{<crawl>}:pulses`         | string | each agent's pulse: the counter of its last beat (pulses.py)      |
+| `ubi:{<crawl>}:slots`          | hash   | place of a pulse in that string -> the agent                      |
 | `ubi:{<crawl>}:agents`         | hash   | agent -> its profile, JSON                                        |
 | `ubi:{<crawl>}:control`        | hash   | `run`, `finished`, `drain:<agent>`, `ask:<id>`, ...: words to all |
 | `ubi:{<crawl>}:<agent>:inbox`  | stream | letters that wait for this agent                                  |
@@ -27,6 +29,8 @@ import re
 
 from redis.crc import key_slot
 
+LAYOUT = 2
+"""Which layout of the keys this is, for those who beat: 1 had no pulses. Agents of two do not hear each other."""
 ASIDE = ":aside"
 SET_ASIDE = "%s held something else than it should; that is %s%s now"  # for the log: a key twice, and ASIDE
 AGENT_KEYS = ("inbox", "acks", "dead")
@@ -49,6 +53,8 @@ class RedisKeys:
         self.crawl = crawl
         self.prefix = f"ubi:{{{crawl}}}:"
         self.beats = f"{self.prefix}beats"
+        self.pulses = f"{self.prefix}pulses"
+        self.slots = f"{self.prefix}slots"
         self.agents = f"{self.prefix}agents"
         self.control = f"{self.prefix}control"
         self.seeds = f"{self.prefix}seeds"
@@ -76,9 +82,14 @@ class RedisKeys:
         return f"{self.prefix}{question}:answers"
 
     @property
+    def heart(self) -> tuple[str, str, str]:
+        """What beats are written into: lines, slots, pulses."""
+        return (self.beats, self.slots, self.pulses)
+
+    @property
     def shared(self) -> tuple[str, ...]:
         """The keys of the crawl as a whole, control first, with their `:aside` forms."""
-        names = (self.control, self.beats, self.agents)
+        names = (self.control, self.beats, self.agents, self.slots, self.pulses)
         return (*names, *(name + ASIDE for name in names))
 
     @property

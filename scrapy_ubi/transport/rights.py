@@ -31,7 +31,11 @@ end
 return lacking
 """
 _KEYS = ("TYPE {}", "RENAME {} {}:aside", "DEL {}", "EXPIRE {} 1")
-_HASH = ("HSET {} a b", "HSETNX {} a b", "HGET {} a", "HDEL {} a", "HGETALL {}", "HKEYS {}", *_KEYS)
+_HASH = (
+    *("HSET {} a b", "HSETNX {} a b", "HGET {} a", "HDEL {} a", "HGETALL {}", "HMGET {} a", "HLEN {}", "HKEYS {}"),
+    *_KEYS,
+)
+_PULSES = ("SETRANGE {} 0 a", "GETRANGE {} 0 1", *_KEYS)
 _STREAM = ("XADD {} * a b", "XLEN {}", "XRANGE {} - +", "XDEL {} 0-1", *_KEYS)
 _TWO_WORDS = ("XGROUP", "XINFO", "CLUSTER")
 _SEEDS = (
@@ -57,6 +61,7 @@ def ask_rights(keys: RedisKeys, agent: str, kind: Kind, serves: bool) -> RedisCo
     commands = [
         *_SERVER[kind],
         *(command.format(keys.beats, keys.beats) for command in _HASH),
+        *(command.format(keys.pulses, keys.pulses) for command in _PULSES),
         *(command.format(keys.inbox(agent), keys.inbox(agent)) for command in _STREAM),
         *(command.format(keys.seeds, keys.seeds) for command in (_SEEDS if serves else ())),
     ]

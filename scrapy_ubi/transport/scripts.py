@@ -79,7 +79,8 @@ return letters
 """
 
 CLAIM = """
--- KEYS[1] beats. ARGV: agent, '1' if a line is expected, the expected line, the new line.
+-- KEYS: beats, pulses. ARGV: agent, '1' if a line is expected, the expected line, the new line, where its pulse is
+-- ('' for nowhere), the expected pulse.
 local present = redis.call('HGET', KEYS[1], ARGV[1])
 if present == ARGV[4] then return 1 end
 if ARGV[2] == '1' then
@@ -87,16 +88,27 @@ if ARGV[2] == '1' then
 elseif present then
   return 0
 end
+if ARGV[5] ~= '' and redis.call('GETRANGE', KEYS[2], ARGV[5], ARGV[5] + #ARGV[6] - 1) ~= ARGV[6] then return 0 end
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[4])
 return 1
 """
 
 FORGET = """
--- KEYS: beats, then inbox and acks of each agent. ARGV: agent and line of each.
-for i = 1, #ARGV, 2 do
-  if redis.call('HGET', KEYS[1], ARGV[i]) == ARGV[i + 1] then
-    redis.call('HDEL', KEYS[1], ARGV[i])
-    redis.call('DEL', KEYS[i + 1], KEYS[i + 2])
+-- KEYS: beats, slots, pulses, then inbox and acks of each agent. ARGV: bytes of a pulse, then agent, line, slot ('' for
+-- none) and pulse of each.
+local width = tonumber(ARGV[1])
+for i = 2, #ARGV, 4 do
+  local agent, slot, at = ARGV[i], ARGV[i + 2], tonumber(ARGV[i + 2])
+  local same = redis.call('HGET', KEYS[1], agent) == ARGV[i + 1]
+  if at and redis.call('GETRANGE', KEYS[3], at * width, at * width + width - 1) ~= ARGV[i + 3] then same = false end
+  if same then
+    redis.call('HDEL', KEYS[1], agent)
+    if at and redis.call('HGET', KEYS[2], slot) == agent then
+      redis.call('HDEL', KEYS[2], slot)
+      if #ARGV[i + 3] > 0 then redis.call('SETRANGE', KEYS[3], at * width, string.rep('\\0', width)) end
+    end
+    local mail = 4 + (i - 2) / 2
+    redis.call('DEL', KEYS[mail], KEYS[mail + 1])
   end
 end
 return 1
@@ -125,13 +137,36 @@ return 1
 """
 
 BEAT = """
--- KEYS[1] beats. ARGV: agent, line, the field of the token, a new token. As REPLACE; a token that is there stays.
+-- KEYS: beats, slots, pulses. ARGV: agent, line, the field of the token, a new token, the pulse, how many slots there
+-- are, the slot it had ('' for none). As REPLACE; a token that is there stays. Returns the token, and the agent's slot:
+-- the one that it has, else the first that is free. Nothing where none is.
+local function is_mine(slot) return redis.call('HGET', KEYS[2], slot) == ARGV[1] end
+local slot = ARGV[7] ~= '' and is_mine(ARGV[7]) and tonumber(ARGV[7]) or nil
+if not slot then
+  local free, owners = nil, redis.call('HLEN', KEYS[2])
+  for i = 0, ARGV[6] - 1 do
+    local owner = redis.call('HGET', KEYS[2], i)
+    if owner then owners = owners - 1 else free = free or i end
+    if owner == ARGV[1] then slot = i end
+    if slot or (free and owners <= 0) then break end
+  end
+  slot = slot or free
+  if not slot then return {} end
+end
 if type(redis.pcall('HSET', KEYS[1], ARGV[1], ARGV[2])) == 'table' then
   redis.call('HDEL', KEYS[1], ARGV[1])
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 end
 redis.call('HSETNX', KEYS[1], ARGV[3], ARGV[4])
-return 1
+redis.call('HSET', KEYS[2], slot, ARGV[1])
+redis.call('SETRANGE', KEYS[3], slot * #ARGV[5], ARGV[5])
+return {redis.call('HGET', KEYS[1], ARGV[3]), slot}
+"""
+
+WHOLE = """
+-- KEYS: beats, slots, pulses. ARGV[1]: the last byte of the pulses. All of them at one instant.
+local pulses = redis.call('GETRANGE', KEYS[3], 0, ARGV[1])
+return {pulses, redis.call('HGETALL', KEYS[1]), redis.call('HGETALL', KEYS[2])}
 """
 
 SET_ASIDE = """

@@ -11,7 +11,8 @@ from tests.support.group import Group
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
-RIGHTS = "-@all +@hash +@stream +@connection +eval +scan +type +exists +del +rename +expire +time +info".split()
+RIGHTS = "-@all +@hash +@string +@stream +@connection +eval".split()
+RIGHTS += "+scan +type +exists +del +rename +expire +time +info".split()
 
 
 def rotate(group: Group, file: Path, old: str, new: str) -> None:

@@ -27,6 +27,7 @@ from redis import RedisError
 
 from demo.graph import Graph
 from scrapy_ubi.protocol.beat import Beat
+from scrapy_ubi.transport.pulses import Whole
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.support import preloaded
 from tests.support.preloaded import Running
@@ -227,8 +228,7 @@ class Group:
     def beats(self) -> dict[str, Beat]:
         """Everybody's last beat."""
         with self.server.client() as client:
-            raw = client.hgetall(self.keys.beats)
-        found = {name.decode(): Beat.parse(line.decode()) for name, line in raw.items()}
+            found = heard(client, self.keys)
         return {name: beat for name, beat in found.items() if beat is not None}
 
     def profiles(self) -> dict[str, dict[str, Any]]:
@@ -319,6 +319,17 @@ class Verdict:
                 f"reasons: {reasons}\n{self.stats}\n" + "\n".join(tails)
             )
         return self
+
+
+def heard(client: Any, keys: RedisKeys) -> dict[str, Beat | None]:
+    """Agent -> what its line and its pulse say together."""
+    with client.pipeline(transaction=True) as both:
+        both.get(keys.pulses)
+        both.hgetall(keys.beats)
+        both.hgetall(keys.slots)
+        pulses, lines, slots = both.execute()
+    found = Whole(pulses or b"", lines, slots).found()
+    return {name.decode(): Beat.parse(one.said.decode()) for name, one in found.items()}
 
 
 def _options(flag: str, values: Mapping[str, object]) -> list[str]:

@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.transport import Outgoing, TransportDown, TransportError, TransportFull
+from scrapy_ubi.transport import Outgoing, TransportDown, TransportError, TransportFull, scripts
 from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.beat_connection import RedisLink
 from scrapy_ubi.transport.faults import spoilt, unwrapped
@@ -92,12 +92,17 @@ def listener(answer: bytes | None) -> Iterator[int]:
             thread.join()
 
 
+BEAT, WHOLE = b"EVAL a beat", b"EVAL all beats"  # told apart by how their scripts begin
 GOOD = {b"TIME": b"*2\r\n$1\r\n1\r\n$1\r\n1\r\n", b"CLIENT": b"+OK\r\n", b"HGET": b"$-1\r\n", b"INFO": b"$0\r\n\r\n"}
+GOOD |= {b"HMGET": b"*2\r\n$-1\r\n$-1\r\n", b"GETRANGE": b"$0\r\n\r\n", b"SETRANGE": b":0\r\n"}
+GOOD |= {BEAT: b"*2\r\n$1\r\nt\r\n:0\r\n", WHOLE: b"*3\r\n$0\r\n\r\n*0\r\n*0\r\n"}
 GOOD |= {b"CLUSTER": b"-ERR This instance has cluster support disabled\r\n"}
 GOOD |= dict.fromkeys((b"XLEN", b"XADD", b"XDEL", b"HDEL", b"HSET"), b":0\r\n") | dict.fromkeys(
     (b"EVAL", b"HGETALL"), b"*0\r\n"
 )
-UNKNOWN = (b"SELECT", b"TIME", b"XLEN", b"HDEL", b"HSET", b"EVAL", b"HGETALL", b"XADD", b"XDEL")  # to a Sentinel
+UNKNOWN = (  # to a Sentinel
+    *(b"SELECT", b"TIME", b"XLEN", b"HDEL", b"HSET", b"EVAL", b"HGETALL", b"XADD", b"XDEL", b"GETRANGE", b"SETRANGE"),
+)
 LIMIT = 20.0  # s
 LINE = "5f01c2b9.0 1 200 - - - 0 - -"
 
@@ -109,7 +114,9 @@ def talker(answers: dict[bytes, bytes], tls: ssl.SSLContext | None = None) -> It
     class Talk(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             while data := self.request.recv(1 << 16):
-                names = re.findall(rb"\*\d+\r\n\$\d+\r\n([A-Z]+)\r\n", data)
+                for script, name in ((scripts.BEAT, BEAT), (scripts.WHOLE, WHOLE)):
+                    data = data.replace(b"EVAL\r\n$%d\r\n%s" % (len(script), script.encode()), name + b"\r\n")
+                names = re.findall(rb"\*\d+\r\n\$\d+\r\n([A-Z][A-Za-z ]+)\r\n", data)
                 self.request.sendall(b"".join(answers[name] for name in names))
 
     class Talker(socketserver.ThreadingTCPServer):
@@ -262,7 +269,7 @@ ODD = (
 
 
 @pytest.mark.parametrize("odd", ODD)
-@pytest.mark.parametrize("command", [b"HGETALL", b"EVAL", b"HGET"])
+@pytest.mark.parametrize("command", [b"HGETALL", b"EVAL", b"HMGET", BEAT, WHOLE])
 def test_answers_that_are_none_of_a_redis_in_mid_crawl_are_an_absence(command: bytes, odd: bytes) -> None:
     """Something else listens there now: a proxy, or a server that is only like Redis."""
 
@@ -270,7 +277,8 @@ def test_answers_that_are_none_of_a_redis_in_mid_crawl_are_an_absence(command: b
         transport = RedisTransport(url, "bot:spider", "a", timeout=2.0)
         await transport.open()
         answers[command] = odd
-        with pytest.raises(TransportDown, match="not a Redis") if command != b"HGET" else contextlib.nullcontext():
+        carried = command in (b"HGETALL", b"EVAL")
+        with pytest.raises(TransportDown, match="not a Redis") if carried else contextlib.nullcontext():
             await transport.exchange(Outgoing(consumed=["1-0"]))
         answers.update(GOOD)
         assert (await transport.exchange(Outgoing())).control == {}, "it is asked anew"
@@ -441,7 +449,10 @@ def test_missing_rights(kind: str) -> None:
         assert "ubi:*" in sentence
 
 
-@pytest.mark.parametrize("command", ["xadd", "xdel", "xlen", "xrange", "hset", "hdel", "hgetall", "eval", "time"])
+@pytest.mark.parametrize(
+    "command",
+    ["xadd", "xdel", "xlen", "xrange", "hset", "hdel", "hgetall", "getrange", "setrange", "eval", "time"],
+)
 def test_a_missing_right_is_said_at_the_start_and_not_in_mid_crawl(kind: str, command: str) -> None:
     needs(kind, 6)
     with special(kind, ("--user", "bob", "on", f">{PASSWORD}", "~ubi:*", "+@all", f"-{command}")) as server:
@@ -475,7 +486,7 @@ def test_the_rights_that_the_sentence_names_are_enough(kind: str) -> None:
     with special(kind, user) as server:
         remedy = refusal(with_password(server.url, "bob")).split("; allow the keys ubi:* with ")[1]
     groups, commands = remedy.split(", and ")
-    assert groups == "hashes, streams, connections and scripts (EVAL)"
+    assert groups == "hashes, strings, streams, connections and scripts (EVAL)"
     single = [f"+{name.lower()}" for name in commands.removesuffix(".").split(", ")]
 
     async def run(url: str) -> None:
@@ -484,7 +495,7 @@ def test_the_rights_that_the_sentence_names_are_enough(kind: str) -> None:
         await transport.exchange(Outgoing(replies={asked: "{}"}))
         await transport.close()
 
-    with special(kind, (*user, "+@hash", "+@stream", "+@connection", "+eval", *single)) as server:
+    with special(kind, (*user, "+@hash", "+@string", "+@stream", "+@connection", "+eval", *single)) as server:
         asyncio.run(run(with_password(server.url.removesuffix("0") + "1", "bob")))
         with redis.Redis(port=server.port, db=1) as client:
             assert client.hgetall(RedisKeys("bot:spider").answers(asked)) == {b"a": b"{}"}

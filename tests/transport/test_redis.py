@@ -14,6 +14,7 @@ import redis
 from scrapy_ubi import clock
 from scrapy_ubi.transport import Outgoing, Transport, TransportDown
 from scrapy_ubi.transport.contract import HEAD
+from scrapy_ubi.transport.pulses import CELL, WIDTH
 from scrapy_ubi.transport.redis import RedisTransport
 from tests.transport.exchanges import ids, letter, play, seqs
 from tests.transport.test_conformance_beats import Heart
@@ -137,7 +138,7 @@ def _connects(client: redis.Redis) -> int:
     return max((int(one["id"]) for one in client.client_list() if one["name"].endswith(":beat")), default=0)
 
 
-def test_a_beat_is_two_commands_and_the_first_brings_the_token(redis_world: RedisWorld) -> None:
+def test_a_beat_that_says_the_same_is_its_pulse_and_the_first_brings_token_and_slot(redis_world: RedisWorld) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         heart = Heart("b")
         heart.start(b)
@@ -145,11 +146,10 @@ def test_a_beat_is_two_commands_and_the_first_brings_the_token(redis_world: Redi
         await b.stop_beating(None)
         with redis_world.server.client() as client:
             stats = client.info("commandstats")
-        calls = {name: stats[f"cmdstat_{name}"]["calls"] for name in ("eval", "hsetnx", "hset", "hgetall")}
+        calls = {name: stats[f"cmdstat_{name}"]["calls"] for name in ("hsetnx", "hset", "hmget", "setrange")}
         beats = len(heart.acks)
-        opens = 2  # each tries two scripts, and every other command
-        tried = beats + opens
-        assert calls == {"eval": 2 * opens + 1, "hsetnx": 1, "hset": tried + 1, "hgetall": tried + 1}
+        opens = 2  # each tries every command
+        assert calls == {"hsetnx": 1, "hset": opens + 2, "hmget": beats - 1, "setrange": opens + beats}
         assert all(heart.memories)
 
     with redis_world.server.client() as client:
@@ -541,8 +541,7 @@ def test_beats_go_on_while_a_callback_blocks_the_loop(redis_world: RedisWorld) -
         with redis_world.server.client() as client:
 
             def counter() -> int:
-                line = client.hget(redis_world.keys.beats, "a")
-                return int(line.split()[1]) if line else 0
+                return CELL.unpack(client.getrange(redis_world.keys.pulses, 0, WIDTH - 1))[1]
 
             before, acks, end = counter(), len(heart.acks), time.monotonic() + 20
             while counter() < before + 5 and time.monotonic() < end:

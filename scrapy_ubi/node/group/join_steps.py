@@ -12,7 +12,7 @@ Rules of this module:
 * Nor does an agent that was killed before that end, and has kept outputs: what it has written is a part of the result
   of that run, so it ends it as the others did. The next start begins a new one. Who has left begins it at once.
 * Agents must agree on what decides where a URL belongs (partition, normal form, fingerprinter, replicas, replication),
-  and on whether they serve.
+  on whether they serve, and on how they beat (`redis_keys.LAYOUT`).
   One that differs is refused, and told in what. So is one that was started from something else (`origin`). An agent
   that has published lately is there; by a clock that is wrong none may have: then it is there if it beats on. One with
   another spider is warned only: that may have the same callbacks.
@@ -51,6 +51,10 @@ FINISHED = (
 SIGNED = (
     "The agents of this crawl sign what they write (UBI_SECRET), and this one does not: set UBI_SECRET as they have "
     "it, or, where none of them is to come back, forget the crawl with `scrapy ubi reset`."
+)
+OTHER_LAYOUT = (
+    "Agent {agent} of crawl {crawl} is of a version of scrapy-ubi that beats in another way: stop the agents of that "
+    "crawl, update all machines, and start them again (they go on with what is on their disks)."
 )
 MOST_PAST = 16  # finished runs that are remembered by name
 SEVERAL = 2.5  # heartbeat intervals, within which a beat comes from each agent that lives
@@ -211,6 +215,8 @@ async def check_group(transport: Transport, settings: UbiSettings, agent: str, o
 
 def _difference(name: str, profile: Mapping[str, Any], settings: UbiSettings, own: Mapping[str, Any]) -> str:
     """In what the agent with this profile does not agree, as a sentence; '' where it does."""
+    if profile and profile.get("layout", 1) != own.get("layout", 1):
+        return OTHER_LAYOUT.format(agent=name, crawl=settings.crawl)
     for field, setting in AGREE.items():
         theirs = profile.get(field, BEFORE.get(field) if profile else None)
         if theirs is not None and theirs != own[field]:

@@ -20,6 +20,7 @@ from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.transport.redis_keys import LAYOUT
 from scrapy_ubi.untrusted.checks import is_count
 from scrapy_ubi.urls import host_rules, host_shards, normaliser
 from scrapy_ubi.urls.host_shards import FIRST, MARK, host_of_key
@@ -111,6 +112,7 @@ def fixed(
         "max_letter_bytes": settings.max_letter_bytes,
         "max_url_length": settings.max_url_length,
         "serve": settings.serve,
+        "layout": LAYOUT,
         "spider": spider,
         **origin.published(),
         "host_name": platform.node(),

@@ -241,6 +241,24 @@ def test_an_agent_that_differs_is_refused_and_told_in_what(field: str) -> None:
     run(test)
 
 
+@pytest.mark.parametrize("change", [{"layout": None}, {"layout": 3}, {}])
+def test_an_agent_that_beats_in_another_way_is_refused(change: dict[str, Any]) -> None:
+    """One of an earlier version, whose profile says nothing of it, or of a later one."""
+
+    async def test() -> None:
+        town = Town()
+        town.live("b", **change)
+        if not change:
+            profile = {name: value for name, value in OWN.items() if name != "layout"}
+            town.say("agents", b=json.dumps({**profile, "updated": time.time()}))
+        with pytest.raises(
+            UbiRefused, match="beats in another way: stop the agents of that crawl, update all machines"
+        ):
+            await town.check()
+
+    run(test)
+
+
 def test_what_agents_must_agree_in_is_in_every_profile() -> None:
     assert AGREE.keys() <= OWN.keys()
 

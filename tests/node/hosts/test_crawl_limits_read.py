@@ -6,7 +6,7 @@ import asyncio
 import json
 from typing import Any
 
-from scrapy_ubi.node.hosts.crawl_limits import PAGES, CrawlLimits, LimitWatch
+from scrapy_ubi.node.hosts.crawl_limits import AT_ONCE, PAGES, CrawlLimits, LimitWatch
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.report.figures import PUBLISH
 from scrapy_ubi.settings import UbiSettings
@@ -82,6 +82,26 @@ def test_it_reads_as_often_as_profiles_are_published() -> None:
         await one.look()
         one.watch.look(one.now)
         assert one.published.reads == 1
+
+    asyncio.run(run())
+
+
+def test_it_reads_seldomer_the_more_profiles_there_are() -> None:
+    """All agents read all profiles: together that grows with the square."""
+
+    async def run() -> None:
+        one = Watched(1_000_000)
+        one.limits.begun = True
+        many = {f"a{number}": "{}" for number in range(10 * AT_ONCE)}
+
+        async def profiles() -> dict[str, str]:
+            one.published.reads += 1
+            return many
+
+        one.published.profiles = profiles
+        for _ in range(20):
+            await one.look()
+        assert one.published.reads == 2
 
     asyncio.run(run())
 
