@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from scrapy_ubi.protocol.entry import MOST_RETRIES as MOST_RETRIES
 from scrapy_ubi.protocol.entry import Entry as Entry
 from scrapy_ubi.protocol.entry import retried as retried
 from scrapy_ubi.protocol.entry import retries_of as retries_of
