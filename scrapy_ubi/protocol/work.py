@@ -148,8 +148,8 @@ class Work:
 
     def is_left(self) -> bool:
         """Whether something waits here, or is out, in a copy that is not to be dropped as others keep the host."""
-        return any(
-            (state.waiting or state.out or (state.visits.awaited and not self.visits_ended))
+        return self.awaits_visits() or any(
+            (state.waiting or state.out)
             and (self._tenure.complete is not self._keeping.view or self._me in self._keeping.keepers(state))
             for state in self._frontier.states()
         )
