@@ -43,6 +43,10 @@ class HostVisits:
         self.count = self.xor = self.due = 0
         self.after_page = False
 
+    def row(self, key: int) -> VisitRow | None:
+        """The row of a key, None where it has none; for those who keep them here."""
+        return None
+
     @property
     def awaited(self) -> bool:
         """Whether a page is due, now or later."""

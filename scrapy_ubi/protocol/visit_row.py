@@ -19,8 +19,8 @@ import mmh3
 from scrapy_ubi.protocol.entry import Entry
 
 MOST_VALIDATOR = 200  # characters of an ETag or a Last-Modified: a longer one is not kept
-MOST_GENERATION = (1 << 32) - 1
-MOST_TIME = (1 << 40) - 1  # s: of any of the times, and of an interval
+MOST_GENERATION = (1 << 31) - 1
+MOST_TIME = (1 << 32) - 1  # s: of any of the times, and of an interval
 MOST_COUNT = (1 << 16) - 1  # of failures and of changes: they count no further
 
 
