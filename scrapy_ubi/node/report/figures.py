@@ -111,6 +111,8 @@ def fixed(
         "max_letter_bytes": settings.max_letter_bytes,
         "max_url_length": settings.max_url_length,
         "serve": settings.serve,
+        "recrawl": settings.recrawl,
+        "recrawl_rounds": settings.recrawl_rounds,
         "spider": spider,
         **origin.published(),
         "host_name": platform.node(),
