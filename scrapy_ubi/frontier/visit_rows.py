@@ -20,8 +20,8 @@ from scrapy_ubi.protocol.visit_row import MOST_TIME, VisitRow
 
 VISIT, DUE, VISITS = b"v", b"u", b"w"
 
-# generation, due, failures, changes, last, interval, digest, bytes of ETag and Last-Modified, depth
-_ROW = struct.Struct(">IIHHIIQBBB")
+# generation, due, failures, compared, changes, last, interval, watched, digest; bytes of ETag, Last-Modified; depth
+_ROW = struct.Struct(">IIBBBIIIQBBB")
 _LONG = 255  # a depth that has no room: depth and priority follow
 _DEPTH = struct.Struct(">Iq")
 _HOST = struct.Struct(">IQI")
@@ -55,7 +55,7 @@ def visit_value(host: str, row: VisitRow) -> bytes:
     etag, modified = row.etag.encode(), row.modified.encode()
     entry = row.entry
     usual = not entry.priority and entry.depth < _LONG
-    head = _ROW.pack(*row[:7], len(etag), len(modified), entry.depth if usual else _LONG)
+    head = _ROW.pack(*row[:9], len(etag), len(modified), entry.depth if usual else _LONG)
     rest = b"" if usual else _DEPTH.pack(entry.depth, entry.priority)
     text = queue_rows.queued(b"\0\0\0\0", host, entry, 0)[queue_rows.ROW + 8 :]  # flag, URL, request
     return b"%b%b%b%b%b" % (head, rest, etag, modified, text)

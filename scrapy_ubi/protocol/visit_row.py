@@ -21,22 +21,24 @@ from scrapy_ubi.protocol.entry import Entry
 MOST_VALIDATOR = 200  # characters of an ETag or a Last-Modified: a longer one is not kept
 MOST_GENERATION = (1 << 31) - 1
 MOST_TIME = (1 << 32) - 1  # s: of any of the times, and of an interval
-MOST_COUNT = (1 << 16) - 1  # of failures and of changes: they count no further
+MOST_COUNT = (1 << 8) - 1  # of failures, and of visits that the record counts
 
 
 class VisitRow(NamedTuple):
     """The last visit of a page. `due`: when the next one is (unix s), 0 for never; `failures`: how many visits have
-    failed since one that did not; `changes`: how many have found the page changed; `last`: when the last one was that
-    did not fail; `interval` (s) and `digest` (64 bits of the body) are what the rules need; `etag` and `modified` are
-    the validators of the server, empty for none; `entry` is the request.
+    failed since one that did not; `compared`, `changes`, `last`, `interval`, `watched` are the record of its visits by
+    which the rule decides (`recrawl.Past`); `digest`: 64 bits of what it was; `etag` and `modified` are the validators
+    of the server, empty for none; `entry` is the request.
     """
 
     generation: int
     due: int
     failures: int
+    compared: int
     changes: int
     last: int
     interval: int
+    watched: int
     digest: int
     etag: str
     modified: str

@@ -10,8 +10,9 @@ from scrapy_ubi.protocol.entry import Entry
 from scrapy_ubi.protocol.visit_row import MOST_COUNT, MOST_GENERATION, MOST_TIME, MOST_VALIDATOR, VisitRow
 from scrapy_ubi.untrusted.checks import KEY, Malformed, match
 
-# generation, due, failures, changes, last, interval
-_BOUNDS = (MOST_GENERATION, MOST_TIME, MOST_COUNT, MOST_COUNT, MOST_TIME, MOST_TIME)
+# generation, due, failures, compared, changes, last, interval, watched
+_BOUNDS = (MOST_GENERATION, MOST_TIME, MOST_COUNT, MOST_COUNT, MOST_COUNT, MOST_TIME, MOST_TIME, MOST_TIME)
+_NUMBERS = len(_BOUNDS)
 _is_validator = re.compile(r"[ -~]*").fullmatch  # it becomes a header of a request
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode
@@ -19,23 +20,23 @@ _dumps = json.JSONEncoder(separators=(",", ":")).encode
 
 def row_out(row: VisitRow, entry: str) -> str:
     """A row as text; `entry` is its entry without brackets."""
-    numbers = ",".join(map(str, row[:6]))
+    numbers = ",".join(map(str, row[:_NUMBERS]))
     return f'[[{entry}],{numbers},"{row.digest:016x}",{_dumps(row.etag)},{_dumps(row.modified)}]'
 
 
 def values_of(row: VisitRow) -> list[Any]:
     """What a row says beside its entry, as JSON takes it and `row_in` reads it."""
-    return [*row[:6], f"{row.digest:016x}", row.etag, row.modified]
+    return [*row[:_NUMBERS], f"{row.digest:016x}", row.etag, row.modified]
 
 
 def row_in(entry: Entry, values: list[Any]) -> VisitRow:
     """The row with this entry. Raises Malformed."""
-    if len(values) != 9:
-        raise Malformed("a visit is not a list of an entry and nine values")
-    numbers, digest = values[:6], match(KEY, values[6])
+    if len(values) != _NUMBERS + 3:
+        raise Malformed(f"a visit is not a list of an entry and {_NUMBERS + 3} values")
+    numbers, digest = values[:_NUMBERS], match(KEY, values[_NUMBERS])
     if not all(type(n) is int and 0 <= n <= most for n, most in zip(numbers, _BOUNDS, strict=True)) or not numbers[0]:
         raise Malformed("a number of a visit is out of bounds")
-    return VisitRow(*numbers, int(digest, 16), _validator(values[7]), _validator(values[8]), entry)
+    return VisitRow(*numbers, int(digest, 16), *map(_validator, values[-2:]), entry)
 
 
 def is_validator(text: str) -> bool:

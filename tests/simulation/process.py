@@ -119,7 +119,7 @@ class Process:
         generation = before.generation + 1 if before is not None else 1
         due = math.ceil(world.wall) + world.interval if generation <= world.rounds else 0
         etag = f'"{self.name}"' if world.scribe.random() < 0.5 else ""
-        row = VisitRow(generation, due, 0, 0, int(world.wall), world.interval, entry.key >> 8, etag, "", entry)
+        row = VisitRow(generation, due, 0, 1, 0, int(world.wall), world.interval, 0, entry.key >> 8, etag, "", entry)
         world.referee.rowed(row)
         return row
 
