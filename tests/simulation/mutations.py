@@ -469,6 +469,7 @@ AIM: dict[str, tuple[str, ...]] = {
     "orphans_closed_at_once": ("restart", "slow"),
     "row_before_not_restored": ("comeback", "blackout"),
     "row_lost_at_a_restart": ("comeback", "blackout"),
+    "rows_not_compared": ("join", "leave", "comeback"),
     "rows_not_handed_over": ("join", "join", "restart"),
     "restored_done_marks_early": ("comeback", "blackout"),
     "restored_outbox_thrown_away": ("comeback", "blackout"),
@@ -497,6 +498,10 @@ SHARDS: dict[str, int] = {"two_owners_of_a_shard": 4}  # where it shows with hos
 
 # Seeds that have caught a mistake, where the first ones do not: to be tried first.
 CAUGHT: dict[str, int] = {
+    "end_while_pages_are_due": 7,
+    "row_before_not_restored": 32,
+    "row_told_before_its_outlinks": 6,
+    "rows_not_compared": 38,
     "acknowledged_before_successors": 8,
     "copies_not_dirty_after_restart": 6,
     "doubled_page_kept": 11,
