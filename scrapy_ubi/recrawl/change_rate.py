@@ -32,6 +32,12 @@ def exposure(changes: int, watched: float, seconds: float, *, changed: bool) -> 
     return prior + first_change(rate(changes, watched or seconds), seconds)
 
 
+def longest_watched(changes: int, seconds: float) -> float:
+    """The watched time of a page that has changed each time, and now within so many seconds: its rate is no less than
+    the formula's for this comparison alone, for what long intervals have said of such a page is no upper bound."""
+    return (changes + HALF) * seconds / math.log(3)
+
+
 def first_change(changes_a_second: float, seconds: float) -> float:
     """The expected moment of the first change within so many seconds, where there was one."""
     expected = changes_a_second * seconds
