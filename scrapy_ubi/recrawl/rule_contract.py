@@ -130,7 +130,7 @@ def kept(past: Past, seen: Seen, interval: int) -> Past:
     visits = past.visits + 1
     if visits > MOST_VISITS:  # the rate that follows from them stays
         fewer = changes // 2
-        visits, changes, watched = visits // 2, fewer, watched * (fewer + HALF) / (changes + HALF)
+        visits, changes, watched = visits // 2, fewer, watched * max(fewer, HALF) / max(changes, HALF)
     return Past(visits, changes, max(int(seen.at), past.last), interval, max(round(watched), 1))
 
 
