@@ -27,7 +27,7 @@ from scrapy_ubi.settings_table import PREFIX, SETTINGS, Kind, Setting, home
 from scrapy_ubi.settings_table.iteration_settings import check_iterations, of_iterations
 from scrapy_ubi.settings_table.loads_at_once import Loads, LoadsByHost
 from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number
-from scrapy_ubi.settings_table.recrawl_rows import check_rounds
+from scrapy_ubi.settings_table.recrawl_rows import check_recrawl
 from scrapy_ubi.untrusted.checks import NAME
 from scrapy_ubi.urls import HostRules, setting_readers
 from scrapy_ubi.urls.host_keys import HostOf, host_keys
@@ -307,7 +307,7 @@ def _check_relations(settings: UbiSettings) -> None:
     setting_readers.check_hosts(
         settings.host_concurrency, settings.partition, settings.host_rules, by_ip=settings.polite_by_ip
     )
-    check_rounds(settings.recrawl, settings.recrawl_rounds)
+    check_recrawl(settings.recrawl, settings.recrawl_rounds, iterate=settings.host_iterate)
     fingerprinter = settings.fingerprinter if settings.fingerprints else None
     check_iterations(settings.host_iterate, settings.max_load_seconds, settings.rank, fingerprinter)
     if settings.ring_replicas > MOST_REPLICAS:

@@ -24,6 +24,7 @@ from functools import partial
 
 from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import DiskState, KeyStates
+from scrapy_ubi.frontier.disk_visits import DiskVisits
 from scrapy_ubi.frontier.entries import Entries
 from scrapy_ubi.frontier.failures import Failures
 from scrapy_ubi.frontier.flush import Extra, Flush
@@ -61,7 +62,10 @@ class DiskFrontier:
         self._entries = Entries(store, self.keys, self.window, self._flushes)
         self._rerank = Rerank(self.window, self._entries, self._flushes)
         self.written = self._flushes.written
-        self.reorder, self.look_at, self.look_again = self._rerank.ask, self._rerank.look_at, self.window.look_again
+        self.reorder, self.look_at = self._rerank.ask, self._rerank.look_at
+        self._visits = visits = DiskVisits(store, self.window, self._flushes)
+        self.keep_row, self.visited, self.not_visited = visits.keep, visits.visited, visits.not_visited
+        self.wake, self.awaits, self.due_before = visits.wake, visits.hosts.awaits, visits.hosts.due_before
         self.read: Callable[[Iterable[Scan]], list[Result]] = partial(read_all, store)  # in any thread
         self.note_status, self.status_of = self._entries.note_status, self._entries.status_of
         failures = Failures(store, self._flushes)
@@ -101,6 +105,10 @@ class DiskFrontier:
         self._clean(state)
         return state
 
+    def restore_visits(self) -> None:
+        """What the store says of visits, when all hosts are there."""
+        self._visits.restore(self._states.values())
+
     def forget_gone(self) -> None:
         """The seen table was made again, without the keys of hosts dropped; the store is told. Raises `StoreFull`."""
         batch = self.store.batch()
@@ -121,6 +129,7 @@ class DiskFrontier:
         self.window.remove(state)
         self._entries.drop(state)
         self._rerank.forget(state)
+        self._visits.forget(state)
         self._flushes.drop(state)
 
     # -- what is known and done
@@ -211,6 +220,10 @@ class DiskFrontier:
             if loads is not None and (at := loads.next_at(state.host)) > now:
                 window.release(state, now, at)
                 continue
+            if state.visits.ready and (entry := self._visits.next(state)) is not None:
+                if loads is not None and loads.handed_out(state.host, at := now + max(self.delay, state.pause)):
+                    window.release(state, now, at)
+                return state, entry
             while state.head:
                 queued = window.first(state)
                 entry = read(state.host, queued)
@@ -274,13 +287,20 @@ class DiskFrontier:
 
     def next_read(self) -> float | None:
         """The time from which on `needs` has something; None when it has nothing whatever the time."""
-        return 0.0 if self._rerank.wants else self.window.next_read()
+        return 0.0 if self._rerank.wants or self._visits.wants else self.window.next_read()
+
+    def look_again(self) -> None:
+        """What was not allowed may be allowed now."""
+        self._visits.look_again()
+        self.window.look_again()
 
     # -- reading
 
     def needs(self, now: float, allowed: Callable[[HostState], bool]) -> list[Scan]:
         """What is to be read now: each is read once, and must be taken."""
         scans = self.window.needs(now, allowed)
+        if self._visits.wants:
+            scans += self._visits.needs(now)
         return scans + self._rerank.needs() if self._rerank.wants else scans
 
     def take(self, results: Iterable[Result]) -> None:
@@ -288,7 +308,9 @@ class DiskFrontier:
         for scan, read in results:
             if self._states.get(scan.state.host) is not scan.state:
                 continue  # dropped meanwhile
-            if scan.ranks:
+            if scan.due:
+                self._visits.take(scan, read)
+            elif scan.ranks:
                 self._rerank.read(scan, read)
             elif scan.tidy:
                 self._entries.tidied(scan, read)
@@ -346,3 +368,4 @@ class DiskFrontier:
             taken |= {key ^ state.salt for key in state.out}
         self._flushes.check_invariants(self._states.values())
         self._entries.check_invariants(taken)
+        self._visits.check_invariants(self._states.values())

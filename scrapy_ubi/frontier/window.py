@@ -59,10 +59,13 @@ class Window:
         return self.held + self._coming < self.most // 2
 
     def settle(self, state: DiskState) -> None:
-        """If something of the host waits, and it is nowhere, it has its place from now on."""
+        """If something of the host waits, or is due to be visited again, and it is nowhere, it has its place from now
+        on. One that has its place for what is due is read when that is used up."""
         if not state.waiting:
+            if state.visits.ready and state not in self.resting:
+                self.workbench.activate(state, state.next_at)
             return
-        if state.head:
+        if state.head or state.visits.ready:
             if state not in self.resting:
                 self.workbench.activate(state, state.next_at)
         elif state not in self.workbench:
@@ -87,6 +90,7 @@ class Window:
         state.complete = True
         if state not in self._late:
             self.resting.remove(state)
+            self.settle(state)
         self._untidy.pop(state, None)
         self._tidying.pop(state, None)
 
@@ -184,7 +188,7 @@ class Window:
         at = state.next_at if state.next_at > again_at else again_at
         if at > now + self._ahead and not self._roomy:
             self._evict(state)
-        if state.waiting and state.head:
+        if (state.waiting and state.head) or state.visits.ready:
             self.workbench.release(state, at)
         else:
             self.workbench.release(state, None)
@@ -231,6 +235,7 @@ class Window:
                 break
             if not state.waiting:
                 self.resting.release(state, None)
+                self.settle(state)
                 continue
             if state.next_at > now + self._ahead:  # put off since it was put there
                 self.resting.release(state, state.next_at)

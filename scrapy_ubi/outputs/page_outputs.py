@@ -169,7 +169,7 @@ class PageOutputs:
         if waiting is not None:
             self._buffered -= waiting.size
         visit = flight.visit
-        if flight.withdrawn or (visit is not None and visit.closed):
+        if flight.unchanged or flight.withdrawn or (visit is not None and visit.closed):
             return
         if waiting is None and not self.wants_pages:
             return
@@ -300,7 +300,8 @@ class PageOutputs:
 
     def _name(self, flight: Flight) -> str:
         if flight.visit is not None:
-            return self._name_of(flight.visit, flight.request)
+            name, before = self._name_of(flight.visit, flight.request), flight.visit.before
+            return name if before is None else f"{name}.{before.generation + 1}"
         request, fingerprinter = flight.request, self._crawler.request_fingerprinter
         assert fingerprinter is not None, "a crawl has one"
         print_ = fingerprinter.fingerprint(request) + str(request.meta.get(NONCE, "")).encode()

@@ -16,7 +16,7 @@ ROWS: tuple[Setting, ...] = (
         "recrawl_rounds",
         "int",
         None,
-        "How often each page is visited, the first time counted, before the crawl ends; None: there is no end.",
+        "How often each page is visited again at most, before the crawl ends; None: there is no end.",
         default_text="None",
         low=1,
         high=1_000_000,
@@ -31,8 +31,17 @@ ROWS: tuple[Setting, ...] = (
 )
 
 
-def check_rounds(recrawl: str, rounds: int | None) -> None:
-    """Raise UbiSettingError where rounds are counted and no page is visited again."""
+def check_recrawl(recrawl: str, rounds: int | None, *, iterate: bool) -> None:
+    """Raise UbiSettingError where rounds are counted and no page is visited again, and where the rule cannot be kept
+    with other settings."""
+    if recrawl.startswith("sitemap"):
+        raise UbiSettingError(
+            "UBI_RECRAWL", f"is {recrawl!r}, which needs sitemaps to be read again", "name another rule, as 'adaptive'"
+        )
+    if recrawl and iterate:
+        raise UbiSettingError(
+            "UBI_RECRAWL", "is set, and so is UBI_HOST_ITERATE", "remove one of them: iterations are for pages found"
+        )
     if rounds is not None and not recrawl:
         raise UbiSettingError(
             "UBI_RECRAWL_ROUNDS",
