@@ -1,6 +1,6 @@
 """How fresh each rule of UBI_RECRAWL keeps a synthetic web, beside equal intervals and the best plan for known rates.
 
-    python benchmarks/freshness.py [--pages 200] [--days 90] [--learning 45] [--seeds 3] [--rules 'every(1d)' ...]
+    python benchmarks/freshness.py [--pages 200] [--days 120] [--learning 60] [--seeds 3] [--rules 'every(1d)' ...]
 
 Each page of the web changes by a Poisson process of a rate of its own; the rates are drawn from one of several
 distributions. Time is simulated: a page is visited when the rule says that it is due, the rule is told whether it has
@@ -145,8 +145,8 @@ def result(text: str, rates: Sequence[float], seed: int, learning: float, days: 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--pages", type=int, default=200)
-    parser.add_argument("--days", type=float, default=90.0)
-    parser.add_argument("--learning", type=float, default=45.0, help="days before what is measured begins")
+    parser.add_argument("--days", type=float, default=120.0)
+    parser.add_argument("--learning", type=float, default=60.0, help="days before what is measured begins")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rules", nargs="+", default=list(RULES))
     parser.add_argument("--webs", nargs="+", default=list(DISTRIBUTIONS), choices=list(DISTRIBUTIONS))

@@ -9,8 +9,9 @@ Rules of this module:
   one. Pages that this agent does not have any more stay in it: it counts by parts of the number of pages.
 * Until `FEWEST` visits are counted, and for pages that were not compared yet, all pages share alike: the interval is
   the number of pages by the budget.
-* A page that has changed at every visit may change a little or a lot more often than it is visited, and only the former
-  is worth its visits. The next visit of such a page comes early, until one finds no change.
+* A page that has changed at every visit may change a little or a lot more often than it is visited, and only in the
+  former case is it worth its visits. So the next visit of such a page comes early, until one finds no change, as long
+  as the visits lately were not many more than the budget.
 * A page that the census has not met waits at least as long as the census has lasted: it is taken to need no more.
 """
 
@@ -33,6 +34,7 @@ LEAST_IMPORTANCE, MOST_IMPORTANCE = 1e-3, 1e3
 
 
 TOO_ALIKE = 2  # changes, and no visit without one
+OVERSPENT = 1.25  # times the budget, beyond which there are no early visits
 PROBE = 0.7  # changes that are expected until the next visit of such a page
 
 
@@ -79,6 +81,26 @@ class Census:
         ]
 
 
+class Lately:
+    """How many visits there were lately, beside a budget of so many a second."""
+
+    def __init__(self, budget: float) -> None:
+        self.budget = budget
+        self._visits, self._at = 0.0, 0.0
+
+    def count(self, at: float) -> None:
+        """A visit."""
+        if at > self._at:
+            self._visits *= math.exp((self._at - at) * self.budget / FEWEST)
+            self._at = at
+        self._visits += 1
+
+    @property
+    def within(self) -> bool:
+        """Whether they were not many more than the budget."""
+        return self._visits <= FEWEST * OVERSPENT
+
+
 class Budget(Settled):
     """The best use of a number of visits a second, as far as it is known how often pages change."""
 
@@ -88,6 +110,7 @@ class Budget(Settled):
         self.price: float | None = None  # None: not known yet
         self.alike = math.sqrt(least * most)  # the interval of what is not known; so long until pages were counted
         self._census = Census(least, most)
+        self._lately, self._early = Lately(budget), True
 
     @classmethod
     def of(cls, arguments: Arguments) -> Budget:
@@ -109,11 +132,13 @@ class Budget(Settled):
         return plan(past, seen, interval, interval)
 
     def told(self, past: Past, seen: Seen) -> None:
+        self._lately.count(seen.at)
         if not seen.failed:
             self._census.count(past, kept(past, seen, 0), _bounded(seen.importance))
 
     def settle(self, pages: int, share: float = 1.0) -> None:
         budget = self.budget * min(max(share, 1e-9), 1.0)
+        self._lately.budget, self._early = budget, self._lately.within
         self.alike = self._bound(pages / budget)
         census = self._census
         if census.visits < FEWEST:
@@ -129,7 +154,7 @@ class Budget(Settled):
             return self._bound(self.alike)
         changes_a_second = rate(past.changes, past.watched)
         best = best_interval(changes_a_second, _bounded(importance), self.price, self.least, self.most)
-        if past.changes >= TOO_ALIKE and always_changed(past):
+        if past.changes >= TOO_ALIKE and always_changed(past) and self._early:
             return min(best, self._bound(PROBE / changes_a_second))
         return best
 
