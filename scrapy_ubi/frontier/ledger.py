@@ -3,11 +3,13 @@
 
 | key | value, JSON |
 | --- | --- |
-| `j` flush part | a part of the block of a flush: entries told to owners, hosts told to successors, pages done, pages visited again with the rows that others know |
+| `j` flush part | a part of the block of a flush: entries told to owners, hosts told of, pages done, `visited` |
 | `mgroup` | the name of the disk, the last flush begun, what is known of the group |
 | `mnumber.` lane | the next number of a lane |
 | `mlane.` lane | what became of the letters received on a lane |
 | `mcrawl` | the agent, the run, whether it is finished, the settings that may not change, the counters |
+
+`visited`: pages visited again, each with the row that others know.
 
 Whatever is read is validated whole, as mail is; what does not hold raises `StoreDamaged` naming the row.
 """
@@ -25,8 +27,8 @@ from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.host import Entry, VisitRow
 from scrapy_ubi.protocol.journal import JournalPart
 from scrapy_ubi.protocol.records import Record
-from scrapy_ubi.protocol.visit_wire import row_in, values_of
 from scrapy_ubi.protocol.snapshot import Changes, GroupState, Saved, SavedLane
+from scrapy_ubi.protocol.visit_wire import row_in, values_of
 from scrapy_ubi.untrusted.checks import exactly
 
 Row = tuple[bytes, bytes | None]  # None: to be deleted

@@ -76,7 +76,7 @@ def read_visit(host: str, row: bytes, value: bytes) -> VisitRow:
         found = queue_rows.read_queue(host, queue_rows.place(row[1:5], 0, 0, 0) + row[5:] + value[end:])
     except (ValueError, struct.error) as error:
         raise damaged(row, error) from error
-    return VisitRow(*numbers, *texts, Entry(found.key, found.url, depth, priority, found.request))
+    return VisitRow._make([*numbers, *texts, Entry(found.key, found.url, depth, priority, found.request)])
 
 
 def host_value(count: int, xor: int, due: int) -> bytes:

@@ -25,7 +25,7 @@ class ClosingVisits(NamedTuple):
     """So many visits of one page whose rows may not be told yet, and the row `before` them."""
 
     before: VisitRow | None
-    count: int = 1
+    visits: int = 1
 
 
 class HostVisits:
@@ -56,13 +56,13 @@ class HostVisits:
         """A visit of this page has ended, and its row may not be told yet."""
         told = self.closing.get(key)
         self.closing = self.closing or {}
-        self.closing[key] = ClosingVisits(before) if told is None else told._replace(count=told.count + 1)
+        self.closing[key] = ClosingVisits(before) if told is None else told._replace(visits=told.visits + 1)
 
     def closed(self, key: int) -> bool:
         """What such a visit has found is safe; whether the row of the page may be told."""
         told = self.closing.pop(key)
-        if told.count > 1:
-            self.closing[key] = told._replace(count=told.count - 1)
+        if told.visits > 1:
+            self.closing[key] = told._replace(visits=told.visits - 1)
             return False
         self.closing = self.closing or NONE
         return True

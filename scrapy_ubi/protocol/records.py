@@ -23,8 +23,8 @@ RECORD_SIZE = 40  # characters of a record besides its host, URL and request, ab
 
 
 class Record(NamedTuple):
-    """One fact about one host. Exactly one of `entry`, `done`, `offer`, `redo`, `notes` is set; with `done` there may be
-    the `row` of its last visit. `flush` orders it among its sender's writes.
+    """One fact about one host. Exactly one of `entry`, `done`, `offer`, `redo`, `notes` is set; with `done` there may
+    be the `row` of its last visit. `flush` orders it among its sender's writes.
     """
 
     host: str

@@ -167,7 +167,8 @@ def restore(
     agent.group.resume(saved.group.lossy, saved.group.peers, saved.torn)
     agent.outbox.resume(saved.numbers, saved.discovered, saved.told)
     agent.journal.resume(written(saved.parts))
-    for unsent in sorted([*saved.unsent, *saved.unsent_visits], key=lambda unsent: unsent.flush):
+    unsents: list[Unsent | UnsentVisit] = [*saved.unsent, *saved.unsent_visits]
+    for unsent in sorted(unsents, key=lambda unsent: unsent.flush):
         state = frontier.add(unsent.host, ())[0]
         if isinstance(unsent, Unsent):
             agent.closing.resume(unsent.flush, state, unsent.entry)

@@ -36,7 +36,7 @@ def row_in(entry: Entry, values: list[Any]) -> VisitRow:
     numbers, digest = values[:_NUMBERS], match(KEY, values[_NUMBERS])
     if not all(type(n) is int and 0 <= n <= most for n, most in zip(numbers, _BOUNDS, strict=True)) or not numbers[0]:
         raise Malformed("a number of a visit is out of bounds")
-    return VisitRow(*numbers, int(digest, 16), *map(_validator, values[-2:]), entry)
+    return VisitRow._make([*numbers, int(digest, 16), *map(_validator, values[-2:]), entry])
 
 
 def is_validator(text: str) -> bool:

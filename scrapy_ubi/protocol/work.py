@@ -160,9 +160,7 @@ class Work:
         """The load of this host has ended: it may be fetched again after its delay."""
         self._frontier.free(state, now)
 
-    def ended(
-        self, state: HostState, key: int, outlinks: Outlinks | None = None, row: VisitRow | None = None
-    ) -> None:
+    def ended(self, state: HostState, key: int, outlinks: Outlinks | None = None, row: VisitRow | None = None) -> None:
         """A request handed out is done: everything that followed from it was discovered before, or it failed
         permanently. `outlinks` is what `discover` gathered of it, None when that may not be all. `row` is that of the
         visit, where the page is to be visited again, or was.

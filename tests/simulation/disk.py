@@ -18,8 +18,8 @@ from tests.support.ledger import Ledger
 
 
 class Change(NamedTuple):
-    """An entry of a host is known, a key is done, it has a row, or something is noted of the host; none of these: it was
-    dropped."""
+    """An entry of a host is known, a key is done, it has a row, or something is noted of the host; none of these: it
+    was dropped."""
 
     host: str
     entry: Entry | None = None

@@ -100,10 +100,10 @@ class Process:
         frontier = disk.opened(-self.offset) if isinstance(disk, StoreDisk) else disk.frontier()
         if world.loads > 1:
             frontier.loads = HostLoads(lambda host: world.loads_of(host) if world.loads_of(host) > 1 else 0)
+        now, policy = self.now(), self._policy()
         if saved is None:
             store = f"{world.random.getrandbits(32):08x}"
-            return Agent(self.name, store, world.config, frontier, self._incarnation, self.now(), self._policy()), frontier
-        now, policy = self.now(), self._policy()
+            return Agent(self.name, store, world.config, frontier, self._incarnation, now, policy), frontier
         return snapshot.restore(self.name, saved, world.config, frontier, self._incarnation, now, policy), frontier
 
     def _policy(self) -> HostPolicy:

@@ -1,6 +1,6 @@
 """As many simulated crawls as minutes allow: `python -m tests.simulation.simulate --minutes 5 [--seed N] [--count N]
-[--jobs N] [--frontier memory|disk|mixed] [--loads N] [--shards N] [--rounds N] [--kinds KIND,KIND,...]`. At the end it says what was
-tried; every violation comes with the line that repeats it.
+[--jobs N] [--frontier memory|disk|mixed] [--loads N] [--shards N] [--rounds N] [--kinds KIND,KIND,...]`. At the end it
+says what was tried; every violation comes with the line that repeats it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ BATCH = 25  # crawls a process does between two reports
 EVERY = 10  # s between two lines of progress
 STRIDE = 200  # events between two checks of all invariants; what is promised is watched at each event
 Kinds = tuple[str, ...] | None
+Drawn = tuple[int | None, int | None, int | None]  # loads, shards, rounds; None: drawn
 
 
 @dataclass
@@ -50,8 +51,9 @@ class Figures:
         self.happened += other.happened
         self.violations += other.violations
 
-    def one(self, seed: int, on_disk: bool, kinds: Kinds, loads: int | None, shards: int | None, rounds: int | None) -> None:
+    def one(self, seed: int, on_disk: bool, kinds: Kinds, drawn: Drawn) -> None:
         """Run one crawl."""
+        loads, shards, rounds = drawn
         plan = Plan(seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards, rounds=rounds)
         try:
             plan.run(STRIDE)
@@ -98,37 +100,35 @@ def prepare() -> None:
     gc.freeze()
 
 
-def batch(seeds: range, end: float, frontier: str, kinds: Kinds, loads: int | None, shards: int | None, rounds: int | None) -> Figures:
+def batch(seeds: range, end: float, frontier: str, kinds: Kinds, drawn: Drawn) -> Figures:
     """Crawls one after the other, until `end` (s, monotonic)."""
     figures = Figures()
     for seed in seeds:
         if time.monotonic() > end:
             break
-        figures.one(seed, frontier == "disk" or (frontier == "mixed" and seed % 4 == 3), kinds, loads, shards, rounds)
+        figures.one(seed, frontier == "disk" or (frontier == "mixed" and seed % 4 == 3), kinds, drawn)
         gc.collect()  # in one go: cheaper than to look for circles all the time
     return figures
 
 
-def batches(
-    seeds: range, end: float, frontier: str, jobs: int, kinds: Kinds, loads: int | None, shards: int | None, rounds: int | None
-) -> Iterator[Figures]:
+def batches(seeds: range, end: float, frontier: str, jobs: int, kinds: Kinds, drawn: Drawn) -> Iterator[Figures]:
     """The figures of all batches, as they come."""
     parts = (seeds[i : i + BATCH] for i in range(0, len(seeds), BATCH))
     if jobs == 1:
         for part in parts:
             if time.monotonic() > end:
                 return
-            yield batch(part, end, frontier, kinds, loads, shards, rounds)
+            yield batch(part, end, frontier, kinds, drawn)
         return
     with ProcessPoolExecutor(jobs, initializer=prepare) as pool:
         first = zip(parts, range(2 * jobs), strict=False)
-        waiting = {pool.submit(batch, part, end, frontier, kinds, loads, shards, rounds) for part, _ in first}
+        waiting = {pool.submit(batch, part, end, frontier, kinds, drawn) for part, _ in first}
         while waiting:
             done = next(as_completed(waiting))
             waiting.remove(done)
             yield done.result()
             if time.monotonic() < end and (part := next(parts, None)):
-                waiting.add(pool.submit(batch, part, end, frontier, kinds, loads, shards, rounds))
+                waiting.add(pool.submit(batch, part, end, frontier, kinds, drawn))
 
 
 def _kinds(text: str) -> tuple[str, ...]:
@@ -167,7 +167,7 @@ def main() -> int:
     prepare()
     seeds, end = range(first, first + options.count), begun + 60 * options.minutes
     kinds, drawn = options.kinds, (options.loads, options.shards, options.rounds)
-    for figures in batches(seeds, end, options.frontier, options.jobs, kinds, *drawn):
+    for figures in batches(seeds, end, options.frontier, options.jobs, kinds, drawn):
         for violation in figures.violations:
             print(violation, flush=True)
         total.add(figures)

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy_ubi.protocol.agent import Agent
@@ -95,19 +94,19 @@ class Recrawl:
         """The row of a page that is not visited, as its host is given up."""
         return before._replace(generation=before.generation + 1, due=0)
 
-    def _row(
-        self, entry: Entry, before: VisitRow | None, told: Seen, seen: PageSeen, failures: int
-    ) -> VisitRow:
+    def _row(self, entry: Entry, before: VisitRow | None, told: Seen, seen: PageSeen, failures: int) -> VisitRow:
         past = _past(before) if before is not None else NOTHING
         plan: Plan = self._rule.next(past, told, entry.key)
         self._rule.told(past, told)
         generation = before.generation + 1 if before is not None else 1
         over = generation >= MOST_GENERATION or (self._rounds is not None and generation > self._rounds)
         due = 0 if over else min(plan.due, MOST_TIME)
-        record = (min(plan.past.visits, MOST_COUNT), min(plan.past.changes, MOST_COUNT))
-        times = (min(ceil(time), MOST_TIME) for time in plan.past[2:])
+        compared, changes, *times = plan.past
+        compared, changes = min(compared, MOST_COUNT), min(changes, MOST_COUNT)
+        last, interval, watched = (min(time, MOST_TIME) for time in times)
         found = before.entry if before is not None else found_first(entry)
-        return VisitRow(generation, due, failures, *record, *times, seen.digest, seen.etag, seen.modified, found)
+        record = generation, due, failures, compared, changes, last, interval, watched
+        return VisitRow(*record, seen.digest, seen.etag, seen.modified, found)
 
     def tick(self, agent: Agent, now: float) -> None:
         """It is that time (s, the agent's clock)."""
