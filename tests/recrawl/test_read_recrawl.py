@@ -53,7 +53,7 @@ REFUSED = {
 def test_each_rule_has_one_text_that_reads_back(text: str, one: str) -> None:
     rule = read_recrawl(text)
     assert str(rule) == one and read_recrawl(one) == rule
-    assert UbiSettings.from_scrapy(Settings({"UBI_RECRAWL": text})).recrawl == one
+    assert UbiSettings.from_scrapy(Settings({"UBI_RECRAWL": text, "UBI_SITEMAPS": 10})).recrawl == one
 
 
 @pytest.mark.parametrize(("text", "said"), REFUSED.items())
@@ -78,6 +78,11 @@ def test_rounds_want_a_rule() -> None:
     assert (
         UbiSettings.from_scrapy(Settings({"UBI_RECRAWL": "every(1d)", "UBI_RECRAWL_ROUNDS": "3"})).recrawl_rounds == 3
     )
+
+
+def test_sitemaps_have_to_be_read() -> None:
+    with pytest.raises(UbiSettingError, match=r"UBI_RECRAWL is 'sitemap\(1d, 1h, 30d\)', and UBI_SITEMAPS is 0"):
+        UbiSettings.from_scrapy(Settings({"UBI_RECRAWL": "sitemap"}))
 
 
 @given(st.integers(1, 3650 * 86_400))
