@@ -12,7 +12,7 @@ Rules of this module:
 * A page that has changed at every visit may change a little or a lot more often than it is visited, and only in the
   former case is it worth its visits. So the next visit of such a page comes early, until one finds no change, as long
   as the visits lately were not many more than the budget.
-* A page that the census has not met waits at least as long as the census has lasted: it is taken to need no more.
+* A page that the census has not met waits at least as long as the census has lasted: it is taken to need that.
 """
 
 from __future__ import annotations
