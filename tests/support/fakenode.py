@@ -30,6 +30,7 @@ class FakeVisit:
         self.host = host
         self.entry = entry
         self.state = SetState(host)
+        self.before = None
 
 
 class FakeHosts:
