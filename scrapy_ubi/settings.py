@@ -307,7 +307,7 @@ def _check_relations(settings: UbiSettings) -> None:
     setting_readers.check_hosts(
         settings.host_concurrency, settings.partition, settings.host_rules, by_ip=settings.polite_by_ip
     )
-    check_recrawl(settings.recrawl, settings.recrawl_rounds, iterate=settings.host_iterate)
+    check_recrawl(settings.recrawl, settings.recrawl_rounds, iterate=settings.host_iterate, sitemaps=settings.sitemaps)
     fingerprinter = settings.fingerprinter if settings.fingerprints else None
     check_iterations(settings.host_iterate, settings.max_load_seconds, settings.rank, fingerprinter)
     if settings.ring_replicas > MOST_REPLICAS:

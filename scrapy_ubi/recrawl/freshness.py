@@ -15,7 +15,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_STEPS = 60  # halvings of a bracket
+_STEPS = 60  # of a search for a number of changes
+_HALVINGS = 40  # of one for a price
 
 
 class Class(NamedTuple):
@@ -74,7 +75,7 @@ def price_of(classes: Sequence[Class], budget: float, least: float, most: float)
         return 0.0
     top = max(each.importance / each.rate for each in classes)  # beyond it no page is worth a visit
     low, high = math.log(top) - 60.0, math.log(top)
-    for _ in range(_STEPS // 2):
+    for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if visits(math.exp(middle)) > budget else (low, middle)
     return math.exp(high)

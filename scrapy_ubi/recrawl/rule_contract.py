@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, Protocol
 
-from scrapy_ubi.recrawl.change_rate import HALF, MOST_VISITS, exposure
+from scrapy_ubi.recrawl.change_rate import HALF, MOST_VISITS, exposure, longest_watched
 from scrapy_ubi.untrusted.checks import is_count
 
 NEVER = 0
@@ -125,11 +125,18 @@ def kept(past: Past, seen: Seen, interval: int) -> Past:
         return Past(1, 0, int(seen.at), interval)
     changes = past.changes + seen.changed
     watched = past.watched + exposure(past.changes, past.watched, elapsed(past, seen), changed=seen.changed)
+    if always_changed(past) and seen.changed:
+        watched = min(watched, longest_watched(changes, elapsed(past, seen)))
     visits = past.visits + 1
     if visits > MOST_VISITS:  # the rate that follows from them stays
         fewer = changes // 2
-        visits, changes, watched = visits // 2, fewer, watched * (fewer + HALF) / (changes + HALF)
+        visits, changes, watched = visits // 2, fewer, watched * max(fewer, HALF) / max(changes, HALF)
     return Past(visits, changes, max(int(seen.at), past.last), interval, max(round(watched), 1))
+
+
+def always_changed(past: Past) -> bool:
+    """Whether every visit that was compared has found a change: the page may change much more often than that."""
+    return past.changes == past.visits - 1
 
 
 def elapsed(past: Past, seen: Seen) -> float:

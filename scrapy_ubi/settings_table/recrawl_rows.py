@@ -31,12 +31,14 @@ ROWS: tuple[Setting, ...] = (
 )
 
 
-def check_recrawl(recrawl: str, rounds: int | None, *, iterate: bool) -> None:
+def check_recrawl(recrawl: str, rounds: int | None, *, iterate: bool, sitemaps: int) -> None:
     """Raise UbiSettingError where rounds are counted and no page is visited again, and where the rule cannot be kept
     with other settings."""
-    if recrawl.startswith("sitemap"):
+    if recrawl.startswith("sitemap") and not sitemaps:
         raise UbiSettingError(
-            "UBI_RECRAWL", f"is {recrawl!r}, which needs sitemaps to be read again", "name another rule, as 'adaptive'"
+            "UBI_RECRAWL",
+            f"is {recrawl!r}, and UBI_SITEMAPS is 0",
+            "say in UBI_SITEMAPS how many URLs may be taken of the sitemaps that a robots.txt names",
         )
     if recrawl and iterate:
         raise UbiSettingError(

@@ -112,7 +112,7 @@ def fixed(
         "max_url_length": settings.max_url_length,
         "serve": settings.serve,
         "recrawl": settings.recrawl,
-        "recrawl_rounds": settings.recrawl_rounds,
+        "recrawl_rounds": settings.recrawl_rounds or "none",
         "spider": spider,
         **origin.published(),
         "host_name": platform.node(),

@@ -19,10 +19,12 @@ import json
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from scrapy_ubi.node.work.listed_pages import ListedPages, past_of
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState, VisitRow, retries_of
 from scrapy_ubi.protocol.visit_row import MOST_COUNT, MOST_GENERATION, MOST_TIME
-from scrapy_ubi.recrawl import NOTHING, Past, Plan, Rule, Seen, read_recrawl
+from scrapy_ubi.recrawl import NOTHING, Plan, Rule, Seen, read_recrawl
+from scrapy_ubi.recrawl.sitemap_rule import Sitemap
 from scrapy_ubi.settings import UbiSettings
 
 if TYPE_CHECKING:
@@ -52,8 +54,9 @@ class Recrawl:
     seconds."""
 
     def __init__(self, rule: Rule, rounds: int | None, wall: Callable[[], float]) -> None:
-        self._rule, self._rounds, self._wall = rule, rounds, wall
+        self.rule, self._rounds, self._wall = rule, rounds, wall
         self._settled = 0.0
+        self.listed: ListedPages | None = None  # with a rule that heeds sitemaps
         self.unchanged = self.failed = 0
 
     @classmethod
@@ -61,6 +64,11 @@ class Recrawl:
         """None where pages are visited once."""
         rule = read_recrawl(settings.recrawl)
         return cls(rule, settings.recrawl_rounds, wall) if rule is not None else None
+
+    @property
+    def heeds_sitemaps(self) -> bool:
+        """Whether the rule wants to know what sitemaps say."""
+        return isinstance(self.rule, Sitemap)
 
     def row(self, visit: Visit, failed: str | None, fetched: bool) -> VisitRow | None:
         """The row of a visit that has ended; None where its page is not to be visited again."""
@@ -74,6 +82,9 @@ class Recrawl:
         changed = before is None or (visit.seen is not None and not seen.unchanged)
         self.unchanged += before is not None and seen.unchanged
         told = Seen(self._wall(), changed=changed, lastmod=seen.lastmod, items=visit.gave_items)
+        if self.listed is not None:
+            past = past_of(before) if before is not None else NOTHING
+            told = self.listed.judged(visit.state, visit.entry.key, past, told)
         return self._row(visit.entry, before, told, seen, 0)
 
     def _failed(self, entry: Entry, before: VisitRow | None, reason: str, fetched: bool) -> VisitRow | None:
@@ -95,9 +106,9 @@ class Recrawl:
         return before._replace(generation=before.generation + 1, due=0)
 
     def _row(self, entry: Entry, before: VisitRow | None, told: Seen, seen: PageSeen, failures: int) -> VisitRow:
-        past = _past(before) if before is not None else NOTHING
-        plan: Plan = self._rule.next(past, told, entry.key)
-        self._rule.told(past, told)
+        past = past_of(before) if before is not None else NOTHING
+        plan: Plan = self.rule.next(past, told, entry.key)
+        self.rule.told(past, told)
         generation = before.generation + 1 if before is not None else 1
         over = generation >= MOST_GENERATION or (self._rounds is not None and generation > self._rounds)
         due = 0 if over else min(plan.due, MOST_TIME)
@@ -115,11 +126,7 @@ class Recrawl:
             self._settled = now
             own = agent.keeping.keepers
             pages = sum(s.visits.count for s in agent.frontier.states() if s.visits.count and own(s)[:1] == (agent.me,))
-            self._rule.settle(pages, 1 / max(len(agent.view.members), 1))
-
-
-def _past(row: VisitRow) -> Past:
-    return Past(row.compared, row.changes, row.last, row.interval, row.watched)
+            self.rule.settle(pages, 1 / max(len(agent.view.members), 1))
 
 
 def found_first(entry: Entry) -> Entry:
