@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* A visit is a *generation* of a key: the first one is 1, and each further one is one more. There is one row a key, for
-  ever: that of its last visit.
+* A visit is a *generation* of a key: the first one is 1, and each further one is one more. There is one row a key:
+  that of its last visit.
 * Two rows of a key merge into one of them: that of the higher generation; of two that are equal in this the one that
   comes later in the order of their values. So merging is commutative, associative and idempotent.
 * Times are unix seconds. `due` 0: the page is never visited again.
