@@ -11,8 +11,7 @@ How it is driven, beside the protocol's calls:
   that holds it is written.
 * Only active hosts have the head of their queue in memory; the others *rest*, in the order of their turn. `needs` says
   what is to be read for those whose turn has come, `read` reads it (in any thread), `take` takes it in. `pop` hands
-  out from heads in memory only: when it finds none there may still be something to read. A host whose head is used up
-  goes behind those that rest. `load` does all three at once.
+  out from heads in memory only: when it finds none there may still be something to read. `load` does all three at once.
 
 What a crash leaves is the last flush that was written: what was out waits again.
 """
@@ -62,18 +61,23 @@ class DiskFrontier:
         self._entries = Entries(store, self.keys, self.window, self._flushes)
         self._rerank = Rerank(self.window, self._entries, self._flushes)
         self.written = self._flushes.written
-        self.reorder, self.look_at = self._rerank.ask, self._rerank.look_at
-        self._visits = visits = DiskVisits(store, self.window, self._flushes)
+        self.visits = visits = DiskVisits(store, self.window, self._flushes)
+        self.reorder, self.look_at, self.look_again = self._rerank.ask, self._rerank.look_at, visits.look_again
         self.keep_row, self.visited, self.not_visited = visits.keep, visits.visited, visits.not_visited
         self.wake, self.awaits, self.due_before = visits.wake, visits.hosts.awaits, visits.hosts.due_before
         self.read: Callable[[Iterable[Scan]], list[Result]] = partial(read_all, store)  # in any thread
         self.note_status, self.status_of = self._entries.note_status, self._entries.status_of
         failures = Failures(store, self._flushes)
         self.fail, self.failed, self.forgive = failures.fail, failures.failed, failures.forgive
-        self.keep_elsewhere, self.know_outputs = self._entries.elsewhere.keep, self._entries.elsewhere.start
+        elsewhere = self._entries.elsewhere
+        self.keep_elsewhere, self.know_outputs = elsewhere.keep, elsewhere.start
         self.lost = 0  # of the last flushes the store had lost so many, when it was opened (`restore`)
         self._offset = offset
         self._states: dict[str, DiskState] = {}
+        self.elsewhere: Callable[[str], Iterator[Failure]] = lambda agent: elsewhere.pages(agent, self._states)
+        self.forget_elsewhere: Callable[[str, Failure], None] = lambda agent, page: elsewhere.forget(
+            agent, page, self._states.get(page.host)
+        )
         self.find: Callable[[str], HostState | None] = self._states.get  # for every link: the dict answers
 
     # -- hosts
@@ -105,10 +109,6 @@ class DiskFrontier:
         self._clean(state)
         return state
 
-    def restore_visits(self) -> None:
-        """What the store says of visits, when all hosts are there."""
-        self._visits.restore(self._states.values())
-
     def forget_gone(self) -> None:
         """The seen table was made again, without the keys of hosts dropped; the store is told. Raises `StoreFull`."""
         batch = self.store.batch()
@@ -129,7 +129,7 @@ class DiskFrontier:
         self.window.remove(state)
         self._entries.drop(state)
         self._rerank.forget(state)
-        self._visits.forget(state)
+        self.visits.forget(state)
         self._flushes.drop(state)
 
     # -- what is known and done
@@ -197,16 +197,6 @@ class DiskFrontier:
         else:
             self._entries.overtaken(own, old)
 
-    # -- outputs elsewhere
-
-    def elsewhere(self, agent: str) -> Iterator[Failure]:
-        """The pages whose outputs are at that agent, as far as is known here. Raises `StoreDamaged`."""
-        return self._entries.elsewhere.pages(agent, self._states)
-
-    def forget_elsewhere(self, agent: str, page: Failure) -> None:
-        """It is not to be known any more that the outputs of this page are at that agent."""
-        self._entries.elsewhere.forget(agent, page, self._states.get(page.host))
-
     def _own(self, state: HostState) -> DiskState:
         assert isinstance(state, DiskState)
         return state
@@ -220,9 +210,7 @@ class DiskFrontier:
             if loads is not None and (at := loads.next_at(state.host)) > now:
                 window.release(state, now, at)
                 continue
-            if state.visits.ready and (entry := self._visits.next(state)) is not None:
-                if loads is not None and loads.handed_out(state.host, at := now + max(self.delay, state.pause)):
-                    window.release(state, now, at)
+            if state.visits.ready and (entry := self.visits.next(state, now, loads, self.delay)) is not None:
                 return state, entry
             while state.head:
                 queued = window.first(state)
@@ -232,10 +220,8 @@ class DiskFrontier:
                     self._entries.throw_away(state, queued)
                     continue
                 state.waiting -= 1
-                if state.out:
-                    state.out[key] = entry
-                else:
-                    state.out = {key: entry}
+                state.out = state.out or {}
+                state.out[key] = entry
                 self._entries.taken[key ^ state.salt] = queued[: queue_rows.ROW]
                 if loads is not None and loads.handed_out(state.host, at := now + max(self.delay, state.pause)):
                     window.release(state, now, at)
@@ -287,20 +273,13 @@ class DiskFrontier:
 
     def next_read(self) -> float | None:
         """The time from which on `needs` has something; None when it has nothing whatever the time."""
-        return 0.0 if self._rerank.wants or self._visits.wants else self.window.next_read()
-
-    def look_again(self) -> None:
-        """What was not allowed may be allowed now."""
-        self._visits.look_again()
-        self.window.look_again()
+        return 0.0 if self._rerank.wants or self.visits.wants else self.window.next_read()
 
     # -- reading
 
     def needs(self, now: float, allowed: Callable[[HostState], bool]) -> list[Scan]:
         """What is to be read now: each is read once, and must be taken."""
-        scans = self.window.needs(now, allowed)
-        if self._visits.wants:
-            scans += self._visits.needs(now)
+        scans = self.window.needs(now, allowed) + (self.visits.needs(now) if self.visits.wants else [])
         return scans + self._rerank.needs() if self._rerank.wants else scans
 
     def take(self, results: Iterable[Result]) -> None:
@@ -309,7 +288,7 @@ class DiskFrontier:
             if self._states.get(scan.state.host) is not scan.state:
                 continue  # dropped meanwhile
             if scan.due:
-                self._visits.take(scan, read)
+                self.visits.take(scan, read)
             elif scan.ranks:
                 self._rerank.read(scan, read)
             elif scan.tidy:
@@ -368,4 +347,4 @@ class DiskFrontier:
             taken |= {key ^ state.salt for key in state.out}
         self._flushes.check_invariants(self._states.values())
         self._entries.check_invariants(taken)
-        self._visits.check_invariants(self._states.values())
+        self.visits.check_invariants(self._states.values())

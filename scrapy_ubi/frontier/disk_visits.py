@@ -18,6 +18,7 @@ from scrapy_ubi.frontier import visit_rows
 from scrapy_ubi.frontier.disk_state import DiskState
 from scrapy_ubi.frontier.due_hosts import DueHosts, Mine
 from scrapy_ubi.frontier.flushes import Flushes
+from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.frontier.host_revisits import READY, HostRevisits
 from scrapy_ubi.frontier.rows import done_row
 from scrapy_ubi.frontier.scan import Scan
@@ -116,9 +117,9 @@ class DiskVisits:
         assert isinstance(state.visits, StoredVisits)
         return state.visits
 
-    def restore(self, states: Iterable[DiskState]) -> None:
+    def restore(self, states: Iterable[HostState]) -> None:
         """What the store says of the visits of these hosts."""
-        hosts = {state.hid: state for state in states}
+        hosts = {state.hid: state for state in states if isinstance(state, DiskState)}
         for key, value in every(self._store, visit_rows.VISITS, visit_rows.VISITS + b"\xff" * 8):
             hid, count, xor, due = visit_rows.read_host(key, value)
             if (state := hosts.get(hid)) is not None:
@@ -174,12 +175,17 @@ class DiskVisits:
             self._window.settle(state)
         self._follow(state, visits)
 
-    def next(self, state: DiskState) -> Entry | None:
-        """Hand out the next page of this host that is due; None when it is not its turn."""
+    def next(self, state: DiskState, now: float, loads: HostLoads | None, delay: float) -> Entry | None:
+        """Hand out the next page of this busy host that is due; None when it is not its turn. The host has its turn
+        again at once where `loads` says so, after its delay (s)."""
         visits = self._of(state)
         entry = visits.next(bool(state.head))
         if not visits.ready:
             self._follow(state, visits)
+        if entry is not None and loads is not None:
+            at = now + max(delay, state.pause)
+            if loads.handed_out(state.host, at):
+                self._window.release(state, now, at)
         return entry
 
     def wake(self, wall: int, mine: Mine) -> None:
@@ -216,7 +222,8 @@ class DiskVisits:
         self._follow(state, visits)
 
     def look_again(self) -> None:
-        """What was not allowed may be allowed now."""
+        """What was not allowed may be allowed now, of queues, too."""
+        self._window.look_again()
         self.hosts.look_again()
         self._at_hand = {state for state in self._at_hand if self._of(state).late is not None}
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from scrapy_ubi.frontier import queue_rows, rows, visit_rows
 from scrapy_ubi.frontier.disk_state import DiskState, HostChanges
 from scrapy_ubi.frontier.left_rows import Left, move
-from scrapy_ubi.frontier.store import Store
+from scrapy_ubi.frontier.store import RowBatch, Store
 from scrapy_ubi.protocol.visit_row import VisitRow
 
 Extra = tuple[bytes, bytes | None]  # a row of the agent's: None deletes it
@@ -138,12 +138,16 @@ class Flush:
         put(rows.recent_key(self.number), rows.recent_value(self.number, known, done_keys))
         for hid in self._clear:
             batch.delete_range(*rows.of_host(rows.QUEUE, hid))
-        for hid in self._changes.dropped:  # last: what was put for them in this flush goes too
+        self._drop(batch)
+        store.write(batch)
+
+    def _drop(self, batch: RowBatch) -> None:
+        """Last: what was put in this flush for hosts that are dropped goes too."""
+        for hid in self._changes.dropped:
             batch.delete_range(*rows.of_host(rows.QUEUE, hid))
             batch.delete_range(*rows.of_host(rows.DONE, hid))
-            delete(rows.HOST + hid)
+            batch.delete(rows.HOST + hid)
         for hid in self._changes.unvisited:
             for kind in (visit_rows.VISIT, visit_rows.DUE):
                 batch.delete_range(*rows.of_host(kind, hid))
-            delete(visit_rows.VISITS + hid)
-        store.write(batch)
+            batch.delete(visit_rows.VISITS + hid)

@@ -59,16 +59,11 @@ class Window:
         return self.held + self._coming < self.most // 2
 
     def settle(self, state: DiskState) -> None:
-        """If something of the host waits, or is due to be visited again, and it is nowhere, it has its place from now
-        on. One that has its place for what is due is read when that is used up."""
-        if not state.waiting:
-            if state.visits.ready and state not in self.resting:
+        """If something of the host waits, or is due, and it is nowhere, it has its place from now on."""
+        if state.head or state.visits.ready:  # with both it is read when what is due is used up
+            if (state.waiting or state.visits.ready) and state not in self.resting:
                 self.workbench.activate(state, state.next_at)
-            return
-        if state.head or state.visits.ready:
-            if state not in self.resting:
-                self.workbench.activate(state, state.next_at)
-        elif state not in self.workbench:
+        elif state.waiting and state not in self.workbench:
             self.resting.activate(state, max(state.next_at, self._now))
 
     def remove(self, state: DiskState) -> None:

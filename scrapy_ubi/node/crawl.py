@@ -29,7 +29,7 @@ from scrapy_ubi.node.mail.run_state import is_finished
 from scrapy_ubi.node.report import figures
 from scrapy_ubi.node.steering.live_entries import LiveTable
 from scrapy_ubi.node.steering.runtime import refusal
-from scrapy_ubi.node.work.recrawl import Recrawl
+from scrapy_ubi.node.work.revisits import Recrawl
 from scrapy_ubi.protocol import losses, snapshot
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config

@@ -59,8 +59,9 @@ def sift(letter: Received, judge: Callable[[str, Entry], str | None]) -> tuple[R
     for delta in letter.deltas:
         own = delta.host
         refused += [Refused(own, e, reason) for e in delta.discovered if (reason := judge(own, e)) is not None]
-        visited = [row.entry for row in delta.visited]
-        refused += [Refused(own, e, reason) for e in visited if (reason := judge(own, e)) is not None]
+        if delta.visited:
+            visited = [row.entry for row in delta.visited]
+            refused += [Refused(own, e, reason) for e in visited if (reason := judge(own, e)) is not None]
         for redo in delta.redo:
             refused += [Refused(h, e, reason) for h, e in redo.outlinks if (reason := judge(h, e)) is not None]
     if not refused:

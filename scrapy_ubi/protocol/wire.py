@@ -164,7 +164,8 @@ def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int
 def _records(delta: Delta) -> int:
     single = (delta.offer is not None) + (delta.notes is not None)
     redone = sum([1 + len(redo.outlinks) for redo in delta.redo])
-    return len(delta.discovered) + len(delta.done) + len(delta.visited) + redone + single
+    visited = len(delta.visited) if delta.visited else 0
+    return len(delta.discovered) + len(delta.done) + visited + redone + single
 
 
 _DELTA = frozenset(("host", "discovered", "done", "offer", "redo", "notes", "visited"))

@@ -35,7 +35,8 @@ def done(frontier: Checked, host: str, *all_rows: VisitRow) -> HostState:
     """A host with pages that are done, and have these rows."""
     state, _ = frontier.add(host, [one.entry for one in all_rows])
     frontier.add_done(state, [one.key for one in all_rows])
-    assert all([frontier.keep_row(state, one) for one in all_rows])
+    for one in all_rows:
+        assert frontier.keep_row(state, one)
     return state
 
 
@@ -191,12 +192,9 @@ def test_a_visit_costs_few_bytes_of_disk(tmp_path: Path) -> None:
                     state, VisitRow(3, at + 86_400, 0, 3, 1, at, 86_400, 90_000, draw.getrandbits(64), "", "", entry)
                 )
             frontier.flush()
-        compact(frontier.store)
+        vars(frontier.store)["_db"].compact_range(None, None)
         frontier.close()
         return sum(file.stat().st_size for file in (path / "store").iterdir() if file.suffix == ".sst")
-
-    def compact(store: object) -> None:
-        store._db.compact_range(None, None)  # type: ignore[attr-defined]
 
     each = (used(True) - used(False)) / 20_000
     print(f"{each:.1f} bytes a page")
