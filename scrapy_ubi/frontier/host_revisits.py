@@ -3,7 +3,7 @@
 Rules of this module:
 
 * A few of those that are due are *ready*: at hand, the most overdue first. A frontier takes in the next ones when these
-  are used up, so a host with a heritage of many takes no more memory than another, nor more turns.
+  are used up, so a host with many that are overdue takes as much memory as another, and as many turns.
 * A host with pages that were never fetched, too, gives one of each kind in turn.
 * What was visited elsewhere meanwhile is not ready any more.
 """

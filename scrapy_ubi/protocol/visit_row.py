@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* A visit is a *generation* of a key: the first one is 1, and each further one is one more. There is one row a key, for
-  ever: that of its last visit.
+* A visit is a *generation* of a key: the first one is 1, and each further one is one more. There is one row a key:
+  that of its last visit.
 * Two rows of a key merge into one of them: that of the higher generation; of two that are equal in this the one that
   comes later in the order of their values. So merging is commutative, associative and idempotent.
 * Times are unix seconds. `due` 0: the page is never visited again.
@@ -56,5 +56,7 @@ def merged(one: VisitRow, other: VisitRow) -> VisitRow:
 
 
 def fingerprint(row: VisitRow | None) -> int:
-    """64 bits of all that a row says; 0 for none."""
-    return mmh3.hash64(repr(tuple(row)), signed=False)[0] if row is not None else 0
+    """64 bits of what a row says of the visits of its page; 0 for none. The text of the request is no part of it: two
+    that differ in it only are alike to those who visit.
+    """
+    return mmh3.hash64(repr((*row[:-1], row.entry.key)), signed=False)[0] if row is not None else 0

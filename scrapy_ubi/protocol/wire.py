@@ -175,9 +175,11 @@ def _delta(row: object, longest_url: int, requests: RequestReader, sender: str) 
         raise Malformed("a delta is not an object of host, discovered, done, offer, redo, notes, visited")
     host = _host(row.get("host"))
     discovered, done, offer, notes = row.get("discovered", []), row.get("done", []), row.get("offer"), row.get("notes")
-    redo, visited = row.get("redo", []), row.get("visited", [])
-    if not all(isinstance(items, list) for items in (discovered, done, redo, visited)):
-        raise Malformed("discovered, done, redo or visited is not a list")
+    redo, visited = row.get("redo", []), row.get("visited")
+    if not isinstance(discovered, list) or not isinstance(done, list) or not isinstance(redo, list):
+        raise Malformed("discovered, done or redo is not a list")
+    if visited is not None and not isinstance(visited, list):
+        raise Malformed("visited is not a list")
     parts = (
         host,
         _entries_in(discovered, longest_url, requests),

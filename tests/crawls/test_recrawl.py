@@ -27,7 +27,7 @@ class Walk(Spider):
 
     def parse(self, response: Response) -> Iterator[Any]:
         assert isinstance(response, TextResponse)
-        yield {"url": response.url, "visit": response.meta["ubi_visit"], "flags": [*response.flags]}
+        yield {"url": response.url, "visit": response.meta.get("ubi_visit"), "flags": [*response.flags]}
         for link in LinkExtractor().extract_links(response):
             yield Request(link.url)
 
@@ -133,3 +133,12 @@ def test_a_request_of_a_retried_page_is_visited_again_as_it_was_found(site: Site
     (outcome,) = crawl(Walk, site.proxy, 1, RECRAWL)
     assert site.urls()[f"{HOSTS[0]}/a"] == 5
     assert [item["visit"] for item in outcome.items if item["url"].endswith("h0.example/a")] == [1, 2, 3]
+
+
+def test_unchanged_pages_cost_few_of_their_bytes(site: Site) -> None:
+    web(site, lambda url, body: tagged(lambda number: body + "y" * 40_000))
+    once = crawl(Walk, site.proxy, 1)[0].stats["downloader/response_bytes"]
+    site.visits.clear()
+    again = crawl(Walk, site.proxy, 1, RECRAWL)[0].stats["downloader/response_bytes"]
+    print(f"{(again - once) / 2 / once:.4f} of the bytes for each visit")
+    assert again - once <= 2 * 0.02 * once

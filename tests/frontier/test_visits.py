@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -174,19 +175,20 @@ def test_a_store_says_that_it_has_visits_only_when_it_has() -> None:
 
 
 def test_a_visit_costs_few_bytes_of_disk(tmp_path: Path) -> None:
+    draw = Random(1)
+
     def used(with_rows: bool) -> int:
         path = tmp_path / str(with_rows)
         path.mkdir()
         frontier = open_frontier(path, memory=64 << 20)
         for host in range(20):
-            keys = range(host << 40, (host << 40) + 50_000_000_000, 50_000_000)
-            entries = [Entry(key * 2654435761 % (1 << 64), f"http://h{host}.example/", 1) for key in keys]
+            entries = [Entry(draw.getrandbits(64), f"http://h{host}.example/", 1) for _ in range(1000)]
             state, _ = frontier.add(f"h{host}.example", entries)
             frontier.add_done(state, [entry.key for entry in entries])
             for number, entry in enumerate(entries if with_rows else []):
                 at = 1_800_000_000 + number * 7 % 86_400
                 frontier.keep_row(
-                    state, VisitRow(3, at + 86_400, 0, 3, 1, at, 86_400, 90_000, entry.key ^ 0x5555, "", "", entry)
+                    state, VisitRow(3, at + 86_400, 0, 3, 1, at, 86_400, 90_000, draw.getrandbits(64), "", "", entry)
                 )
             frontier.flush()
         compact(frontier.store)

@@ -25,7 +25,7 @@ from scrapy_ubi.untrusted.checks import Malformed
 SHORT = st.integers(0, 255)
 TIME = st.integers(0, (1 << 32) - 1)
 VALIDATOR = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=200)
-REQUESTS = st.sampled_from(["", '{"method":"POST"}', '{"meta":{"a":"ä"}}'])
+REQUESTS = st.sampled_from(["", '{"method":"POST"}', '{"meta":{"a":"\\u00e4"}}'])
 ENTRIES = st.builds(
     Entry,
     st.just(7),

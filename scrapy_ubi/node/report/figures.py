@@ -167,6 +167,7 @@ def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -
         "fences": c.fences,
         "rejoins": c.rejoins,
         "redone": c.redone,
+        "visited": c.visited,
         "handoff_timeouts": c.handoff_timeouts,
         "lost_agents": tally.lost_agents,
         "received_bytes": traffic.received_bytes,

@@ -139,4 +139,4 @@ def found_first(entry: Entry) -> Entry:
         meta.pop("retry_times", None)
         if not meta:
             del said["meta"]
-    return entry._replace(request=json.dumps(said, separators=(",", ":"), ensure_ascii=False) if said else "")
+    return entry._replace(request=json.dumps(said, separators=(",", ":")) if said else "")
