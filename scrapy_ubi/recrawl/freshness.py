@@ -66,7 +66,9 @@ def best_interval(rate: float, importance: float, price: float, least: float, mo
 
 def price_of(classes: Sequence[Class], budget: float, least: float, most: float) -> float:
     """The price at which the pages of all classes together are visited `budget` times a second; 0 where even `least`
-    for all costs less, the highest that tells pages apart where even `most` costs more."""
+    for all costs less, the highest that tells pages apart where even `most` costs more. Where a class as a whole is
+    just worth visits or not, the price that comes nearer to the budget.
+    """
 
     def visits(price: float) -> float:
         return math.fsum(each.pages / best_interval(each.rate, each.importance, price, least, most) for each in classes)
@@ -78,4 +80,5 @@ def price_of(classes: Sequence[Class], budget: float, least: float, most: float)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if visits(math.exp(middle)) > budget else (low, middle)
-    return math.exp(high)
+    lower, higher = math.exp(low), math.exp(high)
+    return lower if visits(lower) - budget < budget - visits(higher) else higher

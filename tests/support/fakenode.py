@@ -84,7 +84,7 @@ class FakeNode:
         self.state = "crawling"
         self.recorder = SimpleNamespace(timeline=Timeline())
         self.seeds = None
-        self.concurrency = None
+        self.concurrency = self.recrawl = None
         self.published: dict[str, str] = {}
         self.lost_agents: tuple[str, ...] = ()
         self.calls: list[tuple[Any, ...]] = []
