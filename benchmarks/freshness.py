@@ -19,7 +19,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from scrapy_ubi.recrawl import NOTHING, Past, Rule, Seen, read_recrawl
+from scrapy_ubi.recrawl import NOTHING, Past, Rule, VisitSeen, read_recrawl
 from scrapy_ubi.recrawl.freshness import Class, best_interval, freshness, price_of
 
 DAY = 86_400.0
@@ -92,7 +92,7 @@ class Run:
     def _visit(self, page: int, at: float) -> float:
         past, rate = self._pasts[page], self.rates[page]
         changed = self._chance.random() < -math.expm1(-rate * (at - self._visited[page]))
-        seen = Seen(at, changed)
+        seen = VisitSeen(at, changed)
         plan = self.rule.next(past, seen, page)
         self.rule.told(past, seen)
         self._count(page, at)

@@ -47,8 +47,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         return collect_graph.run(settings, opts)
     if opts.kind == "duplicates":
         return collect_duplicates.run(settings, opts)
-    if opts.latest and opts.kind not in ("items", "links"):
-        raise UbiNotFound(f"--latest is for items and links: {opts.kind} has {LATEST_OF[opts.kind]}.")
+    _check_latest(opts)
     chosen = choose(settings, opts)
     store, ending = KINDS[opts.kind]
     output = None if opts.output == "-" else Path(opts.output).absolute()
@@ -76,6 +75,11 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         "open_parts": tally.open_parts, "damaged": tally.damaged, "other_runs": chosen.other_runs,
     }  # fmt: skip
     return QueryReport([] if opts.output == "-" else [line], document)
+
+
+def _check_latest(opts: argparse.Namespace) -> None:
+    if opts.latest and opts.kind in LATEST_OF:
+        raise UbiNotFound(f"--latest is for items and links: {opts.kind} has {LATEST_OF[opts.kind]}.")
 
 
 def _told(tally: CollectTally, agents: int) -> str:

@@ -174,16 +174,18 @@ class PageOutputs:
         visit = flight.visit
         if flight.withdrawn or (visit is not None and visit.closed):
             return
-        visited_before = visit is not None and visit.before is not None and not flight.unchanged
-        if waiting is None and not self.wants_pages and not visited_before:
-            return
         again = visit is not None and visit.again is not None
-        if again and (waiting is None or not waiting.items):
+        if (waiting is None or not waiting.items) if again else waiting is None and not self._wants_empty(flight):
             return
         if waiting is None:
             waiting = _Waiting(self._named(flight))
         kind = "again" if again else "ok" if flight.failed is None else "failed"
         self._hand_over(self._page(flight, waiting, kind), waiting.size)
+
+    def _wants_empty(self, flight: Flight) -> bool:
+        """Whether a page that has left nothing is kept: by its visit, or as it has nothing any more."""
+        visit = flight.visit
+        return self.wants_pages or (visit is not None and visit.before is not None and not flight.unchanged)
 
     def _page(self, flight: Flight, waiting: _Waiting, kind: str) -> Page:
         visit = flight.visit

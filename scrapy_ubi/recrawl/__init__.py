@@ -7,6 +7,6 @@ that alone: the pages, their rows and the clock are others' matter. Nothing here
 from __future__ import annotations
 
 from scrapy_ubi.recrawl.read_recrawl import read_recrawl
-from scrapy_ubi.recrawl.rule_contract import NEVER, NOTHING, Past, Plan, Rule, Seen, read_past
+from scrapy_ubi.recrawl.rule_contract import NEVER, NOTHING, Past, Plan, Rule, VisitSeen, read_past
 
-__all__ = ["NEVER", "NOTHING", "Past", "Plan", "Rule", "Seen", "read_past", "read_recrawl"]
+__all__ = ["NEVER", "NOTHING", "Past", "Plan", "Rule", "VisitSeen", "read_past", "read_recrawl"]

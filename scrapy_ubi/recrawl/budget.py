@@ -23,7 +23,7 @@ from scrapy_ubi.recrawl import durations
 from scrapy_ubi.recrawl.change_rate import rate
 from scrapy_ubi.recrawl.freshness import Class, best_interval, price_of
 from scrapy_ubi.recrawl.intervals import DAY, HOUR, check_bounds, spread, times
-from scrapy_ubi.recrawl.rule_contract import NOTHING, Past, Plan, Seen, Settled, always_changed, kept, plan
+from scrapy_ubi.recrawl.rule_contract import NOTHING, Past, Plan, Settled, VisitSeen, always_changed, kept, plan
 from scrapy_ubi.urls.filters.base import only
 from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, write
 
@@ -109,8 +109,8 @@ class Budget(Settled):
         self.budget, self.least, self.most = budget, least, most
         self.price: float | None = None  # None: not known yet
         self.alike = math.sqrt(least * most)  # the interval of what is not known; so long until pages were counted
-        self._census = Census(least, most)
-        self._lately, self._early = Lately(budget), True
+        self.census = Census(least, most)
+        self._lately, self.early = Lately(budget), True
 
     @classmethod
     def of(cls, arguments: Arguments) -> Budget:
@@ -122,25 +122,25 @@ class Budget(Settled):
             raise FilterError(f"has the bounds {', '.join(bounds)}", "give the least interval and the most: 1h, 30d")
         return cls(budget, least, most)
 
-    def first(self, seen: Seen, key: int) -> Plan:
+    def first(self, seen: VisitSeen, key: int) -> Plan:
         return plan(NOTHING, seen, self._bound(spread(self.alike, key)), self.alike)
 
-    def next(self, past: Past, seen: Seen, key: int = 0) -> Plan:
+    def next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
         if not past.visits and not seen.failed:
             return self.first(seen, key)
         interval = self._interval(kept(past, seen, 0), seen.importance)
         return plan(past, seen, interval, interval)
 
-    def told(self, past: Past, seen: Seen) -> None:
+    def told(self, past: Past, seen: VisitSeen) -> None:
         self._lately.count(seen.at)
         if not seen.failed:
-            self._census.count(past, kept(past, seen, 0), _bounded(seen.importance))
+            self.census.count(past, kept(past, seen, 0), _bounded(seen.importance))
 
     def settle(self, pages: int, share: float = 1.0) -> None:
         budget = self.budget * min(max(share, 1e-9), 1.0)
-        self._lately.budget, self._early = budget, self._lately.within
+        self._lately.budget, self.early = budget, self._lately.within
         self.alike = self._bound(pages / budget)
-        census = self._census
+        census = self.census
         if census.visits < FEWEST:
             return
         classes = census.classes()
@@ -154,7 +154,7 @@ class Budget(Settled):
             return self._bound(self.alike)
         changes_a_second = rate(past.changes, past.watched)
         best = best_interval(changes_a_second, _bounded(importance), self.price, self.least, self.most)
-        if past.changes >= TOO_ALIKE and always_changed(past) and self._early:
+        if past.changes >= TOO_ALIKE and always_changed(past) and self.early:
             return min(best, self._bound(PROBE / changes_a_second))
         return best
 

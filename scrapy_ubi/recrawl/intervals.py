@@ -9,7 +9,7 @@ Rules of this module:
 from __future__ import annotations
 
 from scrapy_ubi.recrawl import durations
-from scrapy_ubi.recrawl.rule_contract import NEVER, NOTHING, Past, Plan, Seen, Settled, plan, share_of
+from scrapy_ubi.recrawl.rule_contract import NEVER, NOTHING, Past, Plan, Settled, VisitSeen, plan, share_of
 from scrapy_ubi.urls.filters.base import one, only
 from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, write
 
@@ -48,10 +48,10 @@ class Every(Settled):
         only(arguments, "")
         return cls(durations.read(one(arguments, "", "")))
 
-    def first(self, seen: Seen, key: int) -> Plan:
+    def first(self, seen: VisitSeen, key: int) -> Plan:
         return plan(NOTHING, seen, spread(self.interval, key), self.interval)
 
-    def next(self, past: Past, seen: Seen, key: int = 0) -> Plan:
+    def next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
         if not past.visits and not seen.failed:
             return self.first(seen, key)
         return plan(past, seen, self.interval, self.interval)
@@ -100,10 +100,10 @@ class Adaptive(Settled):
             failed=failed,
         )
 
-    def first(self, seen: Seen, key: int) -> Plan:
+    def first(self, seen: VisitSeen, key: int) -> Plan:
         return plan(NOTHING, seen, self._bound(spread(self.begin, key)), self.begin)
 
-    def next(self, past: Past, seen: Seen, key: int = 0) -> Plan:
+    def next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
         if not past.visits and not seen.failed:
             return self.first(seen, key)
         interval = self._bound(past.interval or self.begin)
@@ -152,13 +152,13 @@ class NewOnly(Settled):
         only(arguments, "")
         return cls(times(arguments, DAY)[0])
 
-    def first(self, seen: Seen, key: int) -> Plan:
+    def first(self, seen: VisitSeen, key: int) -> Plan:
         return self._plan(NOTHING, seen, spread(self.interval, key))
 
-    def next(self, past: Past, seen: Seen, key: int = 0) -> Plan:
+    def next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
         return self._plan(past, seen, self.interval if past.visits else spread(self.interval, key))
 
-    def _plan(self, past: Past, seen: Seen, wait: float) -> Plan:
+    def _plan(self, past: Past, seen: VisitSeen, wait: float) -> Plan:
         planned = plan(past, seen, wait, self.interval)
         return planned._replace(due=NEVER) if seen.items else planned
 

@@ -23,7 +23,7 @@ NEVER = 0
 LATEST = 1 << 40  # s: more than any time that is meant
 
 
-class Seen(NamedTuple):
+class VisitSeen(NamedTuple):
     """What a visit has seen. `changed`: other content than at the visit before (of no meaning at the first).
 
     `lastmod`: when the page says it was changed, or its sitemap does; 0: not known. `items`: the page gave some.
@@ -67,17 +67,17 @@ class Plan(NamedTuple):
 class Rule(Protocol):
     """What UBI_RECRAWL names. Its text, `str(rule)`, reads back to an equal rule, and equal rules have equal texts."""
 
-    def first(self, seen: Seen, key: int) -> Plan:
+    def first(self, seen: VisitSeen, key: int) -> Plan:
         """The plan after the first visit of the page with this key."""
 
-    def next(self, past: Past, seen: Seen, key: int = 0) -> Plan:
+    def next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
         """The plan after another visit. Where `past` is `NOTHING` it is a first one."""
 
     def announced(self, past: Past, lastmod: float, at: float, *, believed: bool) -> int:
         """A sitemap that was read at `at` says that this page was changed at `lastmod`; `believed`: it predicted
         changes of its host so far. The new due time, NEVER where the one that is planned stands."""
 
-    def told(self, past: Past, seen: Seen) -> None:
+    def told(self, past: Past, seen: VisitSeen) -> None:
         """The visit that `next` was asked about has ended. To be called once for each."""
 
     def settle(self, pages: int, share: float = 1.0) -> None:
@@ -91,7 +91,7 @@ class Settled:
         """Sitemaps decide nothing."""
         return NEVER
 
-    def told(self, past: Past, seen: Seen) -> None:
+    def told(self, past: Past, seen: VisitSeen) -> None:
         """Teaches nothing."""
 
     def settle(self, pages: int, share: float = 1.0) -> None:
@@ -112,12 +112,12 @@ def share_of(key: int) -> float:
     return ((key * 0x9E3779B97F4A7C15 + 0x7F4A7C15) % (1 << 64) >> 11) / (1 << 53)
 
 
-def plan(past: Past, seen: Seen, wait: float, interval: float) -> Plan:
+def plan(past: Past, seen: VisitSeen, wait: float, interval: float) -> Plan:
     """The plan after a visit behind which the rule waits so long; `interval` is what it keeps of that."""
     return Plan(math.ceil(seen.at + wait), kept(past, seen, math.ceil(interval)))
 
 
-def kept(past: Past, seen: Seen, interval: int) -> Past:
+def kept(past: Past, seen: VisitSeen, interval: int) -> Past:
     """The record after a visit behind which this interval was planned."""
     if seen.failed:
         return past._replace(interval=interval)
@@ -139,7 +139,7 @@ def always_changed(past: Past) -> bool:
     return past.changes == past.visits - 1
 
 
-def elapsed(past: Past, seen: Seen) -> float:
+def elapsed(past: Past, seen: VisitSeen) -> float:
     """Seconds since the last visit; a second at least, whatever the clocks say."""
     return max(seen.at - past.last, 1.0)
 

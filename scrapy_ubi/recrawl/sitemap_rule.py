@@ -16,7 +16,7 @@ import math
 from typing import NamedTuple
 
 from scrapy_ubi.recrawl.intervals import DAY, HOUR, Adaptive, times
-from scrapy_ubi.recrawl.rule_contract import NEVER, Past, Plan, Seen, plan
+from scrapy_ubi.recrawl.rule_contract import NEVER, Past, Plan, VisitSeen, plan
 from scrapy_ubi.untrusted.checks import is_count
 from scrapy_ubi.urls.filters.base import only
 from scrapy_ubi.urls.filters.filter_text import Arguments
@@ -38,7 +38,7 @@ class Belief(NamedTuple):
         """Whether the sitemap is believed."""
         return self.right >= max(ENOUGH, RIGHT_FOR_WRONG * self.wrong)
 
-    def judged(self, past: Past, seen: Seen, listed: float) -> Belief:
+    def judged(self, past: Past, seen: VisitSeen, listed: float) -> Belief:
         """The belief after a visit of a page whose sitemap said, before it, that it was changed at `listed`."""
         predicted = listed > past.last
         if not past.visits or seen.failed or not (predicted or seen.changed):
@@ -70,7 +70,7 @@ class Sitemap(Adaptive):
         only(arguments, "")
         return cls(*times(arguments, DAY, HOUR, 30 * DAY))
 
-    def next(self, past: Past, seen: Seen, key: int = 0) -> Plan:
+    def next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
         usual = super().next(past, seen, key)
         if not seen.believed or seen.failed or not past.visits:
             return usual

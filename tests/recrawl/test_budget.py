@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.recrawl import NOTHING, Past, Seen, read_recrawl
+from scrapy_ubi.recrawl import NOTHING, Past, VisitSeen, read_recrawl
 from scrapy_ubi.recrawl.budget import FEWEST, Budget
 from scrapy_ubi.recrawl.freshness import Class, best_interval, changes_worth, freshness, gain, price_of
 
@@ -72,8 +72,8 @@ def test_until_something_is_known_all_pages_share_alike() -> None:
     rule = Budget(1000 / HOUR, HOUR, 30 * DAY)
     rule.settle(24_000)
     assert rule.alike == DAY
-    past = rule.first(Seen(1e9), 7).past
-    assert rule.next(past, Seen(1e9 + DAY, False)).due == 1e9 + 2 * DAY
+    past = rule.first(VisitSeen(1e9), 7).past
+    assert rule.next(past, VisitSeen(1e9 + DAY, False)).due == 1e9 + 2 * DAY
     rule.settle(24_000, share=0.5)  # of two agents each has half of the pages, and half of the budget
     assert rule.alike == 2 * DAY
 
@@ -81,10 +81,10 @@ def test_until_something_is_known_all_pages_share_alike() -> None:
 def told(rule: Budget, pages: int, changed: bool, at: float = 1e9) -> list[Past]:
     pasts = []
     for page in range(pages):
-        past = rule.first(Seen(at), page).past
-        rule.told(NOTHING, Seen(at))
+        past = rule.first(VisitSeen(at), page).past
+        rule.told(NOTHING, VisitSeen(at))
         for visit in range(1, 4):
-            seen = Seen(at + visit * DAY, changed)
+            seen = VisitSeen(at + visit * DAY, changed)
             rule.told(past, seen)
             past = rule.next(past, seen, page).past
         pasts.append(past)
@@ -94,7 +94,7 @@ def told(rule: Budget, pages: int, changed: bool, at: float = 1e9) -> list[Past]
 def test_pages_are_counted_once_however_often_they_are_visited() -> None:
     rule = Budget(100 / HOUR, HOUR, 30 * DAY)
     told(rule, 100, False)
-    assert sum(each.pages for each in rule._census.classes()) == 100
+    assert sum(each.pages for each in rule.census.classes()) == 100
     rule.settle(100)
     assert rule.price == 0.0  # 100 visits an hour are enough to visit 100 pages each hour
 
@@ -105,7 +105,7 @@ def test_a_restart_begins_with_what_it_meets_and_does_not_overspend() -> None:
     before.settle(FEWEST)
     after = Budget(10 / HOUR, HOUR, 30 * DAY)
     after.settle(FEWEST)
-    seen = Seen(1e9 + 4 * DAY, False)
+    seen = VisitSeen(1e9 + 4 * DAY, False)
     assert after.price is None
     assert after.next(pasts[0], seen).due - seen.at == FEWEST / (10 / HOUR)
     for past in pasts:
@@ -120,7 +120,8 @@ def test_important_pages_are_visited_more_often() -> None:
     pasts = told(rule, FEWEST, False)
     rule.settle(FEWEST * 10)
     waits = [
-        rule.next(pasts[0], Seen(1e9 + 4 * DAY, False, importance=importance)).due for importance in (0.1, 1.0, 10.0)
+        rule.next(pasts[0], VisitSeen(1e9 + 4 * DAY, False, importance=importance)).due
+        for importance in (0.1, 1.0, 10.0)
     ]
     assert waits == sorted(waits, reverse=True) and waits[0] > waits[-1]
 
@@ -129,12 +130,12 @@ def test_a_page_that_always_changed_is_tried_early_once_and_then_left_alone() ->
     rule = Budget(200 / DAY, HOUR, 30 * DAY)
     told(rule, FEWEST, False)
     rule.settle(FEWEST)
-    rule._early = True  # as if those visits had been within the budget
-    at, plan = 1e9, rule.first(Seen(1e9), 3)
+    rule.early = True  # as if those visits had been within the budget
+    at, plan = 1e9, rule.first(VisitSeen(1e9), 3)
     waits = []
     for _ in range(12):
         at += max(plan.due - at, 1.0)
-        plan = rule.next(plan.past, Seen(at, True), 3)
+        plan = rule.next(plan.past, VisitSeen(at, True), 3)
         waits.append(plan.due - at)
     assert min(waits) <= 2 * HOUR  # to see whether it changes so fast
     assert waits[-1] <= 30 * DAY + 1

@@ -8,18 +8,18 @@ import statistics
 
 import pytest
 
-from scrapy_ubi.recrawl import NOTHING, Past, Seen
+from scrapy_ubi.recrawl import NOTHING, Past, VisitSeen
 from scrapy_ubi.recrawl.change_rate import first_change, rate
 from scrapy_ubi.recrawl.rule_contract import kept
 
 
 def estimated(true: float, intervals: list[float], chance: random.Random) -> tuple[float, list[bool]]:
     """The estimate after visits at these intervals, and what they found."""
-    past, at, found = kept(NOTHING, Seen(1e9), 1), 1e9, []
+    past, at, found = kept(NOTHING, VisitSeen(1e9), 1), 1e9, []
     for interval in intervals:
         at += interval
         found.append(chance.random() < -math.expm1(-true * interval))
-        past = kept(past, Seen(at, found[-1]), 1)
+        past = kept(past, VisitSeen(at, found[-1]), 1)
     return rate(past.changes, past.watched), found
 
 
@@ -66,22 +66,22 @@ def test_for_uneven_visits_it_is_near_the_likeliest_rate() -> None:
 
 def test_a_page_that_always_changes_is_found_to_be_fast_by_one_early_visit() -> None:
     past = Past(4, 3, 1_000_000, 86_400, 300_000)
-    soon = kept(past, Seen(1_000_000 + 600, True), 1)
+    soon = kept(past, VisitSeen(1_000_000 + 600, True), 1)
     assert rate(soon.changes, soon.watched) >= math.log(3) / 601
-    assert rate(*kept(past, Seen(1_086_400, False), 1)[1::3]) < rate(past.changes, past.watched)
+    assert rate(*kept(past, VisitSeen(1_086_400, False), 1)[1::3]) < rate(past.changes, past.watched)
 
 
 def test_a_page_that_never_changed_has_a_rate_that_goes_down() -> None:
-    past, rates = kept(NOTHING, Seen(1e9), 1), []
+    past, rates = kept(NOTHING, VisitSeen(1e9), 1), []
     for day in range(1, 50):
-        past = kept(past, Seen(1e9 + day * 86_400, False), 1)
+        past = kept(past, VisitSeen(1e9 + day * 86_400, False), 1)
         rates.append(rate(past.changes, past.watched))
     assert rates == sorted(rates, reverse=True) and rates[-1] > 0
 
 
 def test_the_record_forgets_and_keeps_its_rate() -> None:
     past = Past(64, 30, 1_000_000, 3600, 200_000)
-    then = kept(past, Seen(1_003_600, True), 3600)
+    then = kept(past, VisitSeen(1_003_600, True), 3600)
     assert then.visits < 40 and rate(then.changes, then.watched) == pytest.approx(rate(30, 200_000), rel=0.05)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.recrawl import NEVER, NOTHING, Past, Rule, Seen, read_past, read_recrawl
+from scrapy_ubi.recrawl import NEVER, NOTHING, Past, Rule, VisitSeen, read_past, read_recrawl
 from scrapy_ubi.recrawl.change_rate import MOST_VISITS
 from scrapy_ubi.recrawl.rule_contract import LATEST, kept
 
@@ -34,7 +34,7 @@ pasts = st.one_of(
     ),
 )
 sights = st.builds(
-    Seen,
+    VisitSeen,
     st.floats(1.0, 1e11),
     st.booleans(),
     st.floats(0.0, 1e11),
@@ -53,18 +53,18 @@ def rule_of(text: str) -> Rule:
 
 def visits(rule: Rule, *changes: bool, at: float = NOW, **seen: Any) -> list[int]:
     """The seconds that a page waits behind each visit, from the second one on."""
-    plan = rule.first(Seen(at), 7)
+    plan = rule.first(VisitSeen(at), 7)
     waits = []
     for changed in changes:
         at = float(plan.due)
-        plan = rule.next(plan.past, Seen(at, changed, **seen), 7)
+        plan = rule.next(plan.past, VisitSeen(at, changed, **seen), 7)
         waits.append(round(plan.due - at))
     return waits
 
 
 @pytest.mark.parametrize("text", BOUNDS)
 @given(past=pasts, seen=sights, key=st.integers(0, 2**64 - 1), pages=st.integers(0, 10**9))
-def test_bounds_hold_whatever_a_rule_is_told(text: str, past: Past, seen: Seen, key: int, pages: int) -> None:
+def test_bounds_hold_whatever_a_rule_is_told(text: str, past: Past, seen: VisitSeen, key: int, pages: int) -> None:
     rule, (least, most) = rule_of(text), BOUNDS[text]
     for _ in range(2):
         for plan in (rule.first(seen, key), rule.next(past, seen, key)):
@@ -76,13 +76,13 @@ def test_bounds_hold_whatever_a_rule_is_told(text: str, past: Past, seen: Seen, 
 
 @pytest.mark.parametrize("text", BOUNDS)
 @given(past=pasts, seen=sights, key=st.integers(0, 2**64 - 1))
-def test_a_rule_says_the_same_to_the_same(text: str, past: Past, seen: Seen, key: int) -> None:
+def test_a_rule_says_the_same_to_the_same(text: str, past: Past, seen: VisitSeen, key: int) -> None:
     assert rule_of(text).next(past, seen, key) == rule_of(text).next(past, seen, key)
 
 
 @pytest.mark.parametrize("text", BOUNDS)
 def test_the_first_due_times_of_a_host_are_spread(text: str) -> None:
-    due = sorted(rule_of(text).first(Seen(NOW), key * 4).due for key in range(1000))
+    due = sorted(rule_of(text).first(VisitSeen(NOW), key * 4).due for key in range(1000))
     width = due[-1] - due[0]
     assert width > 0.4 * (due[-1] - NOW)
     tenths = [sum(1 for each in due if tenth <= (each - due[0]) * 10 / (width + 1) < tenth + 1) for tenth in range(10)]
@@ -102,31 +102,31 @@ def test_nutch_and_stormcrawler_have_their_factors() -> None:
 
 def test_nutch_shifts_towards_the_change_that_the_page_tells() -> None:
     past = Past(3, 1, int(NOW - 30 * DAY), 30 * DAY, 60 * DAY)
-    plan = rule_of("nutch").next(past, Seen(NOW, True, lastmod=NOW - 10 * DAY))
+    plan = rule_of("nutch").next(past, VisitSeen(NOW, True, lastmod=NOW - 10 * DAY))
     assert plan.due - NOW == pytest.approx(24 * DAY - 3 * DAY, abs=1) and plan.past.interval == 24 * DAY
-    still = rule_of("nutch").next(past, Seen(NOW, False, lastmod=NOW - 100 * DAY))  # as it was for 100 days
+    still = rule_of("nutch").next(past, VisitSeen(NOW, False, lastmod=NOW - 100 * DAY))  # as it was for 100 days
     assert still.past.interval == 100 * DAY and still.due - NOW == pytest.approx(70 * DAY, abs=1)
 
 
 def test_a_visit_that_failed_changes_no_interval_and_counts_for_nothing() -> None:
     past = Past(5, 2, int(NOW - DAY), 2 * DAY, 9 * DAY)
     for text, wait in (("adaptive", 2 * DAY), ("stormcrawler", 2 * HOUR), ("every(1d)", DAY)):
-        plan = rule_of(text).next(past, Seen(NOW, failed=True))
+        plan = rule_of(text).next(past, VisitSeen(NOW, failed=True))
         assert plan.due - NOW == wait
         assert plan.past[:3] == past[:3] and plan.past.watched == past.watched
 
 
 def test_new_visits_lists_again_and_never_a_page_with_items() -> None:
     rule = rule_of("new(1d)")
-    assert rule.first(Seen(NOW, items=True), 7).due == NEVER
-    plan = rule.first(Seen(NOW), 7)
+    assert rule.first(VisitSeen(NOW, items=True), 7).due == NEVER
+    plan = rule.first(VisitSeen(NOW), 7)
     assert NOW < plan.due <= NOW + DAY
-    assert rule.next(plan.past, Seen(plan.due)).due == plan.due + DAY
-    assert rule.next(plan.past, Seen(plan.due, items=True)).due == NEVER
+    assert rule.next(plan.past, VisitSeen(plan.due)).due == plan.due + DAY
+    assert rule.next(plan.past, VisitSeen(plan.due, items=True)).due == NEVER
 
 
 def test_a_rule_is_never_early_and_a_second_late_at_most() -> None:
-    assert rule_of("every(1d)").next(Past(2, 0, int(NOW), DAY, DAY), Seen(NOW + 0.25)).due == NOW + DAY + 1
+    assert rule_of("every(1d)").next(Past(2, 0, int(NOW), DAY, DAY), VisitSeen(NOW + 0.25)).due == NOW + DAY + 1
 
 
 @given(st.lists(st.tuples(st.floats(1, 1e7), st.booleans(), st.booleans()), max_size=200))
@@ -134,7 +134,7 @@ def test_a_record_stays_small_and_whole(seen: list[tuple[float, bool, bool]]) ->
     past, at = NOTHING, NOW
     for wait, changed, failed in seen:
         at += wait
-        past = kept(past, Seen(at, changed, failed=failed), 1)
+        past = kept(past, VisitSeen(at, changed, failed=failed), 1)
     assert read_past(list(past)) == past and past.visits <= MOST_VISITS
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.recrawl import NEVER, Past, Seen, read_recrawl
+from scrapy_ubi.recrawl import NEVER, Past, VisitSeen, read_recrawl
 from scrapy_ubi.recrawl.sitemap_rule import MOST_JUDGED, Belief, Sitemap, read_belief
 
 HOUR, DAY = 3600, 86_400
@@ -23,12 +23,12 @@ def test_where_it_is_not_believed_the_rule_is_adaptive() -> None:
     adaptive = read_recrawl("adaptive(1d, 1h, 30d)")
     assert adaptive is not None
     for changed in (True, False):
-        assert rule().next(PAST, Seen(NOW, changed)) == adaptive.next(PAST, Seen(NOW, changed))
+        assert rule().next(PAST, VisitSeen(NOW, changed)) == adaptive.next(PAST, VisitSeen(NOW, changed))
     assert rule().announced(PAST, NOW - DAY, NOW, believed=False) == NEVER
 
 
 def test_where_it_is_believed_a_page_waits_for_its_word() -> None:
-    plan = rule().next(PAST, Seen(NOW, True, believed=True))
+    plan = rule().next(PAST, VisitSeen(NOW, True, believed=True))
     assert plan.due == NOW + 30 * DAY
     assert plan.past.interval == DAY  # that of adaptive goes on behind it
     assert rule().announced(plan.past, NOW + DAY, NOW + 2 * DAY, believed=True) == NOW + 2 * DAY
@@ -48,23 +48,23 @@ def test_a_sitemap_that_predicts_changes_is_believed_after_three() -> None:
     belief = Belief()
     for _ in range(3):
         assert not belief.holds
-        belief = belief.judged(PAST, Seen(NOW, True), listed=NOW - HOUR)
+        belief = belief.judged(PAST, VisitSeen(NOW, True), listed=NOW - HOUR)
     assert belief == Belief(3, 0) and belief.holds
-    assert belief.judged(PAST, Seen(NOW, False), listed=PAST.last - DAY) == belief  # no change, and none said
-    assert belief.judged(PAST, Seen(NOW, failed=True), listed=NOW) == belief
+    assert belief.judged(PAST, VisitSeen(NOW, False), listed=PAST.last - DAY) == belief  # no change, and none said
+    assert belief.judged(PAST, VisitSeen(NOW, failed=True), listed=NOW) == belief
 
 
 def test_one_that_always_says_today_is_not_believed() -> None:
     belief = Belief()
     for visit in range(200):  # a change at every third visit
-        belief = belief.judged(PAST, Seen(NOW, visit % 3 == 0), listed=NOW)
+        belief = belief.judged(PAST, VisitSeen(NOW, visit % 3 == 0), listed=NOW)
         assert not belief.holds or visit < 1
 
 
 def test_one_that_says_nothing_of_changes_is_not_believed_any_more() -> None:
     belief = Belief(8, 0)
     for _ in range(4):
-        belief = belief.judged(PAST, Seen(NOW, True), listed=0)
+        belief = belief.judged(PAST, VisitSeen(NOW, True), listed=0)
     assert not belief.holds
 
 
@@ -72,7 +72,7 @@ def test_one_that_says_nothing_of_changes_is_not_believed_any_more() -> None:
 def test_a_belief_is_bounded_and_reads_back(visits: list[tuple[bool, bool]]) -> None:
     belief = Belief()
     for changed, said in visits:
-        belief = belief.judged(PAST, Seen(NOW, changed), listed=NOW if said else 0)
+        belief = belief.judged(PAST, VisitSeen(NOW, changed), listed=NOW if said else 0)
     assert sum(belief) <= MOST_JUDGED and read_belief(list(belief)) == belief
 
 

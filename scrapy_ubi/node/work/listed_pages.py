@@ -19,7 +19,7 @@ from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import HostState, VisitRow
 from scrapy_ubi.protocol.visit_row import MOST_GENERATION
-from scrapy_ubi.recrawl import Past, Rule, Seen
+from scrapy_ubi.recrawl import Past, Rule, VisitSeen
 from scrapy_ubi.recrawl.sitemap_rule import Belief, read_belief
 
 SECTION = "sitemap"  # of a host's notes
@@ -32,6 +32,11 @@ class ListedPages:
     def __init__(self, rule: Rule, notes: HostNotes, wall: Callable[[], float]) -> None:
         self._rule, self._notes, self._wall = rule, notes, wall
         self._listed: dict[int, float] = {}  # key -> when the page was changed, by its sitemap
+
+    @property
+    def remembered(self) -> int:
+        """Of how many pages it is known what their sitemaps have said."""
+        return len(self._listed)
 
     def listed(self, frontier: Frontier, state: HostState, key: int, lastmod: float) -> bool:
         """A sitemap says that the page of this key was changed then; whether the page is due earlier for it."""
@@ -50,7 +55,7 @@ class ListedPages:
             return False
         return frontier.keep_row(state, row._replace(generation=row.generation + 1, due=due))
 
-    def judged(self, state: HostState, key: int, past: Past, seen: Seen) -> Seen:
+    def judged(self, state: HostState, key: int, past: Past, seen: VisitSeen) -> VisitSeen:
         """A visit has ended: what it has seen, with whether the page's sitemap is believed."""
         lastmod = self._listed.get(key)
         if lastmod is None:

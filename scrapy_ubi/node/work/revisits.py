@@ -23,7 +23,7 @@ from scrapy_ubi.node.work.listed_pages import ListedPages, past_of
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState, VisitRow, retries_of
 from scrapy_ubi.protocol.visit_row import MOST_COUNT, MOST_GENERATION, MOST_TIME
-from scrapy_ubi.recrawl import NOTHING, Plan, Rule, Seen, read_recrawl
+from scrapy_ubi.recrawl import NOTHING, Plan, Rule, VisitSeen, read_recrawl
 from scrapy_ubi.recrawl.sitemap_rule import Sitemap
 from scrapy_ubi.settings import UbiSettings
 
@@ -81,7 +81,7 @@ class Recrawl:
             seen = UNKNOWN
         changed = before is None or (visit.seen is not None and not seen.unchanged)
         self.unchanged += before is not None and seen.unchanged
-        told = Seen(self._wall(), changed=changed, lastmod=seen.lastmod, items=visit.gave_items)
+        told = VisitSeen(self._wall(), changed=changed, lastmod=seen.lastmod, items=visit.gave_items)
         if self.listed is not None:
             past = past_of(before) if before is not None else NOTHING
             told = self.listed.judged(visit.state, visit.entry.key, past, told)
@@ -91,21 +91,21 @@ class Recrawl:
         if before is None:
             if reason in GONE_REASONS or not (fetched or reason.startswith("exception/")):
                 return None
-            return self._row(entry, None, Seen(self._wall(), failed=True), UNKNOWN, 1)
+            return self._row(entry, None, VisitSeen(self._wall(), failed=True), UNKNOWN, 1)
         failures = min(before.failures + 1, MOST_COUNT)
         kept = PageSeen(before.etag, before.modified, before.digest)
-        row = self._row(entry, before, Seen(self._wall(), failed=True), kept, failures)
+        row = self._row(entry, before, VisitSeen(self._wall(), failed=True), kept, failures)
         return row._replace(due=0) if reason in GONE_REASONS and failures >= GONE else row
 
     def redone(self, state: HostState, entry: Entry) -> VisitRow | None:
         """The row of a page that its host's owner, which is dead, had fetched: nothing else is known of that visit."""
-        return self._row(entry, None, Seen(self._wall()), UNKNOWN, 0)
+        return self._row(entry, None, VisitSeen(self._wall()), UNKNOWN, 0)
 
     def passed(self, before: VisitRow) -> VisitRow:
         """The row of a page that is not visited, as its host is given up."""
         return before._replace(generation=before.generation + 1, due=0)
 
-    def _row(self, entry: Entry, before: VisitRow | None, told: Seen, seen: PageSeen, failures: int) -> VisitRow:
+    def _row(self, entry: Entry, before: VisitRow | None, told: VisitSeen, seen: PageSeen, failures: int) -> VisitRow:
         past = past_of(before) if before is not None else NOTHING
         plan: Plan = self.rule.next(past, told, entry.key)
         self.rule.told(past, told)

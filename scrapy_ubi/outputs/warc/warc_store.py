@@ -122,11 +122,7 @@ class WarcStore(Store):
         payload = digest(body)
         known = 0 < self._revisit <= len(body) and not why
         met = self._met.find(payload) if known else None
-        refers = f"WARC-Profile: {PROFILE}\r\n{met.fields}" if met is not None else ""
-        if came.status == NOTHING_NEW and page.unchanged:
-            met = self._pages.find(read_visit_name(page.name).page)
-            refers = f"WARC-Profile: {NOT_MODIFIED}\r\n{_refers(page, met, of)}"
-            payload = met.digest if met is not None else ""
+        met, payload, refers = self._refers(page, came, of, met, payload)
         fields = f"{of.fields}Content-Type: {HTTP}response\r\n"
         fields += f"WARC-Payload-Digest: {payload}\r\n{refers}" if payload else refers
         if refers:
@@ -138,11 +134,22 @@ class WarcStore(Store):
         offset, length = self._put(part, record)
         mime = cdxj.REVISIT if refers else content_type(came)
         part.append(LINES, cdxj.line(of.url, of.date, came.status, mime, payload, length, offset, self._file))
-        whole = met or Met(of.id, of.date, payload, of.url)
         if known and met is None:
-            self._met.wrote(payload, whole, part, WARC)
+            self._met.wrote(payload, Met(of.id, of.date, payload, of.url), part, WARC)
         if self._visits_again and not why and came.status != NOTHING_NEW:
-            self._pages.wrote(read_visit_name(page.name).page, whole, part, WARC)
+            page_name = read_visit_name(page.name).page
+            self._pages.wrote(page_name, met or Met(of.id, of.date, payload, of.url), part, WARC)
+
+    def _refers(
+        self, page: Page, came: Response, of: _Head, met: Met | None, payload: str
+    ) -> tuple[Met | None, str, str]:
+        """What a record refers to where it is a revisit: the record, the digest of its payload, "" where that is not
+        known, and the fields that say so, "" where it is none."""
+        if came.status != NOTHING_NEW or not page.unchanged:
+            return met, payload, f"WARC-Profile: {PROFILE}\r\n{met.fields}" if met is not None else ""
+        met = self._pages.find(read_visit_name(page.name).page)
+        refers = f"WARC-Profile: {NOT_MODIFIED}\r\n{_of_visit_before(page, met, of)}"
+        return met, met.digest if met is not None else "", refers
 
     @staticmethod
     def _head(page: Page, came: Response) -> bytes:
@@ -162,7 +169,7 @@ class WarcStore(Store):
         ]  # fmt: skip
 
 
-def _refers(page: Page, met: Met | None, of: _Head) -> str:
+def _of_visit_before(page: Page, met: Met | None, of: _Head) -> str:
     """The fields of a page that is not modified: of the record that is remembered, else of the visit before."""
     if met is not None:
         return met.fields

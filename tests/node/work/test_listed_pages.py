@@ -8,7 +8,7 @@ from scrapy_ubi.node.work.listed_pages import MOST_LISTED, ListedPages, past_of
 from scrapy_ubi.protocol.entry import Entry
 from scrapy_ubi.protocol.host_visits import HostVisits
 from scrapy_ubi.protocol.visit_row import VisitRow
-from scrapy_ubi.recrawl import Seen, read_recrawl
+from scrapy_ubi.recrawl import VisitSeen, read_recrawl
 
 NOW, DAY = 1_800_000_000, 86_400
 KEY = 7
@@ -56,8 +56,8 @@ class World:
     def listed(self, lastmod: float, key: int = KEY) -> bool:
         return self.pages.listed(self, self, key, lastmod)  # type: ignore[arg-type]
 
-    def judged(self, changed: bool) -> Seen:
-        return self.pages.judged(self, KEY, past_of(row()), Seen(NOW, changed))  # type: ignore[arg-type]
+    def judged(self, changed: bool) -> VisitSeen:
+        return self.pages.judged(self, KEY, past_of(row()), VisitSeen(NOW, changed))  # type: ignore[arg-type]
 
 
 def test_a_page_of_a_believed_sitemap_is_due_when_it_says_so() -> None:
@@ -100,4 +100,4 @@ def test_what_is_remembered_has_a_bound() -> None:
     world = World(None)
     for key in range(MOST_LISTED + 10):
         world.listed(NOW, key + 100)
-    assert len(world.pages._listed) == MOST_LISTED
+    assert world.pages.remembered == MOST_LISTED
