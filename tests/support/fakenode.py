@@ -67,6 +67,7 @@ class FakeNode:
     """What scrapy_ubi.node.Node is to the adapters."""
 
     def __init__(self) -> None:
+        self.recrawl = None
         self.access = self  # what the gate asks, of the same object
         self.fenced = False
         self.lost: set[str] = set()
