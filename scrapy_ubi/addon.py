@@ -173,6 +173,11 @@ def refusal(settings: BaseSettings) -> str | None:
         )
     if settings.get("UBI_DNS_SERVERS") and find_spec("aiodns") is None:
         return "UBI_DNS_SERVERS needs aiodns, which is not installed: pip install 'scrapy-ubi[dns]', or remove it."
+    if settings.get("UBI_RECRAWL") and settings.getbool("HTTPCACHE_ENABLED"):
+        return (
+            "UBI_RECRAWL and HTTPCACHE_ENABLED are set: remove one of them, as pages that are visited again would come "
+            "from Scrapy's cache."
+        )
     try:
         replay.check(UbiSettings.from_scrapy(settings, "spider"))
         scrapy_delays.check(settings)

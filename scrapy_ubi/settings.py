@@ -22,12 +22,14 @@ from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.recrawl import read_recrawl
 from scrapy_ubi.settings_table import PREFIX, SETTINGS, Kind, Setting, home
 from scrapy_ubi.settings_table.iteration_settings import check_iterations, of_iterations
 from scrapy_ubi.settings_table.loads_at_once import Loads, LoadsByHost
 from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number
+from scrapy_ubi.settings_table.recrawl_rows import check_recrawl
 from scrapy_ubi.untrusted.checks import NAME
-from scrapy_ubi.urls import HostRules, partition_key, setting_readers
+from scrapy_ubi.urls import HostRules, setting_readers
 from scrapy_ubi.urls.host_keys import HostOf, host_keys
 from scrapy_ubi.urls.host_shards import HostShards
 from scrapy_ubi.urls.normaliser import Normaliser, parse
@@ -112,6 +114,9 @@ class UbiSettings:
     crawl_max_known: int = DEFAULT.crawl_max_known
     crawl_max_depth: int = DEFAULT.crawl_max_depth
     crawl_max_seconds: float = DEFAULT.crawl_max_seconds
+    recrawl: str = DEFAULT.recrawl  # the one text of the rule, which `recrawl.read_recrawl` makes
+    recrawl_rounds: int | None = DEFAULT.recrawl_rounds
+    recrawl_call: Literal["changed", "always"] = DEFAULT.recrawl_call
     bot_page: str | None = DEFAULT.bot_page
     bot_key: Path | None = DEFAULT.bot_key
     bot_agent: str = DEFAULT.bot_agent
@@ -263,7 +268,12 @@ def early(settings: Mapping[Any, Any], name: str) -> Any:
         return row.default
 
 
-_READERS: Mapping[Kind, Reader] = {**READERS, **setting_readers.READERS}
+def _read_recrawl(row: Setting, value: object) -> str:
+    """A rule, by its one text."""
+    return str(read_recrawl(value) or "")
+
+
+_READERS: Mapping[Kind, Reader] = {**READERS, **setting_readers.READERS, "recrawl": _read_recrawl}
 
 
 def _download_delay(value: object) -> float:
@@ -294,7 +304,10 @@ def _check_relations(settings: UbiSettings) -> None:
     if settings.redis_url is not None:
         _check_turns(settings)
     setting_readers.check_shards(settings.host_shards, settings.partition, settings.host_rules)
-    _check_hosts(settings)
+    setting_readers.check_hosts(
+        settings.host_concurrency, settings.partition, settings.host_rules, by_ip=settings.polite_by_ip
+    )
+    check_recrawl(settings.recrawl, settings.recrawl_rounds, iterate=settings.host_iterate, sitemaps=settings.sitemaps)
     fingerprinter = settings.fingerprinter if settings.fingerprints else None
     check_iterations(settings.host_iterate, settings.max_load_seconds, settings.rank, fingerprinter)
     if settings.ring_replicas > MOST_REPLICAS:
@@ -302,21 +315,6 @@ def _check_relations(settings: UbiSettings) -> None:
             "UBI_REPLICAS",
             f"times UBI_AGENT_CAPACITY is {settings.ring_replicas}",
             f"make one of them smaller, an agent has at most {MOST_REPLICAS} replicas",
-        )
-
-
-def _check_hosts(settings: UbiSettings) -> None:
-    """A host that is named and that no URL has would be passed over in silence."""
-    for name in settings.host_concurrency.named:
-        key = partition_key(f"http://{name}/", settings.partition, settings.host_rules)
-        if key != name:
-            remedy = f"name {key!r}, under which all its pages are" if key else "name a host as it stands in URLs"
-            raise UbiSettingError("UBI_HOST_CONCURRENCY", f"names {name!r}, which is no host of this crawl", remedy)
-    if settings.polite_by_ip and settings.host_concurrency.others.most > 1:
-        raise UbiSettingError(
-            "UBI_HOST_CONCURRENCY",
-            f"is {settings.host_concurrency.others} for all hosts, and UBI_POLITE_BY_IP is on",
-            "name the hosts that may have more than one load at once, or turn UBI_POLITE_BY_IP off",
         )
 
 

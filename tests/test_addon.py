@@ -172,3 +172,10 @@ def test_what_scrapy_logs_of_it_has_no_addresses() -> None:
     settings = applied(FEEDS={"a.jl": {"uri_params": "project.names"}})
     shown = [repr(Addon()), repr(settings["FEED_URI_PARAMS"]), repr(settings.getdict("FEEDS"))]
     assert not any(" at 0x" in text for text in shown), shown
+
+
+def test_pages_visited_again_do_not_come_from_a_cache() -> None:
+    assert applied(UBI_RECRAWL="every(1d)")[REFUSAL] is None
+    assert "HTTPCACHE_ENABLED" in applied(UBI_RECRAWL="every(1d)", HTTPCACHE_ENABLED=True)[REFUSAL]
+    assert "UBI_HOST_ITERATE" in applied(UBI_RECRAWL="every(1d)", UBI_HOST_ITERATE=True)[REFUSAL]
+    assert "sitemap" in applied(UBI_RECRAWL="sitemap")[REFUSAL]

@@ -16,6 +16,8 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.settings import SETTINGS, Setting, UbiSettings, default_crawl, is_of_bot, listing, read_value
 
+NONE_TOO = ("start_wait", "recrawl_rounds")  # as long as others need; without end
+
 
 def read(spider: str = "walk", **values: Any) -> UbiSettings:
     return UbiSettings.from_scrapy(Settings(values), spider)
@@ -47,9 +49,9 @@ def test_the_types_of_the_fields_are_those_of_the_rows() -> None:
     for row in SETTINGS:
         if row.kind == "choice":
             assert typing.get_args(hints[row.name]) == row.choices, row
-        elif row.kind in types and row.name != "start_wait":  # which may be None: as long as others need
+        elif row.kind in types and row.name not in NONE_TOO:
             assert hints[row.name] == types[row.kind], row
-    assert hints["start_wait"] == float | None
+    assert hints["start_wait"] == float | None and hints["recrawl_rounds"] == int | None
 
 
 def test_every_row_has_one_sentence_bounds_and_a_default_to_show() -> None:

@@ -19,6 +19,7 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.commands import collect_duplicates, collect_graph, search_forms
 from scrapy_ubi.commands.collect_choice import bar, choose, remarks
 from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.commands.redis_connection import UbiNotFound
 from scrapy_ubi.commands.search_forms import IndexForm
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.monitor.text_table import count
@@ -37,12 +38,16 @@ KINDS = {
 }
 
 
+LATEST_OF = {"warc": "a record of each visit", "index": "the latest visit of each page anyway"}
+
+
 def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Collect. Raises UbiError."""
     if opts.kind == "graph":
         return collect_graph.run(settings, opts)
     if opts.kind == "duplicates":
         return collect_duplicates.run(settings, opts)
+    _check_latest(opts)
     chosen = choose(settings, opts)
     store, ending = KINDS[opts.kind]
     output = None if opts.output == "-" else Path(opts.output).absolute()
@@ -52,7 +57,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     elif opts.kind == "index" and (form := _form(opts.output)) is not None:
         collector = IndexCollector(chosen.outs, output and output.parent, bar(), form.opened)
     else:
-        collector = Collector(chosen.outs, store, ending, output and output.parent, bar())
+        collector = Collector(chosen.outs, store, ending, output and output.parent, bar(), latest=opts.latest)
     try:
         tally = _written(collector, opts.output)
     except OSError as error:
@@ -65,16 +70,23 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     agents = chosen.agents
     line = f"{opts.output}: {opts.kind} of {_told(tally, agents)}"
     document = {
-        "run": chosen.run, "pages": tally.pages, "doubles": tally.doubles, "parts": tally.parts, "agents": agents,
+        "run": chosen.run, "pages": tally.pages, "doubles": tally.doubles, "older": tally.older, "parts": tally.parts,
+        "agents": agents,
         "open_parts": tally.open_parts, "damaged": tally.damaged, "other_runs": chosen.other_runs,
     }  # fmt: skip
     return QueryReport([] if opts.output == "-" else [line], document)
 
 
+def _check_latest(opts: argparse.Namespace) -> None:
+    if opts.latest and opts.kind in LATEST_OF:
+        raise UbiNotFound(f"--latest is for items and links: {opts.kind} has {LATEST_OF[opts.kind]}.")
+
+
 def _told(tally: CollectTally, agents: int) -> str:
     twice = f"; {_number(tally.doubles, 'page')} there twice, counted once" if tally.doubles else ""
     parts = f"{_number(tally.parts, 'part')} of {_number(agents, 'agent')}"
-    return f"{_number(tally.pages, 'page')}, from {parts}{twice}."
+    older = f"; {_number(tally.older, 'record')} of earlier visits left out" if tally.older else ""
+    return f"{_number(tally.pages, 'page')}, from {parts}{twice}{older}."
 
 
 def _number(number: int, what: str) -> str:

@@ -31,7 +31,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     place = None if opts.output == "-" else Path(opts.output).absolute().parent
     try:
         with tempfile.TemporaryDirectory(prefix="ubi-duplicates-", dir=place) as inner:
-            collector = Collector(chosen.outs, DuplicatesStore.name, ENDING, Path(inner), bar())
+            collector = Collector(chosen.outs, DuplicatesStore.name, ENDING, Path(inner), bar(), latest=True)
             groups = Groups(collector, Path(inner), near or None)
             number = _write(groups, opts.output)
     except OSError as error:

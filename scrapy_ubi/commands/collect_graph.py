@@ -92,7 +92,7 @@ def _opened(
     chosen = choose(settings, opts)
     try:
         with tempfile.TemporaryDirectory(prefix="ubi-graph-", dir=place) as inner:
-            collector = Collector(chosen.outs, GraphStore.name, ENDING, Path(inner), bar())
+            collector = Collector(chosen.outs, GraphStore.name, ENDING, Path(inner), bar(), latest=True)
             graph = Numbered(collector, Path(inner), crawled_only)
             yield _Opened(graph, collector.tally, chosen)
     except OSError as error:

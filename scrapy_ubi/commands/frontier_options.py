@@ -182,6 +182,9 @@ def add_frontier_subcommands(sub: Sub) -> None:
     collect.add_argument("kind", choices=kinds, help="what is collected")
     collect.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write; -: standard output")
     collect.add_argument("--hosts", action="store_true", help="graph: the graph of hosts, too")
+    collect.add_argument(
+        "--latest", action="store_true", help="items, links: of pages that were visited again, the last visit alone"
+    )
     collect.add_argument("--crawled-only", action="store_true", help="graph: only pages that were fetched")
     collect.add_argument(
         "--near",

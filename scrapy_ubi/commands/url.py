@@ -22,7 +22,7 @@ from scrapy_ubi.urls.filters import FilterChain
 # The first of these that an agent says holds: a page that is done somewhere is done, also
 # if some agent has not heard of it yet.
 WHERE = ("in flight", "failed", "done", "queued", "sent", "unknown")
-FACTS = ("depth", "priority", "before", "status", "reason", "when")
+FACTS = ("depth", "priority", "before", "status", "reason", "when", "visits", "visited", "due", "changes")
 
 OTHER_KEY = (
     "Asked was for a plain GET. A request with another method or a body, or one with dont_filter=True (but for a start "
@@ -141,11 +141,23 @@ def _said(answer: Answer, agent: str) -> str:
     if where == "failed":
         ago = span(max(0.0, time.time() - answer.get("when", time.time())))
         return f"failed at {agent}, {answer.get('reason', '')}, {ago} ago{_depth(answer)}"
-    if where == "done" and answer.get("status"):
-        return f"done at {agent}{copy}, with status {answer['status']}"
+    if where == "done":
+        status = f", with status {answer['status']}" if answer.get("status") else ""
+        return f"done at {agent}{copy}{status}{_visits(answer)}"
     if where == "sent":
         return f"on its way from {agent} to {answer.get('to', '')}, which has not acknowledged it yet"
     return f"{where} at {agent}{copy}"
+
+
+def _visits(answer: Answer) -> str:
+    """How often a page was visited, and when it is due."""
+    visits = answer.get("visits")
+    if not visits:
+        return ""
+    wait = answer.get("due", 0) - time.time()
+    due = "not visited again" if not answer.get("due") else f"due in {span(wait)}" if wait > 0 else "due now"
+    last = f", last {span(max(0.0, time.time() - answer['visited']))} ago" if answer.get("visited") else ""
+    return f"; visits {count(visits)}{last}, changes {count(answer.get('changes', 0))}, {due}"
 
 
 def _depth(answer: Answer) -> str:

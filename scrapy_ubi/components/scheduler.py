@@ -56,6 +56,7 @@ from scrapy_ubi.scheduling.page_links import PageLinks
 from scrapy_ubi.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.sessions import Sessions
+from scrapy_ubi.scheduling.sitemap_news import sitemap_news
 from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.scrapy_private.engine import EngineHooks
 from scrapy_ubi.scrapy_private.runs import is_trial
@@ -174,7 +175,7 @@ class UbiScheduler(BaseScheduler):
         self.node = self.make_node(measured.transport_of(self.make_transport(), self.metrics), disk)
         if self.metrics is not None:
             self.metrics.node = self.node
-        self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found)
+        self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found, sitemap_news(self.node, self._keys))
         let_reach(self.crawler, self.reach)
         self.gate = Gate(self.crawler, self.node, self.settings, self.flights, self.notices, self.reach)
         self._downloads = UnscheduledResults(self.crawler.stats.inc_value, self.node.note, self.gate.hosts.of_url)

@@ -11,8 +11,7 @@ How it is driven, beside the protocol's calls:
   that holds it is written.
 * Only active hosts have the head of their queue in memory; the others *rest*, in the order of their turn. `needs` says
   what is to be read for those whose turn has come, `read` reads it (in any thread), `take` takes it in. `pop` hands
-  out from heads in memory only: when it finds none there may still be something to read. A host whose head is used up
-  goes behind those that rest. `load` does all three at once.
+  out from heads in memory only: when it finds none there may still be something to read. `load` does all three at once.
 
 What a crash leaves is the last flush that was written: what was out waits again.
 """
@@ -24,6 +23,7 @@ from functools import partial
 
 from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import DiskState, KeyStates
+from scrapy_ubi.frontier.disk_visits import DiskVisits
 from scrapy_ubi.frontier.entries import Entries
 from scrapy_ubi.frontier.failures import Failures
 from scrapy_ubi.frontier.flush import Extra, Flush
@@ -61,15 +61,23 @@ class DiskFrontier:
         self._entries = Entries(store, self.keys, self.window, self._flushes)
         self._rerank = Rerank(self.window, self._entries, self._flushes)
         self.written = self._flushes.written
-        self.reorder, self.look_at, self.look_again = self._rerank.ask, self._rerank.look_at, self.window.look_again
+        self.visits = visits = DiskVisits(store, self.window, self._flushes)
+        self.reorder, self.look_at, self.look_again = self._rerank.ask, self._rerank.look_at, visits.look_again
+        self.keep_row, self.visited, self.not_visited = visits.keep, visits.visited, visits.not_visited
+        self.wake, self.awaits, self.due_before = visits.wake, visits.hosts.awaits, visits.hosts.due_before
         self.read: Callable[[Iterable[Scan]], list[Result]] = partial(read_all, store)  # in any thread
         self.note_status, self.status_of = self._entries.note_status, self._entries.status_of
         failures = Failures(store, self._flushes)
         self.fail, self.failed, self.forgive = failures.fail, failures.failed, failures.forgive
-        self.keep_elsewhere, self.know_outputs = self._entries.elsewhere.keep, self._entries.elsewhere.start
+        elsewhere = self._entries.elsewhere
+        self.keep_elsewhere, self.know_outputs = elsewhere.keep, elsewhere.start
         self.lost = 0  # of the last flushes the store had lost so many, when it was opened (`restore`)
         self._offset = offset
         self._states: dict[str, DiskState] = {}
+        self.elsewhere: Callable[[str], Iterator[Failure]] = lambda agent: elsewhere.pages(agent, self._states)
+        self.forget_elsewhere: Callable[[str, Failure], None] = lambda agent, page: elsewhere.forget(
+            agent, page, self._states.get(page.host)
+        )
         self.find: Callable[[str], HostState | None] = self._states.get  # for every link: the dict answers
 
     # -- hosts
@@ -121,6 +129,7 @@ class DiskFrontier:
         self.window.remove(state)
         self._entries.drop(state)
         self._rerank.forget(state)
+        self.visits.forget(state)
         self._flushes.drop(state)
 
     # -- what is known and done
@@ -188,16 +197,6 @@ class DiskFrontier:
         else:
             self._entries.overtaken(own, old)
 
-    # -- outputs elsewhere
-
-    def elsewhere(self, agent: str) -> Iterator[Failure]:
-        """The pages whose outputs are at that agent, as far as is known here. Raises `StoreDamaged`."""
-        return self._entries.elsewhere.pages(agent, self._states)
-
-    def forget_elsewhere(self, agent: str, page: Failure) -> None:
-        """It is not to be known any more that the outputs of this page are at that agent."""
-        self._entries.elsewhere.forget(agent, page, self._states.get(page.host))
-
     def _own(self, state: HostState) -> DiskState:
         assert isinstance(state, DiskState)
         return state
@@ -211,6 +210,8 @@ class DiskFrontier:
             if loads is not None and (at := loads.next_at(state.host)) > now:
                 window.release(state, now, at)
                 continue
+            if state.visits.ready and (entry := self.visits.next(state, now, loads, self.delay)) is not None:
+                return state, entry
             while state.head:
                 queued = window.first(state)
                 entry = read(state.host, queued)
@@ -219,10 +220,8 @@ class DiskFrontier:
                     self._entries.throw_away(state, queued)
                     continue
                 state.waiting -= 1
-                if state.out:
-                    state.out[key] = entry
-                else:
-                    state.out = {key: entry}
+                state.out = state.out or {}
+                state.out[key] = entry
                 self._entries.taken[key ^ state.salt] = queued[: queue_rows.ROW]
                 if loads is not None and loads.handed_out(state.host, at := now + max(self.delay, state.pause)):
                     window.release(state, now, at)
@@ -274,13 +273,13 @@ class DiskFrontier:
 
     def next_read(self) -> float | None:
         """The time from which on `needs` has something; None when it has nothing whatever the time."""
-        return 0.0 if self._rerank.wants else self.window.next_read()
+        return 0.0 if self._rerank.wants or self.visits.wants else self.window.next_read()
 
     # -- reading
 
     def needs(self, now: float, allowed: Callable[[HostState], bool]) -> list[Scan]:
         """What is to be read now: each is read once, and must be taken."""
-        scans = self.window.needs(now, allowed)
+        scans = self.window.needs(now, allowed) + (self.visits.needs(now) if self.visits.wants else [])
         return scans + self._rerank.needs() if self._rerank.wants else scans
 
     def take(self, results: Iterable[Result]) -> None:
@@ -288,7 +287,9 @@ class DiskFrontier:
         for scan, read in results:
             if self._states.get(scan.state.host) is not scan.state:
                 continue  # dropped meanwhile
-            if scan.ranks:
+            if scan.due:
+                self.visits.take(scan, read)
+            elif scan.ranks:
                 self._rerank.read(scan, read)
             elif scan.tidy:
                 self._entries.tidied(scan, read)
@@ -346,3 +347,4 @@ class DiskFrontier:
             taken |= {key ^ state.salt for key in state.out}
         self._flushes.check_invariants(self._states.values())
         self._entries.check_invariants(taken)
+        self.visits.check_invariants(self._states.values())

@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.seen import Seen
 from scrapy_ubi.frontier.store import Store, every
-from scrapy_ubi.protocol.host import Entry, HostState, retries_of, xor
+from scrapy_ubi.protocol.host import NO_VISITS, Entry, HostState, VisitRow, retries_of, xor
 
 PIECE = 256  # rows read at once by those who want all
 MOST_UNKNOWN = 10_000  # keys of which it is remembered for a moment that they are new
@@ -126,6 +126,10 @@ class DiskState(HostState):
     def is_done(self, key: int) -> bool:
         """Whether a key is done."""
         return self._keys.status(key ^ self.salt) == 2
+
+    def visit_row(self, key: int) -> VisitRow | None:
+        """The visit row of a key, None where it has none; one row may be read. Raises `StoreDamaged`."""
+        return None if self.visits is NO_VISITS else self.visits.row(key)
 
     def holds(self, key: int, depth: int, priority: int) -> bool:
         """Whether being told of this key, found so deep and with this priority, would change nothing that matters.

@@ -7,24 +7,37 @@ the store whole at any moment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
+from typing import Protocol
 
-from scrapy_ubi.frontier import queue_rows, rows
+from scrapy_ubi.frontier import queue_rows, rows, visit_rows
 from scrapy_ubi.frontier.disk_state import DiskState, HostChanges
 from scrapy_ubi.frontier.left_rows import Left, move
-from scrapy_ubi.frontier.store import Store
+from scrapy_ubi.frontier.store import RowBatch, Store
+from scrapy_ubi.protocol.visit_row import VisitRow
 
 Extra = tuple[bytes, bytes | None]  # a row of the agent's: None deletes it
+
+
+class StoredRows(Protocol):
+    """The visits of a host, as a flush knows them. `writing`: the rows that are being written."""
+
+    writing: Mapping[int, VisitRow]
+
+    def collect(self) -> Iterable[tuple[bytes, bytes | None]]:
+        """The rows to be written."""
+        ...
 
 
 class UnflushedChanges:
     """What is not flushed yet, beside the keys: by host, the failures, and the numbers of hosts dropped. `again`: rows
     of queues that a flush before has written too. `left`: rows of queues that are thrown away, and may move
-    (`elsewhere`); `gone`: of hosts dropped, by number.
+    (`elsewhere`); `gone`: of hosts dropped, by number. `visits`: of hosts with new visit rows; `unvisited`: numbers of
+    hosts dropped that had any.
     """
 
-    __slots__ = ("again", "dropped", "elsewhere", "failed", "gone", "hosts", "left")
+    __slots__ = ("again", "dropped", "elsewhere", "failed", "gone", "hosts", "left", "unvisited", "visits")
 
     def __init__(self) -> None:
         self.hosts: dict[DiskState, HostChanges] = {}
@@ -34,9 +47,11 @@ class UnflushedChanges:
         self.elsewhere: dict[bytes, bytes | None] = {}
         self.left: list[Left] = []
         self.gone: dict[bytes, HostChanges] = {}
+        self.visits: dict[DiskState, StoredRows] = {}
+        self.unvisited: list[bytes] = []
 
     def __bool__(self) -> bool:
-        return bool(self.hosts or self.failed or self.dropped or self.elsewhere)
+        return bool(self.hosts or self.failed or self.dropped or self.elsewhere or self.visits)
 
 
 class Flush:
@@ -67,6 +82,11 @@ class Flush:
     def hosts(self) -> dict[DiskState, HostChanges]:
         """The hosts whose changes are in it."""
         return self._changes.hosts
+
+    @property
+    def visits(self) -> dict[DiskState, StoredRows]:
+        """The hosts whose visit rows are in it."""
+        return self._changes.visits
 
     @property
     def failed(self) -> dict[bytes, bytes | None]:
@@ -118,8 +138,16 @@ class Flush:
         put(rows.recent_key(self.number), rows.recent_value(self.number, known, done_keys))
         for hid in self._clear:
             batch.delete_range(*rows.of_host(rows.QUEUE, hid))
-        for hid in self._changes.dropped:  # last: what was put for them in this flush goes too
+        self._drop(batch)
+        store.write(batch)
+
+    def _drop(self, batch: RowBatch) -> None:
+        """Last: what was put in this flush for hosts that are dropped goes too."""
+        for hid in self._changes.dropped:
             batch.delete_range(*rows.of_host(rows.QUEUE, hid))
             batch.delete_range(*rows.of_host(rows.DONE, hid))
-            delete(rows.HOST + hid)
-        store.write(batch)
+            batch.delete(rows.HOST + hid)
+        for hid in self._changes.unvisited:
+            for kind in (visit_rows.VISIT, visit_rows.DUE):
+                batch.delete_range(*rows.of_host(kind, hid))
+            batch.delete(visit_rows.VISITS + hid)

@@ -35,6 +35,7 @@ class Flushes:
         self.changes = UnflushedChanges()
         self.unwritten: Flush | None = None
         self.log = SumsLog()
+        self.has_visits = False  # whether there is, or was, a visit row: who knows none of them must not open the store
         self.keeps_left = False  # whether what queues throw away may move (`elsewhere`)
         self.next = saved.get("next", 1)
         self.failed = saved.get("failed", 0)
@@ -94,7 +95,7 @@ class Flushes:
 
     def _saved(self) -> bytes:
         fixed = {"flush": self._number, "next": self.next, "failed": self.failed}
-        return rows.frontier_value({**fixed, **dict(zip(GONE, self._gone, strict=True))})
+        return rows.frontier_value({**fixed, **dict(zip(GONE, self._gone, strict=True))}, self.has_visits)
 
     def collect(self, hosts: int, extra: Iterable[Extra]) -> Flush:
         """Everything since the last flush, with rows of the agent's own (key, value; None deletes). So many hosts are
@@ -121,6 +122,8 @@ class Flushes:
         records: dict[bytes, bytes | None] = {rows.HOST + s.hid: s.record(self._offset) for s in self._named}
         self._named = {}
         records.update(self.log.add(logged, hosts, self._offset))
+        for visits in changes.visits.values():
+            records.update(visits.collect())
         records[rows.FRONTIER] = self._saved()
         self.unwritten = Flush(self._number, keys.fresh, changes, records, clear, extra)
         keys.writing, keys.fresh = keys.fresh, {}
@@ -136,6 +139,8 @@ class Flushes:
         self._window.written(flush.hosts)
         for state in flush.hosts:
             state.writing = None
+        for visits in flush.visits.values():
+            visits.writing = {}
         self._keys.writing = {}
         self.unwritten = None
 

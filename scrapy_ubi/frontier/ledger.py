@@ -3,11 +3,13 @@
 
 | key | value, JSON |
 | --- | --- |
-| `j` flush part | a part of the block of a flush: entries told to owners, hosts told to successors, pages done |
+| `j` flush part | a part of the block of a flush: entries told to owners, hosts told of, pages done, `visited` |
 | `mgroup` | the name of the disk, the last flush begun, what is known of the group |
 | `mnumber.` lane | the next number of a lane |
 | `mlane.` lane | what became of the letters received on a lane |
 | `mcrawl` | the agent, the run, whether it is finished, the settings that may not change, the counters |
+
+`visited`: pages visited again, each with the row that others know.
 
 Whatever is read is validated whole, as mail is; what does not hold raises `StoreDamaged` naming the row.
 """
@@ -22,10 +24,11 @@ from typing import Any
 from scrapy_ubi.frontier.rows import JOURNAL, META, damaged, read_json
 from scrapy_ubi.frontier.store import Store, after, every
 from scrapy_ubi.protocol.answer import Outcome
-from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.host import Entry, VisitRow
 from scrapy_ubi.protocol.journal import JournalPart
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.snapshot import Changes, GroupState, Saved, SavedLane
+from scrapy_ubi.protocol.visit_wire import row_in, values_of
 from scrapy_ubi.untrusted.checks import exactly
 
 Row = tuple[bytes, bytes | None]  # None: to be deleted
@@ -62,13 +65,14 @@ def part_key(flush: int, number: int) -> bytes:
 
 
 def _part_value(part: JournalPart) -> bytes:
-    return _dumps(
-        {
-            "discovered": [_entry_out(r.host, r.entry) for r in part.discovered if r.entry is not None],
-            "told": part.told,
-            "done": [_entry_out(host, entry) for host, entry in part.done],
-        }
-    ).encode()
+    fields = {
+        "discovered": [_entry_out(r.host, r.entry) for r in part.discovered if r.entry is not None],
+        "told": part.told,
+        "done": [_entry_out(host, entry) for host, entry in part.done],
+    }
+    if part.visited:
+        fields["visited"] = [[_entry_out(host, row.entry), values_of(row)] for host, row in part.visited]
+    return _dumps(fields).encode()
 
 
 def _lane_value(lane: SavedLane) -> bytes:
@@ -161,7 +165,8 @@ def _part(key: bytes, value: bytes) -> JournalPart:
 
     def read(row: dict[str, Any]) -> JournalPart:
         discovered = tuple(Record(host, flush, entry=entry) for host, entry in map(_entry_in, row["discovered"]))
-        return JournalPart(flush, number, discovered, tuple(_texts(row["told"])), tuple(map(_entry_in, row["done"])))
+        done, visited = tuple(map(_entry_in, row["done"])), tuple(map(_visit_in, row.get("visited", ())))
+        return JournalPart(flush, number, discovered, tuple(_texts(row["told"])), done, visited)
 
     return _checked(key, value, read)  # type: ignore[no-any-return]
 
@@ -173,6 +178,12 @@ def _entry_in(row: Any) -> tuple[str, Entry]:
         raise ValueError("a key is not 64 bits")
     texts = (exactly(host, str), exactly(url, str), exactly(request, str))
     return texts[0], Entry(number, texts[1], exactly(depth, int), exactly(priority, int), texts[2])
+
+
+def _visit_in(row: Any) -> tuple[str, VisitRow]:
+    entry, values = row
+    host, read = _entry_in(entry)
+    return host, row_in(read, exactly(values, list))
 
 
 def _texts(values: Iterable[Any]) -> list[str]:

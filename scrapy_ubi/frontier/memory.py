@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from scrapy_ubi.frontier.host_loads import HostLoads
+from scrapy_ubi.frontier.memory_visits import MemoryVisits
 from scrapy_ubi.frontier.queue import HostQueue
 from scrapy_ubi.frontier.scan import Priorities
 from scrapy_ubi.frontier.workbench import Workbench
@@ -30,6 +31,9 @@ class MemoryFrontier:
         self._queues: dict[str, HostQueue] = {}
         self._failed: dict[str, dict[int, Failure]] = {}  # by host
         self._failures = 0
+        self._visits = visits = MemoryVisits(self._states, self.workbench)
+        self.keep_row, self.visited, self.not_visited = visits.keep, visits.visited, visits.not_visited
+        self.wake, self.awaits, self.due_before = visits.wake, visits.hosts.awaits, visits.hosts.due_before
 
     def __len__(self) -> int:
         return len(self._states)
@@ -69,6 +73,7 @@ class MemoryFrontier:
     def drop(self, host: str) -> None:
         """Forget a host."""
         self.workbench.remove(host)
+        self._visits.hosts.forget(self._states[host])
         del self._states[host], self._queues[host]
 
     def pop(self, now: float, allowed: Callable[[HostState], bool]) -> tuple[HostState, Entry] | None:
@@ -82,23 +87,28 @@ class MemoryFrontier:
             if self.loads is not None and (at := self.loads.next_at(host)) > now:
                 self.workbench.release(host, at)
                 continue
-            key = self._queues[host].pop(state.queued)
-            if key is not None:
+            entry = self._visits.next(state) if state.visits.ready else None
+            if entry is None and (key := self._queues[host].pop(state.queued)) is not None:
                 entry = state.hand_out(key)
+            if entry is not None:
                 if self.loads is not None and self.loads.handed_out(host, at := now + max(self.delay, state.pause)):
-                    self.workbench.release(host, at if state.waiting else None)
+                    self.workbench.release(host, self._next_at(state, at))
                 return state, entry
             self.workbench.release(host, None)
         return None
+
+    def _next_at(self, state: HostState, at: float) -> float | None:
+        """When the host has its turn again, which is not before `at`; None when nothing of it waits."""
+        return at if state.waiting or state.visits.ready else None
 
     def free(self, state: HostState, now: float) -> None:
         """The load of a busy host has ended at this time."""
         if self.loads is not None and (more := self.loads.freed(state.host)) is not None:
             if more:
-                self.workbench.release(state.host, max(state.next_at, now) if state.waiting else None)
+                self.workbench.release(state.host, self._next_at(state, max(state.next_at, now)))
         elif self.workbench.is_busy(state.host):
             state.next_at = max(state.next_at, now + max(self.delay, state.pause))
-            self.workbench.release(state.host, state.next_at if state.waiting else None)
+            self.workbench.release(state.host, self._next_at(state, state.next_at))
 
     def finish(self, state: HostState, key: int) -> bool:
         """An entry handed out is done; True when that was news."""
@@ -113,6 +123,7 @@ class MemoryFrontier:
 
     def look_again(self) -> None:
         """Parked hosts wait again."""
+        self._visits.hosts.look_again()
         self.workbench.look_again(lambda host: self._states[host].next_at)
 
     def look_at(self, state: HostState) -> None:
@@ -201,7 +212,8 @@ class MemoryFrontier:
     def check_invariants(self) -> None:
         """Assert every invariant of the frontier."""
         self.workbench.check_invariants()
+        self._visits.hosts.check_invariants()
         assert self._states.keys() == self._queues.keys()
         for host, state in self._states.items():
             state.check_invariants()
-            assert host in self.workbench or not state.queued, state
+            assert host in self.workbench or not (state.queued or state.visits.ready), state

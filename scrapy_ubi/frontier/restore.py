@@ -126,6 +126,7 @@ def restore(
         frontier = made(store, seen, saved, delay=delay, offset=offset, most=most)
         frontier.lost = lost or 0
         sums = _hosts(store, frontier, saved, earliest, latest)
+        frontier.visits.restore(frontier.states())
         why = _wrong(seen, sums, saved) if whole else ""
         if why:
             report(f"The index of known URLs {path} {why}: it is made again.")

@@ -11,6 +11,7 @@ given once and never to another host.
 | `d` hid key | a key that is done; the HTTP status of its page (2 bytes) where fetched here; or see `elsewhere` |
 | `f` hash key | JSON: a request that failed permanently, by a hash of its host's name: it outlives the host |
 | `o` number key | JSON: the request of a page whose outputs another agent has (`elsewhere.py`) |
+| `v`, `u`, `w` ... | visits of pages that are done (`visit_rows.py`) |
 | `j` ... | the journal of the agent (not the frontier's matter) |
 | `m` name | the agent's, and the frontier's own: `frontier` (JSON), `recent.0` to `recent.7` (keys changed lately) |
 
@@ -43,7 +44,7 @@ RANK = 15  # bytes
 # version, known_xor, done_xor, known, done, garbage, arrival, next_at, bytes of the name
 _HOST = struct.Struct(">BQQIIIQdH")
 _VERSION = 1  # of a host's row
-_VERSIONS = (1, 2)  # of the frontier's own: before 2 there were no rows `l`; who does not know these must not open it
+_VERSIONS = (1, 2, 3)  # of the frontier's own: before 2 there were no rows `l`, before 3 none of visits
 _FAILURE: dict[str, type | tuple[type, ...]] = {
     "host": str,
     "url": str,
@@ -203,9 +204,10 @@ def read_recent(key: bytes, value: bytes) -> tuple[int, dict[int, int]]:
     return flush, {**dict.fromkeys(keys[:known], 1), **dict.fromkeys(keys[known:], 2)}
 
 
-def frontier_value(saved: Mapping[str, int]) -> bytes:
-    """The value of the frontier's own row."""
-    return json.dumps({"version": _VERSIONS[-1], **saved}).encode()
+def frontier_value(saved: Mapping[str, int], has_visits: bool = False) -> bytes:
+    """The value of the frontier's own row. Its version is that of the rows there are: who does not know one of these
+    must not open it."""
+    return json.dumps({"version": _VERSIONS[-1 if has_visits else -2], **saved}).encode()
 
 
 def read_frontier(value: bytes) -> dict[str, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from scrapy_ubi.frontier import queue_rows
+from scrapy_ubi.frontier import queue_rows, visit_rows
 from scrapy_ubi.frontier.disk_state import DiskState, Head
 from scrapy_ubi.frontier.queue_rows import HEAVY
 from scrapy_ubi.frontier.store import Store
@@ -18,7 +18,8 @@ from scrapy_ubi.protocol.host import Entry
 
 class Scan(NamedTuple):
     """What is to be read: rows of `state` from `start` on, before `end`; `tidy`: to find garbage, not for its head;
-    `whole`: at most `most` rows were there when this was asked; `ranks`: to put them in another order.
+    `whole`: at most `most` rows were there when this was asked; `ranks`: to put them in another order; `due`: not of a
+    queue, but the visit rows that are due by this time.
     """
 
     state: DiskState
@@ -28,6 +29,7 @@ class Scan(NamedTuple):
     tidy: bool = False
     whole: bool = False
     ranks: bool = False
+    due: int = 0
 
 
 Result = tuple[Scan, Head]
@@ -50,7 +52,27 @@ def cut(scan: Scan, read: Head) -> Result:
 
 def read_all(store: Store, scans: Iterable[Scan]) -> list[Result]:
     """Read these, in any thread. Raises `StoreDamaged`."""
-    return [cut(scan, queue_rows.joined(store.scan(scan.start, scan.end, scan.most))) for scan in scans]
+    return [
+        (scan, _due(store, scan))
+        if scan.due
+        else cut(scan, queue_rows.joined(store.scan(scan.start, scan.end, scan.most)))
+        for scan in scans
+    ]
+
+
+def _due(store: Store, scan: Scan) -> Head:
+    """For each row that says when a page is due: that row, and the value of its visit row; and of the first that is not
+    read the row alone.
+    """
+    found: Head = []
+    for row, _ in store.scan(scan.start, scan.end, scan.most + 1):
+        due, key = visit_rows.read_due(row)
+        if due > scan.due or len(found) == scan.most:
+            found.append(row)
+            break
+        if (value := store.get(visit_rows.visit_key(scan.state.hid, key))) is not None:
+            found.append(row + value)
+    return found
 
 
 def rows_there(state: DiskState, quantum: int) -> int:

@@ -59,13 +59,11 @@ class Window:
         return self.held + self._coming < self.most // 2
 
     def settle(self, state: DiskState) -> None:
-        """If something of the host waits, and it is nowhere, it has its place from now on."""
-        if not state.waiting:
-            return
-        if state.head:
-            if state not in self.resting:
+        """If something of the host waits, or is due, and it is nowhere, it has its place from now on."""
+        if state.head or state.visits.ready:  # with both it is read when what is due is used up
+            if (state.waiting or state.visits.ready) and state not in self.resting:
                 self.workbench.activate(state, state.next_at)
-        elif state not in self.workbench:
+        elif state.waiting and state not in self.workbench:
             self.resting.activate(state, max(state.next_at, self._now))
 
     def remove(self, state: DiskState) -> None:
@@ -87,6 +85,7 @@ class Window:
         state.complete = True
         if state not in self._late:
             self.resting.remove(state)
+            self.settle(state)
         self._untidy.pop(state, None)
         self._tidying.pop(state, None)
 
@@ -184,7 +183,7 @@ class Window:
         at = state.next_at if state.next_at > again_at else again_at
         if at > now + self._ahead and not self._roomy:
             self._evict(state)
-        if state.waiting and state.head:
+        if (state.waiting and state.head) or state.visits.ready:
             self.workbench.release(state, at)
         else:
             self.workbench.release(state, None)
@@ -231,6 +230,7 @@ class Window:
                 break
             if not state.waiting:
                 self.resting.release(state, None)
+                self.settle(state)
                 continue
             if state.next_at > now + self._ahead:  # put off since it was put there
                 self.resting.release(state, state.next_at)

@@ -120,6 +120,10 @@ _OPTIONAL: Mapping[str, Check] = {
     "priority": _or_none(_is_whole),
     "before": _or_none(_is_count),
     "queued": _is_count,
+    "visits": _is_count,
+    "visited": _is_count,
+    "due": _is_count,
+    "changes": _is_count,
 }
 
 

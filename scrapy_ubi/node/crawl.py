@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from scrapy_ubi.clock import unix
 from scrapy_ubi.node.disk import FACTS_EVERY
 from scrapy_ubi.node.disk_contract import Disk
 from scrapy_ubi.node.group import join_steps
@@ -28,6 +29,7 @@ from scrapy_ubi.node.mail.run_state import is_finished
 from scrapy_ubi.node.report import figures
 from scrapy_ubi.node.steering.live_entries import LiveTable
 from scrapy_ubi.node.steering.runtime import refusal
+from scrapy_ubi.node.work.revisits import Recrawl
 from scrapy_ubi.protocol import losses, snapshot
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
@@ -47,8 +49,8 @@ MOST_FORMER = 64  # incarnations of one disk that are remembered
 class Crawl:
     """The crawl of agent `me`, kept on `disk`. `fixed` is the part of its profile that does not change,
     `on_incarnation` notes durably which incarnation runs now; `incarnations` are those of this process; `predecessor`
-    is the one that ran in its directory before. `policy`
-    is asked about hosts, `live` holds what people say of it while it runs. `handed_over`: it has left, and others have
+    is the one that ran in its directory before. `policy` is asked about hosts, `recrawl` about pages that are visited
+    again, where any are; `live` holds what people say of it while it runs. `handed_over`: it has left, and others have
     all that it knew.
     """
 
@@ -65,7 +67,9 @@ class Crawl:
     ) -> None:
         self.live = LiveTable(refusal)
         self.settings, self._me, self.fixed = settings, me, fixed
-        self._predecessor, self._policy = predecessor, policy
+        self.recrawl = recrawl = Recrawl.of(settings, unix)
+        self._predecessor = predecessor
+        self._policy = policy if recrawl is None else replace(policy, redone_row=recrawl.redone)
         self._on_incarnation, self._clock = on_incarnation, clock
         self.disk = disk
         self.last_view: View | None = None  # in which it was, once it leaves
@@ -88,6 +92,7 @@ class Crawl:
             )
         else:
             self.agent = Agent(self._me, store, config, self.frontier, self._new_incarnation, now, self._policy)
+        self.agent.work.visits_ended = self.recrawl is None
         self.tally = figures.Tally(now)
         figures.restore(self.agent, self.tally, disk.facts)
         self.agent.group.losses = losses.read_losses(disk.facts.get("losses"))
@@ -124,7 +129,7 @@ class Crawl:
         """
         facts = self.disk.facts
         here = facts.get("run") == run and not facts.get("finished")
-        return here and any(state.waiting for state in self.frontier.states())
+        return here and any(s.waiting or s.visits.awaited for s in self.frontier.states())
 
     def keeps(self, run: str) -> bool:
         """Whether the disk holds outputs of that run, of whose end this agent has not heard (P9): it was killed. Who

@@ -114,6 +114,7 @@ class Node:
         policy = host_policy(self.hosts, self.limits, self.addresses, self._limit, self.iterations, self._pace.on_turn)
         fixed = figures.fixed(settings, me := start.agent_id, start.spider, start.origin, start.metrics)
         self._crawl = Crawl(settings, me, disk, fixed, self._events.incarnation, self._clock, start.predecessor, policy)
+        self.recrawl = self._crawl.recrawl
 
     def _make_mail(self, start: Start) -> None:
         """The parts that exchange mail and beats with the others, and those that the time calls."""

@@ -5,6 +5,8 @@ Rules of this module:
 * A page that was fetched by two agents (one of them crashed before the others heard that it was done) is in the parts
   of both, under one name: one whole set of what was kept of it counts, that of the last attempt that did not fail. What
   other attempts of it have left ("again") counts beside it.
+* A page that is visited again has a name of each visit (`visit_names`), and each counts. With `latest` only the last
+  visit that did not fail does, also where it has left nothing.
 * Parts of one run of the crawl only, the one that began last, unless another is named: two runs never mix.
 * A part that is still written (`.open`) counts where its agent does not run any more: it was killed, and not started
   again. As far as it is whole: what a killed process has left of a record is passed over. Where its agent runs, the
@@ -23,9 +25,19 @@ from typing import IO, NamedTuple
 
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.outputs import part_files
-from scrapy_ubi.outputs.choice import RANKS, Claim, chosen, claim_of, order
+from scrapy_ubi.outputs.choice import (
+    MOST_ATTEMPT,
+    RANKS,
+    Claim,
+    attempt_of_visit,
+    chosen,
+    claim_of,
+    order,
+    visit_of,
+)
 from scrapy_ubi.outputs.part_files import INDEX, OPEN, SHORT
 from scrapy_ubi.outputs.sorting import Record, Sorter
+from scrapy_ubi.outputs.visit_names import read_visit_name
 
 CHUNK = 1 << 20
 LONGEST = 1000  # characters of a page's name
@@ -62,6 +74,7 @@ class CollectTally:
 
     pages: int = 0
     doubles: int = 0
+    older: int = 0  # records of visits before the last one, where only that counts
     parts: int = 0
     open_parts: int = 0
     damaged: int = 0
@@ -105,7 +118,7 @@ def is_held(directory: Path) -> bool:
 
 class Collector:
     """Collects what the store `store` has in its files of that `ending`, from these `outs`. `told(done, total)` is told
-    of the bytes that were read."""
+    of the bytes that were read. `latest`: of pages that were visited again, the last visit alone."""
 
     def __init__(
         self,
@@ -114,7 +127,10 @@ class Collector:
         ending: str,
         place: Path | None = None,
         told: Callable[[int, int], None] = lambda done, total: None,
+        *,
+        latest: bool = False,
     ) -> None:
+        self._latest = latest
         self.tally = CollectTally()
         self._outs, self._store, self._ending, self._place, self._told = outs, store, ending, place, told
         self._read = 0
@@ -178,10 +194,14 @@ class Collector:
         for frame in self._frames(index, opened):
             place += 1
             self._tell(len(frame.data), total)
-            if not frame.data or not (data := met(frame.data)):
+            data = met(frame.data) if frame.data else b""
+            if not data and (frame.data or not self._latest):
                 continue
-            claim = Claim(frame.kind, frame.attempt, number, place)
-            sorter.add((frame.name, *order(claim)), data)
+            name, attempt = frame.name, frame.attempt
+            if self._latest:
+                of = read_visit_name(name)
+                name, attempt = of.page, attempt_of_visit(of.visit, attempt)
+            sorter.add((name, *order(Claim(frame.kind, attempt, number, place))), data)
 
     def _frames(self, index: Path, opened: bool) -> Iterator[Frame]:
         base = str(index).removesuffix(OPEN).removesuffix(SHORT).removesuffix(INDEX)
@@ -209,10 +229,13 @@ class Collector:
             if claim in chosen([*claims, claim]):
                 claims.append(claim)
                 data[claim] = found
+            elif visit_of(claim) < visit_of(claims[0]):
+                self.tally.older += 1
             else:
                 self.tally.doubles += 1
-        self.tally.pages += 1
-        for claim in chosen(claims):
+        counting = [claim for claim in chosen(claims) if data[claim]]
+        self.tally.pages += bool(counting)
+        for claim in counting:
             yield data[claim]
 
     def _tell(self, count: int, total: int) -> None:
@@ -232,7 +255,7 @@ def frame_of(line: bytes, file: IO[bytes], ending: str) -> Frame | None:
             its, begin, length = span.rsplit(":", 2)
             if its == ending:
                 data = _span(file, int(begin), int(length))
-        return Frame(name, min(int(attempt), 1 << 31), kind, data)
+        return Frame(name, min(int(attempt), MOST_ATTEMPT), kind, data)
     except ValueError:
         return None
 

@@ -46,8 +46,8 @@ class ItemsStore(Store):
         return file.getvalue()
 
     def page(self, page: Page) -> bytes | None:
-        """All lines of a page."""
-        return page.items[self.name] or None
+        """All lines of a page. A page that was visited again is kept without any, too: it has no items any more."""
+        return page.items[self.name] if page.items[self.name] or page.visit > 1 else None
 
     def write(self, payload: bytes, part: Part) -> None:
         """One line after the other."""

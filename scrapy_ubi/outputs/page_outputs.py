@@ -13,6 +13,8 @@ Rules of this module:
   that they count once. Alike ones are numbered.
 * Requests without a host (`data:`, `file:`) have a name made of their fingerprint and nonce.
 * An item's identity is `<name>-<ordinal>`, by the order in which its page has yielded its items.
+* Each visit of a page that is visited again has a name of its own (`visit_names`). One that found the page as it was
+  leaves nothing but in stores that want it (`wants_unchanged`).
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from scrapy.http import Response
 
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import Page, Store
+from scrapy_ubi.outputs.visit_names import VisitName
 from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.protocol.host import retries_of
@@ -171,15 +174,18 @@ class PageOutputs:
         visit = flight.visit
         if flight.withdrawn or (visit is not None and visit.closed):
             return
-        if waiting is None and not self.wants_pages:
-            return
         again = visit is not None and visit.again is not None
-        if again and (waiting is None or not waiting.items):
+        if (waiting is None or not waiting.items) if again else waiting is None and not self._wants_empty(flight):
             return
         if waiting is None:
             waiting = _Waiting(self._named(flight))
         kind = "again" if again else "ok" if flight.failed is None else "failed"
         self._hand_over(self._page(flight, waiting, kind), waiting.size)
+
+    def _wants_empty(self, flight: Flight) -> bool:
+        """Whether a page that has left nothing is kept: by its visit, or as it has nothing any more."""
+        visit = flight.visit
+        return self.wants_pages or (visit is not None and visit.before is not None and not flight.unchanged)
 
     def _page(self, flight: Flight, waiting: _Waiting, kind: str) -> Page:
         visit = flight.visit
@@ -199,6 +205,10 @@ class PageOutputs:
             items=_joined(waiting, self._of_items),
             judged=flight.judged,
         )
+        if visit is not None and visit.before is not None:
+            page.visit, page.last = visit.before.generation + 1, visit.before.last
+            page.unchanged = visit.seen is not None and visit.seen.unchanged
+            page.passed_over = flight.unchanged
         if self.wants_pages:
             page.normal = self._normal(page.url) or page.url
         if flight.links is not None:
@@ -213,7 +223,9 @@ class PageOutputs:
     def _hand_over(self, page: Page, size: int) -> None:
         bundles = []
         for store in self._stores:
-            if not store.wants_pages and not page.items.get(store.name):
+            if page.passed_over and not store.wants_unchanged:
+                continue
+            if not store.wants_pages and not page.items.get(store.name) and page.visit == 1:
                 continue
             try:
                 payload = store.page(page)
@@ -300,7 +312,8 @@ class PageOutputs:
 
     def _name(self, flight: Flight) -> str:
         if flight.visit is not None:
-            return self._name_of(flight.visit, flight.request)
+            name, before = self._name_of(flight.visit, flight.request), flight.visit.before
+            return name if before is None else str(VisitName(name, before.generation + 1))
         request, fingerprinter = flight.request, self._crawler.request_fingerprinter
         assert fingerprinter is not None, "a crawl has one"
         print_ = fingerprinter.fingerprint(request) + str(request.meta.get(NONCE, "")).encode()

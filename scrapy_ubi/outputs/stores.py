@@ -44,6 +44,10 @@ class Page:
     are unix time: `began` the load, `came` the response, `ended` the page. `links` are the normal forms of what the
     callback has yielded requests and plain links for, also of those that filters refuse, `moved_to` of what it was
     redirected to: both for stores with `wants_links` only.
+
+    `visit` is the number of the visit of a page that is visited again, from 1; `unchanged`: the page was as it was at
+    the visit before, at about `last`. Then it is `passed_over`, unless UBI_RECRAWL_CALL says otherwise: its callback
+    was not called.
     """
 
     name: str
@@ -62,6 +66,10 @@ class Page:
     links: Sequence[str] = ()
     moved_to: Sequence[str] = ()
     judged: Judged | None = None  # with UBI_DUPLICATES: how it was compared with other pages
+    visit: int = 1
+    unchanged: bool = False
+    last: float = 0.0
+    passed_over: bool = False
 
     @property
     def url(self) -> str:
@@ -120,6 +128,7 @@ class Store:
     wants_items: ClassVar[bool] = False
     wants_pages: ClassVar[bool] = False
     wants_links: ClassVar[bool] = False
+    wants_unchanged: ClassVar[bool] = False  # visits that found their page as it was
     counts_left_out: ClassVar[bool] = False  # pages of which nothing is kept, in the stats
     wants_robots: bool = False  # each robots.txt that is loaded, as a page named "robots.<...>"
 

@@ -347,4 +347,4 @@ class Agent:
         self.outbox.check_invariants()
         for state in self.frontier.states():
             state.check_invariants()
-        assert self.work.out == sum(len(state.out) for state in self.frontier.states())
+        assert self.work.out == sum(len(state.out) + len(state.visits.out) for state in self.frontier.states())

@@ -59,3 +59,4 @@ class Counters:
     handoff_timeouts: int = 0
     fences: int = 0
     rejoins: int = 0
+    visited: int = 0

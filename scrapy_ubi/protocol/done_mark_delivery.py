@@ -8,6 +8,8 @@ Rules of this module:
   the others have.
 * Until then the keepers are told a *redo*: the page's outlinks, so that an heir need not fetch it again (decision
   0005). A page whose mark may leave with the flush in which it ends needs none.
+* A page that was visited again is done already: until its mark may leave with the new row the others are told the row
+  before (`host_visits.py`). It has no redo: an heir visits it once more.
 * A link that was found on no page (a seed, a *stray*) dies with its agent until it is acknowledged: it belongs into the
   redo of every page that has it, known or not.
 """
@@ -17,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import takewhile
 
-from scrapy_ubi.protocol.host import Entry, HostState, Redo
+from scrapy_ubi.protocol.host import Entry, HostState, Redo, VisitRow
 from scrapy_ubi.protocol.outbox import Outbox
-from scrapy_ubi.protocol.records import MOST_OUTLINKS, Record, size
+from scrapy_ubi.protocol.records import MOST_OUTLINKS, Record, done_mark, size
 
 Outlinks = list[tuple[str, Entry]]  # what one page has taught: hosts and entries
 MakeRedo = Callable[[], Redo]
@@ -64,6 +66,16 @@ class Closing:
         state.open_work += 1
         self.add(flush, state, entry, None)
 
+    def add_visit(self, flush: int, state: HostState, key: int, before: VisitRow | None) -> None:
+        """A page was visited again, in this flush; others know the row `before`."""
+        state.visits.close(key, before)
+        self.unsent.append((flush, state, key))
+
+    def resume_visit(self, flush: int, state: HostState, key: int, before: VisitRow | None) -> None:
+        """A page that the disk says was visited again in that flush, and whose row had not left."""
+        state.open_work += 1
+        self.add_visit(flush, state, key, before)
+
     def stray(self, key: int, flush: int) -> None:
         """A link was found on no page, and told on in this flush."""
         self.strays[key] = flush
@@ -76,12 +88,19 @@ class Closing:
             if not enough or not self._outbox.done_may_leave(written):
                 break
             sent += 1
-            state.closed(key)
-            state.open_work += self._replicate(state, Record(state.host, flush, done=key))
+            if self._closed(state, key):
+                state.open_work += self._replicate(state, done_mark(state, key, flush))
             self._settled(state)
         del self.unsent[:sent]
         self._send_redos(flush, most)
         self._forget_strays()
+
+    def _closed(self, state: HostState, key: int) -> bool:
+        """The done mark of a page may leave; False where one of a later visit will."""
+        if key in state.closing:
+            state.closed(key)
+            return True
+        return state.visits.closed(key)
 
     def _send_redos(self, flush: int, most: int) -> None:
         redos, self._redos = self._redos, []

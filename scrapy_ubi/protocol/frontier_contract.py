@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
-from scrapy_ubi.protocol.host import Entry, Failure, HostState
+from scrapy_ubi.protocol.host import Entry, Failure, HostState, VisitRow
 from scrapy_ubi.protocol.notes import Notes
 
 OUTPUTS_LOST = "outputs"  # the reason with which `elsewhere` gives pages
@@ -74,6 +74,26 @@ class Frontier(Protocol):
 
     def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
         """An entry handed out waits again, as `entry` when given."""
+        ...
+
+    def keep_row(self, state: HostState, row: VisitRow) -> bool:
+        """Merge the visit row of a key that is done; True when that was news."""
+        ...
+
+    def visited(self, state: HostState, key: int, row: VisitRow) -> bool:
+        """A page handed out to be visited again was, and this is its row; True when that was news."""
+        ...
+
+    def not_visited(self, state: HostState, key: int, entry: Entry | None = None) -> None:
+        """A page handed out to be visited again was not, or is to be fetched once more (as `entry`): it is due."""
+        ...
+
+    def wake(self, wall: int, mine: Callable[[HostState], bool]) -> None:
+        """It is that time (unix s): pages of such hosts that are due by then have their turn, with the host's queue."""
+        ...
+
+    def awaits(self, mine: Callable[[HostState], bool]) -> bool:
+        """Whether a page of such a host is due to be visited again, now or later."""
         ...
 
     def look_again(self) -> None:

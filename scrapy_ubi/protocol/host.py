@@ -17,51 +17,30 @@ Rules of this module:
   would give the page all its retries again.
 * A key handed out to be fetched is *out*: still known, not done, in no queue here. It comes back (`put_back`) or
   becomes done (`finish`).
+* A key that is done may have a *visit row* (`visit_row.py`): its page is visited again when it is due, by the owner
+  alone. Rows merge by the highest generation, and are part of the summary. The row of a visit whose outlinks are not
+  safe yet is not told (`host_visits.py`); the one before it is.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple
 
+from scrapy_ubi.protocol.entry import MOST_RETRIES as MOST_RETRIES
+from scrapy_ubi.protocol.entry import Entry as Entry
+from scrapy_ubi.protocol.entry import retried as retried
+from scrapy_ubi.protocol.entry import retries_of as retries_of
+from scrapy_ubi.protocol.host_visits import NO_VISITS as NO_VISITS
+from scrapy_ubi.protocol.host_visits import HostVisits as HostVisits
 from scrapy_ubi.protocol.notes import MOST_NOTES as MOST_NOTES
 from scrapy_ubi.protocol.notes import NOTHING
 from scrapy_ubi.protocol.notes import Notes as Notes
+from scrapy_ubi.protocol.shared_dict import NONE as NONE
+from scrapy_ubi.protocol.visit_row import VisitRow as VisitRow
+from scrapy_ubi.protocol.visit_row import fingerprint
 
 MOST_REDO = 1024  # redo records kept a host: far more than are ever under way; beyond it the pages are fetched again
-
-
-class Entry(NamedTuple):
-    """One request to be fetched, as it waits and as it travels.
-
-    `key` is 64 bits, unsigned, of (method, normal form, body, nonce); `url` is as found, and is what is fetched;
-    `depth` and `priority` have Scrapy's meaning (higher priority first); `request` is JSON text with all else of the
-    request, empty for a plain GET.
-    """
-
-    key: int
-    url: str
-    depth: int
-    priority: int = 0
-    request: str = ""
-
-
-MOST_RETRIES = 10**9 - 1  # it counts no further
-_RETRIES = re.compile(r'\{"retries":([1-9][0-9]{0,8})[,}]')
-
-
-def retries_of(request: str) -> int:
-    """How often a request was retried before, as its text says; 0 for one that was not."""
-    found = _RETRIES.match(request) if request else None
-    return int(found[1]) if found else 0
-
-
-def retried(again: Entry, before: Entry) -> Entry:
-    """The entry `again`, made in the place of `before`, which has failed: retried once more than that."""
-    said = f'"retries":{min(retries_of(before.request) + 1, MOST_RETRIES)}'
-    rest = again.request[1:] if len(again.request) > 2 else "}"  # all but its brace; none where it says nothing
-    return again._replace(request=f"{{{said}{'' if rest == '}' else ','}{rest}")
 
 
 class Redo(NamedTuple):
@@ -116,18 +95,6 @@ def xor(keys: Iterable[int]) -> int:
     return total
 
 
-class _SharedEmptyDict(dict[int, Any]):
-    """An empty dict that stays one, shared by all hosts that have nothing under way: most of them."""
-
-    __slots__ = ()
-
-    def __setitem__(self, key: int, value: object) -> NoReturn:
-        raise TypeError("this dict is shared: give the host one of its own")
-
-
-NONE = _SharedEmptyDict()
-
-
 class HostState:
     """The state of one host at one agent, with the few facts the agent keeps beside it. Where the sets rest is a
     subclass's matter: in memory (`memory_state`) or on disk (`frontier.disk_state`).
@@ -144,6 +111,7 @@ class HostState:
     `notes`: what is noted of it; `pause`: the delay (s) between two loads that it wants, where that is more than all
     hosts are given.
     `stays_until`: time before which the copy is not dropped: somebody who believes in another view may count on it.
+    `visits`: what there is of pages that are visited again; `NO_VISITS`, which is shared, where there is nothing.
     """
 
     __slots__ = (
@@ -162,6 +130,7 @@ class HostState:
         "redo",
         "stays_until",
         "trusted",
+        "visits",
     )
 
     def __init__(self, host: str) -> None:
@@ -180,6 +149,7 @@ class HostState:
         self.pause = 0.0
         self.trusted = False
         self.stays_until = 0.0
+        self.visits: HostVisits = NO_VISITS
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.host} waiting={self.waiting} out={len(self.out)} done={self.done_count}>"
@@ -206,6 +176,23 @@ class HostState:
     def is_done(self, key: int) -> bool:
         """Whether a key is done."""
         raise NotImplementedError
+
+    def visit_row(self, key: int) -> VisitRow | None:
+        """The visit row of a key; None where it has none."""
+        raise NotImplementedError
+
+    def told_row(self, key: int) -> VisitRow | None:
+        """The visit row of a key that is done, as others may know it."""
+        told = self.visits.closing.get(key)
+        return told.before if told is not None else self.visit_row(key)
+
+    def is_over(self, key: int) -> bool:
+        """Whether what is out with this key need not be fetched any more: it was, elsewhere."""
+        visited = self.visits.out.get(key)
+        if visited is None:
+            return self.is_done(key)
+        row = self.visit_row(key)
+        return row is not None and row.generation > visited.generation
 
     def holds(self, key: int, depth: int, priority: int) -> bool:
         """Whether being told of this key, found so deep and with this priority, would change nothing that matters.
@@ -259,11 +246,24 @@ class HostState:
 
     def summary(self) -> Summary:
         """The state in four numbers, as others may know it, to be compared with another agent's."""
-        closing = xor(self.closing)
-        return Summary(self.known, self.known_xor, self.done_count - len(self.closing), self.done_xor ^ closing)
+        done_xor = self.done_xor ^ xor(self.closing)
+        if self.visits is not NO_VISITS:
+            done_xor ^= self._told_rows_xor()
+        return Summary(self.known, self.known_xor, self.done_count - len(self.closing), done_xor)
+
+    def _told_rows_xor(self) -> int:
+        """The XOR of the fingerprints of all rows that others may know."""
+        total, told = self.visits.xor, self.visits.closing
+        for key in self.closing.keys() | told.keys():
+            total ^= fingerprint(self.visit_row(key))
+            if key not in self.closing:
+                total ^= fingerprint(told[key].before)
+        return total
 
     def check_invariants(self) -> None:
         """Assert every invariant of the state."""
         assert all(map(self.is_done, self.closing)), self
         assert all(map(self.is_known, self.redo)), self
-        assert self.open_work >= len(self.out), (self, self.open_work)
+        assert self.open_work >= len(self.out) + len(self.visits.out), (self, self.open_work)
+        assert all(map(self.is_done, self.visits.out)), self
+        assert all(map(self.is_done, self.visits.closing)), self

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
 
 
 def nothing(state: HostState | None, entry: Entry) -> bool:
@@ -30,13 +30,18 @@ def _pass_notes(state: HostState) -> None: ...
 def _pass_request(state: HostState, entry: Entry) -> None: ...
 
 
+def _no_row(state: HostState, entry: Entry) -> VisitRow | None:
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class HostPolicy:
     """`refuses(state, entry)` says of a URL of an own host, whose state may be None, that it is not taken. `on_turn`
     is told of a host whose turn it is at that time (s), and may put it off. `on_notes` is told of a host when notes of
     it come from elsewhere; `on_request` of an entry with a text that comes from elsewhere, of an own host met before,
     before it is judged. `may_take` says of a host whose turn it is whether a request of it may be handed out;
-    where it says no, the frontier is told when to look again.
+    where it says no, the frontier is told when to look again. `redone_row` gives the visit row of a page that is done
+    without a fetch, for its owner, who had fetched it, has died.
     """
 
     refuses: Callable[[HostState | None, Entry], bool] = nothing
@@ -44,6 +49,7 @@ class HostPolicy:
     on_notes: Callable[[HostState], None] = _pass_notes
     on_request: Callable[[HostState, Entry], None] = _pass_request
     may_take: Callable[[HostState], bool] | None = None
+    redone_row: Callable[[HostState, Entry], VisitRow | None] = _no_row
 
 
 FREE = HostPolicy()  # no limits, and no interest in what comes

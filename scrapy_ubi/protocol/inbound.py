@@ -25,7 +25,7 @@ from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.lane import DISCOVERY, MOST_LANES_IN, LaneIn
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.received import Delta, Received
-from scrapy_ubi.protocol.records import Record
+from scrapy_ubi.protocol.records import Record, done_mark
 
 MOST_OUTCOMES = (
     1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no further ones
@@ -137,7 +137,7 @@ class Reception:
         return Outcome({}, tuple(want))
 
     def _merge(self, letter: Received, delta: Delta) -> None:
-        if not delta.discovered and not delta.done and not delta.redo and delta.notes is None:
+        if not (delta.discovered or delta.done or delta.visited or delta.redo) and delta.notes is None:
             return
         keeping, frontier = self._keeping, self._frontier
         if delta.discovered and keeping.owns(delta.host):
@@ -146,11 +146,22 @@ class Reception:
         for redo in delta.redo:
             state.keep_redo(redo)
         done = frontier.add_done(state, delta.done, letter.sender)
+        if delta.visited:
+            done += self._visited(state, delta, letter.sender)
         noted = delta.notes is not None and frontier.note(state, delta.notes)
         if noted:
             self._on_notes(state)
         if news or done or noted:
             self._tell_keepers(letter, state, news, done, noted)
+
+    def _visited(self, state: HostState, delta: Delta, sender: str) -> list[int]:
+        """Merge visit rows: the keys of which that was news."""
+        news = []
+        for row in delta.visited:
+            done = self._frontier.add_done(state, (row.key,), sender)
+            if self._frontier.keep_row(state, row) or done:
+                news.append(row.key)
+        return news
 
     def _tell_keepers(
         self, letter: Received, state: HostState, news: list[Entry], done: list[int], noted: bool
@@ -165,7 +176,7 @@ class Reception:
             flush, sender = self._journal.flush, letter.sender
             keeping.found(state, news, flush, but=sender)
             for key in done:
-                state.open_work += keeping.replicate(state, Record(state.host, flush, done=key), but=sender)
+                state.open_work += keeping.replicate(state, done_mark(state, key, flush), but=sender)
             if noted:
                 keeping.replicate(state, Record(state.host, flush, notes=state.notes), but=sender)
 

@@ -15,30 +15,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.host import Entry, VisitRow
 from scrapy_ubi.protocol.records import Record
 
 
 class JournalPart(NamedTuple):
     """One part of the block of a flush: entries told to their owners, hosts told of to successors, pages done (host,
-    entry)."""
+    entry), pages visited again (host, the row that others know)."""
 
     flush: int
     number: int
     discovered: tuple[Record, ...]
     told: tuple[str, ...]
     done: tuple[tuple[str, Entry], ...]
+    visited: tuple[tuple[str, VisitRow], ...] = ()
 
 
 class _Fresh:
     """What a block has gained since it was last written."""
 
-    __slots__ = ("discovered", "done", "told")
+    __slots__ = ("discovered", "done", "told", "visited")
 
     def __init__(self) -> None:
         self.discovered: list[Record] = []
         self.told: dict[str, None] = {}
         self.done: list[tuple[str, Entry]] = []
+        self.visited: list[tuple[str, VisitRow]] = []
 
 
 class Journal:
@@ -68,6 +70,10 @@ class Journal:
         """A page is done."""
         self._of(flush).done.append((host, entry))
 
+    def visited(self, flush: int, host: str, before: VisitRow) -> None:
+        """A page was visited again."""
+        self._of(flush).visited.append((host, before))
+
     def resume(self, written: Mapping[int, int]) -> None:
         """So many parts of these blocks are on the disk."""
         self._written = dict(written)
@@ -80,7 +86,8 @@ class Journal:
             if flush >= oldest:
                 number = self._written.get(flush, 0)
                 self._written[flush] = number + 1
-                yield JournalPart(flush, number, tuple(new.discovered), tuple(new.told), tuple(new.done))
+                done, visited = tuple(new.done), tuple(new.visited)
+                yield JournalPart(flush, number, tuple(new.discovered), tuple(new.told), done, visited)
 
     def settled(self, oldest: int) -> Iterator[tuple[int, int]]:
         """What is to be deleted: the flushes before that one, with how many parts of their blocks are on the disk."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scrapy_ubi.protocol.host import Entry, HostState, retries_of, xor
+from scrapy_ubi.protocol.host import NONE, Entry, HostState, VisitRow, retries_of, xor
+from scrapy_ubi.protocol.visit_row import fingerprint, merged
 
 
 def _rank(entry: Entry) -> tuple[int, int, int, str, str]:
@@ -22,14 +23,16 @@ def _rank(entry: Entry) -> tuple[int, int, int, str, str]:
 
 
 class SetState(HostState):
-    """A host state in memory. `queued`: key -> entry that waits; `done`: keys."""
+    """A host state in memory. `queued`: key -> entry that waits; `done`: keys; `rows`: key -> visit row, of some of
+    these."""
 
-    __slots__ = ("done", "queued")
+    __slots__ = ("done", "queued", "rows")
 
     def __init__(self, host: str) -> None:
         super().__init__(host)
         self.queued: dict[int, Entry] = {}
         self.done: set[int] = set()
+        self.rows: dict[int, VisitRow] = NONE
 
     @property
     def waiting(self) -> int:
@@ -48,6 +51,19 @@ class SetState(HostState):
     def is_done(self, key: int) -> bool:
         """Whether a key is done."""
         return key in self.done
+
+    def visit_row(self, key: int) -> VisitRow | None:
+        """The visit row of a key; None where it has none."""
+        return self.rows.get(key)
+
+    def merge_row(self, row: VisitRow) -> bool:
+        """Merge a visit row of a key that is done; True when that was news."""
+        before = self.rows.get(row.key)
+        if before is not None and merged(before, row) == before:
+            return False
+        self.rows = self.rows or {}
+        self.rows[row.key] = row
+        return True
 
     def holds(self, key: int, depth: int, priority: int) -> bool:
         """Whether being told of this key, found so deep and with this priority, would change nothing that matters."""
@@ -122,3 +138,6 @@ class SetState(HostState):
         keys = set(self.queued) | set(self.out) | self.done
         assert xor(keys) == self.known_xor, self
         assert xor(self.done) == self.done_xor, self
+        assert self.rows.keys() <= self.done, self
+        assert len(self.rows) == self.visits.count, self
+        assert xor(map(fingerprint, self.rows.values())) == self.visits.xor, self

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from scrapy_ubi.protocol.host import Entry, Redo, Summary
+from scrapy_ubi.protocol.host import Entry, Redo, Summary, VisitRow
 from scrapy_ubi.protocol.notes import Notes
 from scrapy_ubi.untrusted.checks import Malformed
 
@@ -26,6 +26,7 @@ class Delta(NamedTuple):
     offer: Summary | None = None
     redo: tuple[Redo, ...] = ()
     notes: Notes | None = None
+    visited: tuple[VisitRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,16 @@ class Refused(NamedTuple):
 
 def sift(letter: Received, judge: Callable[[str, Entry], str | None]) -> tuple[Received, list[Refused]]:
     """The letter without the entries for whose host and text `judge` gives a reason, and these. A redo that lacked one
-    of its outlinks would be wrong: it is left out whole, which costs a fetch.
+    of its outlinks would be wrong: it is left out whole, which costs a fetch. Of a page with a visit row the done mark
+    is left.
     """
     refused: list[Refused] = []
     for delta in letter.deltas:
         own = delta.host
         refused += [Refused(own, e, reason) for e in delta.discovered if (reason := judge(own, e)) is not None]
+        if delta.visited:
+            visited = [row.entry for row in delta.visited]
+            refused += [Refused(own, e, reason) for e in visited if (reason := judge(own, e)) is not None]
         for redo in delta.redo:
             refused += [Refused(h, e, reason) for h, e in redo.outlinks if (reason := judge(h, e)) is not None]
     if not refused:
@@ -66,7 +71,10 @@ def sift(letter: Received, judge: Callable[[str, Entry], str | None]) -> tuple[R
 
 
 def _without(delta: Delta, bad: set[tuple[str, Entry]]) -> Delta:
+    lacking = tuple(row.key for row in delta.visited if (delta.host, row.entry) in bad)
     return delta._replace(
+        done=(*delta.done, *lacking),
+        visited=tuple(row for row in delta.visited if (delta.host, row.entry) not in bad),
         discovered=tuple(entry for entry in delta.discovered if (delta.host, entry) not in bad),
         redo=tuple(redo for redo in delta.redo if bad.isdisjoint(redo.outlinks)),
     )

@@ -4,6 +4,8 @@ Rules of this module:
 
 * A *record* is one fact about one host: a discovered entry, a done mark, a redo (what an heir needs to know of a page),
   an offer (the summary of a host's state), or the host's notes.
+* The visit row of a page is part of its done mark: neither can be lost without the other. A page that was visited again
+  is told as a done mark once more, with its new row.
 * Every record is idempotent, so the letter that holds it may arrive twice.
 * A *sync* is the whole state of a host as records, made one by one as they leave.
 """
@@ -14,15 +16,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scrapy_ubi.protocol.host import Entry, HostState, Notes, Redo, Summary
+from scrapy_ubi.protocol.host import NO_VISITS, Entry, HostState, Notes, Redo, Summary, VisitRow
 
 MOST_OUTLINKS = 64  # of a redo: a page with more is fetched again if its owner dies at the wrong moment
 RECORD_SIZE = 40  # characters of a record besides its host, URL and request, about
 
 
 class Record(NamedTuple):
-    """One fact about one host. Exactly one of `entry`, `done`, `offer`, `redo`, `notes` is set. `flush` orders it among
-    its sender's writes.
+    """One fact about one host. Exactly one of `entry`, `done`, `offer`, `redo`, `notes` is set; with `done` there may
+    be the `row` of its last visit. `flush` orders it among its sender's writes.
     """
 
     host: str
@@ -32,6 +34,7 @@ class Record(NamedTuple):
     offer: Summary | None = None
     redo: Redo | None = None
     notes: Notes | None = None
+    row: VisitRow | None = None
 
 
 @dataclass(slots=True)
@@ -83,9 +86,16 @@ def whole(state: HostState, flush: int) -> Iterator[Record]:
     for entry in state.undone():
         yield Record(state.host, flush, entry=entry)
     for key in state.told_done():
-        yield Record(state.host, flush, done=key)
+        yield done_mark(state, key, flush)
     for redo in [*state.redo.values()]:
         yield Record(state.host, flush, redo=redo)
+
+
+def done_mark(state: HostState, key: int, flush: int) -> Record:
+    """The done mark of a key, with the row that others may know of it."""
+    if state.visits is NO_VISITS:
+        return Record(state.host, flush, done=key)
+    return Record(state.host, flush, done=key, row=state.told_row(key))
 
 
 def weight(entry: Entry) -> int:
@@ -93,11 +103,18 @@ def weight(entry: Entry) -> int:
     return len(entry.url) + len(entry.request)
 
 
+def row_weight(row: VisitRow) -> int:
+    """About how many characters the texts of a row add to a letter."""
+    return weight(row.entry) + len(row.etag) + len(row.modified)
+
+
 def size(record: Record) -> int:
     """About how many characters a record adds to a letter."""
     entry = record.entry
     if entry is not None:  # most are one: `weight` in place
         return RECORD_SIZE + len(record.host) + len(entry.url) + len(entry.request)
+    if record.row is not None:
+        return 3 * RECORD_SIZE + len(record.host) + row_weight(record.row)
     if record.redo is not None:
         outlinks = sum(RECORD_SIZE + len(host) + weight(entry) for host, entry in record.redo.outlinks)
         return RECORD_SIZE + len(record.host) + outlinks + RECORD_SIZE * len(record.redo.own) // 2

@@ -74,6 +74,7 @@ class Standing:
             and self._group.lease.holds(now)
             and self.settled
             and not self._frontier.waits(lambda state: self._keeping.keepers(state)[:1] == (self._me,))
+            and not self._work.awaits_visits()
         )
 
     def may_go(self) -> bool:

@@ -29,7 +29,7 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.frontier_contract import Frontier
-from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.host import Entry, VisitRow
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.journal import JournalPart
 from scrapy_ubi.protocol.lane import LaneIn
@@ -42,6 +42,14 @@ class Unsent(NamedTuple):
     flush: int
     host: str
     entry: Entry
+
+
+class UnsentVisit(NamedTuple):
+    """A page that was visited again, in that flush, and whose row has not left yet; others know the one `before`."""
+
+    flush: int
+    host: str
+    before: VisitRow
 
 
 class SavedLane(NamedTuple):
@@ -105,6 +113,11 @@ class Saved:
         """The pages done whose done marks may not have left, oldest first."""
         return [Unsent(part.flush, host, entry) for part in self.parts for host, entry in part.done]
 
+    @property
+    def unsent_visits(self) -> list[UnsentVisit]:
+        """The pages visited again whose rows may not have left, oldest first."""
+        return [UnsentVisit(part.flush, host, before) for part in self.parts for host, before in part.visited]
+
 
 def changes(agent: Agent) -> Changes:
     """What is to be durable of the agent at this moment, and was not at the last call."""
@@ -154,8 +167,13 @@ def restore(
     agent.group.resume(saved.group.lossy, saved.group.peers, saved.torn)
     agent.outbox.resume(saved.numbers, saved.discovered, saved.told)
     agent.journal.resume(written(saved.parts))
-    for flush, host, entry in saved.unsent:
-        agent.closing.resume(flush, frontier.add(host, ())[0], entry)
+    unsents: list[Unsent | UnsentVisit] = [*saved.unsent, *saved.unsent_visits]
+    for unsent in sorted(unsents, key=lambda unsent: unsent.flush):
+        state = frontier.add(unsent.host, ())[0]
+        if isinstance(unsent, Unsent):
+            agent.closing.resume(unsent.flush, state, unsent.entry)
+        elif state.is_done(unsent.before.key):
+            agent.closing.resume_visit(unsent.flush, state, unsent.before.key, unsent.before)
     for name, lane in saved.lanes_in.items():
         agent.reception.remember(name, lane.sender, lane.floor, lane.outcomes)
     return agent

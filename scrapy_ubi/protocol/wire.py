@@ -21,12 +21,13 @@ from json.encoder import encode_basestring
 from operator import itemgetter
 from typing import Any
 
-from scrapy_ubi.protocol.host import Entry, Redo, Summary
+from scrapy_ubi.protocol.host import Entry, Redo, Summary, VisitRow
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Lane, Letter
 from scrapy_ubi.protocol.notes import read_notes
 from scrapy_ubi.protocol.received import Delta, Header, OtherVersion, Received
 from scrapy_ubi.protocol.records import MOST_OUTLINKS, Record
 from scrapy_ubi.protocol.request_table import RequestReader, Written
+from scrapy_ubi.protocol.visit_wire import row_in, row_out
 from scrapy_ubi.untrusted.checks import HOST, KEY, NAME, Malformed, match
 
 _is_key = KEY.fullmatch
@@ -67,7 +68,8 @@ def encode(sender: str, lane: Lane, store: str, letter: Letter) -> dict[str, str
 
 
 def _row(host: str, records: list[Record], requests: Written) -> str:
-    """What is said of one host. Its entries come first, then redos: the order in which requests are numbered."""
+    """What is said of one host. Its entries come first, then redos, then visit rows: the order in which requests are
+    numbered."""
     entries = [record.entry for record in records if record.entry is not None]
     text = f'{{"host":{_quoted(host)}'
     if len(entries) == 1:  # most that travel to another host's owner
@@ -75,9 +77,12 @@ def _row(host: str, records: list[Record], requests: Written) -> str:
     elif entries:
         text += f',"discovered":[{",".join(_entries_out(entries, requests))}]'
     if len(entries) < len(records):
-        done = [f'"{record.done:016x}"' for record in records if record.done is not None]
+        done = [f'"{record.done:016x}"' for record in records if record.done is not None and record.row is None]
         redo = [_redo_out(record.redo, requests) for record in records if record.redo is not None]
-        text += "".join(f',"{name}":[{",".join(all_)}]' for name, all_ in (("done", done), ("redo", redo)) if all_)
+        rows = [record.row for record in records if record.row is not None]
+        visited = [row_out(row, _entry_out(row.entry, requests)) for row in rows]
+        lists = (("done", done), ("redo", redo), ("visited", visited))
+        text += "".join(f',"{name}":[{",".join(all_)}]' for name, all_ in lists if all_)
         for record in records:  # of several the last one counts
             if record.offer is not None:
                 known, known_xor, done_count, done_xor = record.offer
@@ -159,20 +164,23 @@ def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int
 def _records(delta: Delta) -> int:
     single = (delta.offer is not None) + (delta.notes is not None)
     redone = sum([1 + len(redo.outlinks) for redo in delta.redo])
-    return len(delta.discovered) + len(delta.done) + redone + single
+    visited = len(delta.visited) if delta.visited else 0
+    return len(delta.discovered) + len(delta.done) + visited + redone + single
 
 
-_DELTA = frozenset(("host", "discovered", "done", "offer", "redo", "notes"))
+_DELTA = frozenset(("host", "discovered", "done", "offer", "redo", "notes", "visited"))
 
 
 def _delta(row: object, longest_url: int, requests: RequestReader, sender: str) -> Delta:
     if not isinstance(row, dict) or not row.keys() <= _DELTA:
-        raise Malformed("a delta is not an object of host, discovered, done, offer, redo, notes")
+        raise Malformed("a delta is not an object of host, discovered, done, offer, redo, notes, visited")
     host = _host(row.get("host"))
     discovered, done, offer, notes = row.get("discovered", []), row.get("done", []), row.get("offer"), row.get("notes")
-    redo = row.get("redo", [])
+    redo, visited = row.get("redo", []), row.get("visited")
     if not isinstance(discovered, list) or not isinstance(done, list) or not isinstance(redo, list):
         raise Malformed("discovered, done or redo is not a list")
+    if visited is not None and not isinstance(visited, list):
+        raise Malformed("visited is not a list")
     parts = (
         host,
         _entries_in(discovered, longest_url, requests),
@@ -180,6 +188,7 @@ def _delta(row: object, longest_url: int, requests: RequestReader, sender: str) 
         None if offer is None else _summary(offer),
         tuple([_redo(item, longest_url, requests, sender) for item in redo]) if redo else (),
         None if notes is None else read_notes(notes),
+        tuple([_visit(item, longest_url, requests) for item in visited]) if visited else (),
     )
     return _made(Delta, parts)
 
@@ -192,6 +201,12 @@ def _redo(row: object, longest_url: int, requests: RequestReader, sender: str) -
     if len(own) + len(outlinks) > MOST_OUTLINKS:
         raise Malformed("a redo has more outlinks than one may have")
     return Redo(_key(row[0]), outlinks, tuple(own), sender)
+
+
+def _visit(row: object, longest_url: int, requests: RequestReader) -> VisitRow:
+    if not isinstance(row, list) or not row:
+        raise Malformed("a visit is not a list of an entry and what is known of it")
+    return row_in(_entry_in(row[0], longest_url, requests), row[1:])
 
 
 def _outlink(row: object, longest_url: int, requests: RequestReader) -> tuple[str, Entry]:

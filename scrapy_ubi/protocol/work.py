@@ -8,6 +8,8 @@ Rules of this module:
   is *open work* of its host, as a load is that is in no queue (`borrow`): the host is not let go before.
 * A page that the host's dead owner had fetched, and whose outlinks it had told, is done without a fetch.
 * A page done is *closing* (`done_mark_delivery.py`) and stands in the journal of its flush.
+* A page that is due to be visited again is handed out as any other one, and what becomes of it is the same, but that it
+  is done all the time: what is new is its *visit row* (`visit_row.py`).
 """
 
 from __future__ import annotations
@@ -19,16 +21,18 @@ from itertools import islice
 from scrapy_ubi.protocol.discovery import Discovery
 from scrapy_ubi.protocol.done_mark_delivery import Closing, MakeRedo, Outlinks
 from scrapy_ubi.protocol.handover import Handover
-from scrapy_ubi.protocol.host import Entry, HostState, Redo
+from scrapy_ubi.protocol.host import Entry, HostState, Redo, VisitRow
 from scrapy_ubi.protocol.host_policy import HostPolicy
 from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
+from scrapy_ubi.protocol.records import row_weight
 
 COUNTED = 5_000  # hosts looked at a tick, to count those that wait: some tens of milliseconds
 
 
 class Work:
-    """The work of one agent. `out`: how many requests are handed out; `stopped`: none will be from now on."""
+    """The work of one agent. `out`: how many requests are handed out; `stopped`: none will be from now on;
+    `visits_ended`: no page is visited again from now on."""
 
     def __init__(
         self,
@@ -53,9 +57,9 @@ class Work:
         self._closing = closing
         self._handover = handover
         self._quiescence = quiescence
-        self._on_turn, self._may_take = policy.on_turn, policy.may_take
+        self._on_turn, self._may_take, self._redone_row = policy.on_turn, policy.may_take, policy.redone_row
         self.out = 0
-        self.stopped = False
+        self.stopped = self.visits_ended = False
         self._uncounted: Iterator[HostState] | None = None  # hosts that `overdue` has to look at yet
         self._overdue = 0
 
@@ -116,7 +120,7 @@ class Work:
         for host, link in redo.outlinks:
             self._discovery.discover(host, link, [])
         self.out -= 1
-        self._finish(state, entry, lambda: redo)
+        self._finish(state, entry, lambda: redo, self._redone_row(state, entry))
         self._frontier.keep_elsewhere(state.host, entry, redo.by)
         self._counters.redone += 1
         return True
@@ -144,7 +148,7 @@ class Work:
 
     def is_left(self) -> bool:
         """Whether something waits here, or is out, in a copy that is not to be dropped as others keep the host."""
-        return any(
+        return self.awaits_visits() or any(
             (state.waiting or state.out)
             and (self._tenure.complete is not self._keeping.view or self._me in self._keeping.keepers(state))
             for state in self._frontier.states()
@@ -156,23 +160,42 @@ class Work:
         """The load of this host has ended: it may be fetched again after its delay."""
         self._frontier.free(state, now)
 
-    def ended(self, state: HostState, key: int, outlinks: Outlinks | None = None) -> None:
+    def ended(self, state: HostState, key: int, outlinks: Outlinks | None = None, row: VisitRow | None = None) -> None:
         """A request handed out is done: everything that followed from it was discovered before, or it failed
-        permanently. `outlinks` is what `discover` gathered of it, None when that may not be all.
+        permanently. `outlinks` is what `discover` gathered of it, None when that may not be all. `row` is that of the
+        visit, where the page is to be visited again, or was.
         """
         self.out -= 1
         self._quiescence.activity += 1
+        if key in state.visits.out:
+            self._visited(state, key, row)
+            return
         redo = partial(Redo.of, state.host, key, outlinks) if outlinks is not None else None
-        self._counters.done += self._finish(state, state.out[key], redo)
+        self._counters.done += self._finish(state, state.out[key], redo, row)
 
-    def _finish(self, state: HostState, entry: Entry, redo: MakeRedo | None) -> bool:
+    def _finish(self, state: HostState, entry: Entry, redo: MakeRedo | None, row: VisitRow | None) -> bool:
         """A page is done, here; False when it was before."""
         if not self._frontier.finish(state, entry.key):
             self._handover.closed_work(state)
             return False
+        if row is not None and row_weight(row) <= self._config.bounds.size // 2:
+            self._frontier.keep_row(state, row)
         self._closing.add(self._journal.flush, state, entry, redo)
         self._journal.done(self._journal.flush, state.host, entry)
         return True
+
+    def _visited(self, state: HostState, key: int, row: VisitRow | None) -> None:
+        """A page was visited again. Without a row it has the one before, and is due still."""
+        before = state.visit_row(key)
+        if row is None or before is None:
+            self._frontier.not_visited(state, key)
+            self._handover.closed_work(state)
+        elif not self._frontier.visited(state, key, row):
+            self._handover.closed_work(state)  # another agent has visited it meanwhile
+        else:
+            self._closing.add_visit(self._journal.flush, state, key, before)
+            self._journal.visited(self._journal.flush, state.host, before)
+            self._counters.visited += 1
 
     def also_done(self, state: HostState, entry: Entry) -> None:
         """Another key of this host is done with a page that ended right before, and may be told no earlier: a mark that
@@ -191,10 +214,28 @@ class Work:
         """A request handed out was not fetched, or is to be fetched again (as `entry`)."""
         self.out -= 1
         self._quiescence.activity += 1
+        if key in state.visits.out:
+            self._frontier.not_visited(state, key, entry)
+            self._handover.closed_work(state)
+            return
         self._frontier.put_back(state, key, entry)
         if entry is not None:  # an heir is not to count its retries from zero
             self._keeping.found(state, (entry,), self._journal.flush)
         self._handover.closed_work(state)
+
+    # -- pages that are visited again
+
+    def wake(self, wall: int) -> None:
+        """It is that time (unix s): pages of own hosts that are due have their turn from now on."""
+        if not self.visits_ended and not self.stopped:
+            self._frontier.wake(wall, self._is_mine)
+
+    def awaits_visits(self) -> bool:
+        """Whether a page of an own host is due, now or later."""
+        return not self.visits_ended and self._frontier.awaits(self._is_mine)
+
+    def _is_mine(self, state: HostState) -> bool:
+        return self._keeping.keepers(state)[:1] == (self._me,)
 
     # -- loads beside the queues
 

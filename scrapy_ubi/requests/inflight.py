@@ -61,6 +61,7 @@ class Flight:
     task: asyncio.Task[Any] | None = None  # the one that waits for permit or transfer, and may be cancelled
     links: FoundLinks | None = None  # where a store keeps them
     judged: Judged | None = None  # how it was compared with other pages, where it was
+    unchanged: bool = False  # its page is as it was when it was visited before
     unfollowed: bool = False  # what its callback asks for is not taken
     room: int = 0  # bytes that its page counts for where it goes to its callback (`downloads.page_room`)
     packed: int = 0  # bytes of its page as transferred, where it was compressed

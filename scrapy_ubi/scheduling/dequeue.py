@@ -40,6 +40,7 @@ from scrapy_ubi.scheduling.kept_requests import KeptRequests
 from scrapy_ubi.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.scheduling.sessions import Sessions
 from scrapy_ubi.scheduling.stat_buffer import StatBuffer
+from scrapy_ubi.scheduling.visited_pages import VisitedPages
 
 if TYPE_CHECKING:  # a crawl without stores does not load them
     from scrapy_ubi.outputs.duplicates.judge import Judge
@@ -83,6 +84,7 @@ class Dequeue:
         self._local, self._kept, self._gate, self._stat_buffer = local, kept, gate, stat_buffer
         self._errors, self._sitemaps, self._sessions, self._outputs, self._judge, self._ranked = readers
         self.page_room = PageRoom(tools.settings.memory_mb << 20, tools.flights, stat_buffer.count)
+        self._visited = VisitedPages.of(crawler, tools.settings, tools.flights, stat_buffer.count)
         self._told = 0  # pages that failed as they could not travel
         # The URLs of a sitemap begin at depth 0 as well.
         self._depth_counted = crawler.get_spider_middleware(DepthMiddleware) is not None
@@ -103,6 +105,8 @@ class Dequeue:
                 passed += 1  # of a host that is free again at once: the engine is told to ask once more
             elif request is not None:
                 self._sessions.restore(visit)
+                if self._visited is not None:
+                    self._visited.begin(visit, request)
                 if not visit.entry.depth and self._depth_counted and not self._sitemaps.most:
                     self._look_at_seed(request)
                 flight = self._flights.add(Flight(request, visit.host, visit))
@@ -115,7 +119,7 @@ class Dequeue:
 
     def _is_seed(self, visit: Visit, request: Request) -> bool:
         """Whether this is the same request as a seed that is known: it is done then."""
-        key = self._seeds.key_beside(visit, request)
+        key = self._seeds.key_beside(visit, request) if visit.before is None else None
         if key is None or not visit.state.is_known(key):
             return False
         self._stat_buffer.sums["ubi/scheduler/duplicates"] += 1
@@ -155,7 +159,8 @@ class Dequeue:
         if flight.failed is not None and self._crawler.get_spider_middleware(HttpErrorMiddleware) is None:
             flight.failed = None  # the user has switched it off: callbacks get whatever comes
         skipped = self._judge is not None and flight.failed is None and self._judge.judge(flight, result)
-        return self._sitemaps.took(result, request) or skipped
+        unchanged = self._visited is not None and self._visited.judge(flight, result)
+        return unchanged or self._sitemaps.took(result, request) or skipped
 
     def spider_error(self, failure: Failure, response: Response | Failure | None) -> None:
         """A callback has raised."""

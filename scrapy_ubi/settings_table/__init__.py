@@ -10,9 +10,16 @@ of this package, a section of the table in each. Rules:
 
 from __future__ import annotations
 
-from scrapy_ubi.settings_table import cluster, delivery, host_load, limits, pages
+from scrapy_ubi.settings_table import cluster, delivery, host_load, limits, pages, recrawl_rows
 from scrapy_ubi.settings_table.row import PREFIX, Kind, Setting
 
-SETTINGS: tuple[Setting, ...] = (*cluster.ROWS, *host_load.ROWS, *delivery.ROWS, *limits.ROWS, *pages.ROWS)
+SETTINGS: tuple[Setting, ...] = (
+    *cluster.ROWS,
+    *host_load.ROWS,
+    *delivery.ROWS,
+    *limits.ROWS,
+    *recrawl_rows.ROWS,
+    *pages.ROWS,
+)
 
 __all__ = ["PREFIX", "SETTINGS", "Kind", "Setting"]

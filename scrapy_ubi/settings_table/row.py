@@ -15,6 +15,7 @@ Kind = Literal[
     "filters",
     "scorers",
     "ranker",
+    "recrawl",
     "stores",
     "handlers",
     "duplicates",
@@ -53,6 +54,8 @@ _BOUNDS: Mapping[str, str] = {
     "filters": "a list of filters",
     "scorers": "a list of scorers",
     "ranker": "the name of a ranker, with its arguments",
+    "recrawl": "a rule: 'every(1d)', 'adaptive(1d, 1h, 30d)', 'budget(1000/h, 1h, 30d)', 'sitemap', 'new', "
+    "'nutch' or 'stormcrawler'",
     "stores": "a list of stores",
     "handlers": "a list of 'html', 'header', 'feed', 'sitemap', 'pdf', 'css', 'json', and dotted paths of your own",
     "duplicates": "'exact', 'near' or 'near(3)'",

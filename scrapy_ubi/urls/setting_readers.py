@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.settings_table.loads_at_once import LoadsByHost
 from scrapy_ubi.settings_table.readers import Reader, read_path
 from scrapy_ubi.settings_table.row import Kind, Setting
 from scrapy_ubi.urls import host_rules, host_shards, normaliser
@@ -71,6 +72,20 @@ def check_shards(cut: HostShards | None, partition: Partition, rules: HostRules 
                 f"names {host!r}, which is a part of {key!r} by UBI_PARTITION and UBI_HOST_RULES",
                 f"name {key!r} instead",
             )
+
+
+def check_hosts(loads: LoadsByHost, partition: Partition, rules: HostRules | None, *, by_ip: bool) -> None:
+    """Raise UbiSettingError where loads at once are said of no host: it would be passed over in silence."""
+    for name in loads.named:
+        if (key := partition_key(f"http://{name}/", partition, rules)) != name:
+            remedy = f"name {key!r}, under which all its pages are" if key else "name a host as it stands in URLs"
+            raise UbiSettingError("UBI_HOST_CONCURRENCY", f"names {name!r}, which is no host of this crawl", remedy)
+    if by_ip and loads.others.most > 1:
+        raise UbiSettingError(
+            "UBI_HOST_CONCURRENCY",
+            f"is {loads.others} for all hosts, and UBI_POLITE_BY_IP is on",
+            "name the hosts that may have more than one load at once, or turn UBI_POLITE_BY_IP off",
+        )
 
 
 READERS: Mapping[Kind, Reader] = {

@@ -171,7 +171,7 @@ def test_the_command_writes_the_file_and_its_index(tmp_path: Path) -> None:
     kept.flush()
     kept.close()
     output = tmp_path / "all.warc.gz"
-    opts = Namespace(kind="warc", output=str(output), dir=[str(tmp_path / "a")], run=None, crawl=None)
+    opts = Namespace(kind="warc", output=str(output), dir=[str(tmp_path / "a")], run=None, crawl=None, latest=False)
     report = command.run(Settings(), opts)
     assert report.document["pages"] == 1
     check(output)

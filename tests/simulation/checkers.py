@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import mmh3
 
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.host import Notes
+from scrapy_ubi.protocol.host import HostState, Notes, VisitRow
 from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.notes import NOTHING
 from scrapy_ubi.protocol.records import Record
@@ -28,6 +28,9 @@ from scrapy_ubi.protocol.records import Record
 if TYPE_CHECKING:
     from tests.simulation.process import Process
     from tests.simulation.world import World
+
+
+Pair = tuple[int, int]  # a visit of a page: key, generation
 
 
 def owed(agent: Agent) -> Iterator[Record]:
@@ -111,17 +114,19 @@ class Referee:
         self.open: dict[str, set[int]] = {}
         self.most_open = 0  # loads of one host at once, as far as they came
         self.fetched: Counter[str] = Counter()
+        self.visited: Counter[tuple[str, int]] = Counter()  # by page and generation
+        self.dues: dict[tuple[int, int], set[int]] = {}  # of the rows of these visits
         self.by: dict[str, list[str]] = {}
         self.ends: dict[str, str] = {}
-        self.tokens: Counter[int] = Counter()
+        self.tokens: Counter[Pair] = Counter()
         self.again = 0  # pages fetched again with an excuse
         self.anything = False  # whether any page may be fetched again
         self._over = False
         self._vanished = False  # the last to leave left all to one that had crashed a moment ago: nobody could know
-        self._kept: dict[str, set[int]] = {}  # tokens given for crashes whose disks stay
-        self._back: dict[str, set[int]] = {}  # tokens to be taken back at the next settled moment
+        self._kept: dict[str, set[Pair]] = {}  # tokens given for crashes whose disks stay
+        self._back: dict[str, set[Pair]] = {}  # tokens to be taken back at the next settled moment
         self._count = 0
-        self._learned: set[tuple[str, int, bool]] = set()  # what anybody has known of pages since the crawl was late
+        self._learned: set[tuple[str, int, int]] = set()  # what anybody has known of pages since the crawl was late
         self._late: tuple[int, ...] = ()  # how far it was when that was last asked
 
     # -- the web's side
@@ -149,32 +154,48 @@ class Referee:
         if load_ is not None:
             self.open[self.world.host_of(load_[2])].discard(load)
 
-    def loaded(self, process: Process, url: str) -> None:
-        """A process has received the whole page. P4: not again, but with a token. P8: not what its disk has as done."""
+    def rowed(self, row: VisitRow) -> None:
+        """An agent has made this row of a visit."""
+        self.dues.setdefault((row.key, row.generation), set()).add(row.due)
+
+    def due(self, agent: str, url: str, before: VisitRow | None) -> None:
+        """A request arrives for a page, of which an agent has this row. Never before its time: that of a row which
+        somebody has made of the visit before."""
+        if before is None:
+            return
+        dues = [due for due in self.dues.get((before.key, before.generation), ()) if due]
+        if not dues or self.world.wall < min(dues) or self.world.wall < before.due:
+            raise Violation(f"due: at {self.world.wall:.2f} {agent} visits {url} again, which is due at {sorted(dues)}")
+
+    def loaded(self, process: Process, url: str, generation: int = 1) -> None:
+        """A process has received the whole page. P4: not again for the same visit, but with a token. P8: not what its
+        disk has as done."""
         key, who = key_of(url), self.by.setdefault(url, [])
-        who.append(f"{process.name} at {self.world.now:.2f}")
-        if key in process.returned_done:
+        pair = key, generation
+        who.append(f"{process.name} at {self.world.now:.2f}" + (f" ({generation})" if generation > 1 else ""))
+        if pair in process.returned_done:
             raise Violation(f"P8: {url} fetched by {who}, though it was done on the disk of the last")
-        if self.fetched[url] and not self.anything:
-            if self.tokens[key] <= 0:
+        if self.visited[url, generation] and not self.anything:
+            if self.tokens[pair] <= 0:
                 self.world.overlooked(process)
-            if self.tokens[key] <= 0:
+            if self.tokens[pair] <= 0:
                 raise Violation(f"P4: {url} fetched again without excuse, by {who}")
-            self.tokens[key] -= 1
+            self.tokens[pair] -= 1
             self.again += 1
+        self.visited[url, generation] += 1
         self.fetched[url] += 1
-        self.world.watch.fetched(key, process.name)
+        self.world.watch.fetched(pair, process.name)
 
     # -- who is lost
 
-    def grant(self, keys: Iterable[int]) -> None:
-        """These pages may be fetched once more than they were."""
+    def grant(self, keys: Iterable[Pair]) -> None:
+        """These visits may be made once more than they were."""
         for key in keys:
             self.tokens[key] += 1
 
     def crashed(self, process: Process, keep: bool) -> None:
         """A process ended without a word; its disk stays, or not."""
-        loading = {visit.entry.key for visit in process.visits if not visit.loaded}
+        loading = {(visit.entry.key, visit.generation) for visit in process.visits if not visit.loaded}
         keys = self._only_there(process) - loading
         self.grant(keys)
         if keep:
@@ -188,16 +209,16 @@ class Referee:
         """Somebody holds a living process dead: it is excused as if it had crashed, and goes on."""
         self.grant(self._only_there(process))
 
-    def _only_there(self, process: Process) -> set[int]:
+    def _only_there(self, process: Process) -> set[Pair]:
         """Pages that may be fetched again without this process: they were in flight, their done marks are not
         acknowledged by all, or nobody else has them."""
         others = [p.frontier for p in self.world.alive() if p is not process and not self.world.declared_dead(p)]
         keys = process.unsettled()
-        for url in self.fetched:
+        for url, generation in self.visited:
             key, host = key_of(url), self.world.host_of(url)
             states = (frontier.find(host) for frontier in others)
-            if not any(state is not None and state.is_done(key) for state in states):
-                keys.add(key)
+            if not any(state is not None and _visited(state, key, generation) for state in states):
+                keys.add((key, generation))
         return keys
 
     def is_kept(self, process: Process) -> bool:
@@ -224,8 +245,9 @@ class Referee:
             return
         loading = {key_of(url) for _, _, url in self.loads.values()}
         for process in self.world.alive():
-            for key in self._back.pop(process.name, set()) - loading:
-                self.tokens[key] = max(0, self.tokens[key] - 1)
+            for pair in self._back.pop(process.name, set()):
+                if pair[0] not in loading:
+                    self.tokens[pair] = max(0, self.tokens[pair] - 1)
 
     # -- the end
 
@@ -235,6 +257,8 @@ class Referee:
             return
         self._over = True
         self._equal_notes(process)
+        if self.world.rounds:
+            self._equal_rows(process)
         members = process.agent.view.members
         for other in self.world.all:
             agent = other.agent
@@ -243,15 +267,37 @@ class Referee:
                 waiting = {e for s in other.frontier.states() for e in s.undone() if e.key not in s.closing}
                 waiting |= {record.entry for record in owed(agent) if record.entry is not None}
                 waiting |= {visit.entry for visit in other.visits}
-                if left := [e.url for e in waiting if not self.fetched[e.url]]:
+                left = [e.url for e in waiting if not self.fetched[e.url]]
+                left += [row.entry.url for row in _rows(other) if row.due and not self.visited[_next_of(row)]]
+                if left:
                     raise Violation(
                         f"P6: over for {process.name} at {self.world.now:.2f}, but {other.name} knows {left[:3]}"
                     )
             elif other.up:  # away; should it go on after the end of a crawl that lost agents, it knows only old things
-                done = {key for s in other.frontier.states() for key in (*s.told_done(), *s.closing)}
-                self.grant(self._fetched_keys() - done)
+                states = {state.host: state for state in other.frontier.states()}
+                self.grant(
+                    (key_of(url), generation)
+                    for url, generation in self.visited
+                    if (state := states.get(self.world.host_of(url))) is None
+                    or not _visited(state, key_of(url), generation)
+                )
             elif other.name in self._kept and self.world.processes[other.name] is other:
                 self.grant(self._fetched_keys() - other.disk.done_keys())
+
+    def _equal_rows(self, process: Process) -> None:
+        """When all is quiet the keepers of a host hold the same rows. See `_equal_notes`."""
+        members, rows, late = process.agent.view.members, {}, set()
+        for other in self.world.alive():
+            if other.name in members and members[other.name].incarnation == other.agent.incarnation:
+                late |= {state.host for state in other.frontier.states() if state.dirty}
+                for row in _rows(other):
+                    rows.setdefault(self.world.host_of(row.entry.url), {}).setdefault(other.name, {})[row.key] = row
+        for host in rows.keys() - late:
+            keepers = [name for name in process.agent.keeping.keepers_of(host) if name in self.world.processes]
+            kept = [rows[host].get(name, {}) for name in keepers if self.world.processes[name].up]
+            if any(one != kept[0] for one in kept):
+                few = [{key: row[:2] for key, row in one.items() if row != kept[0].get(key)} for one in kept]
+                raise Violation(f"rows of {host} at the end differ between {keepers}: {few}")
 
     def _equal_notes(self, process: Process) -> None:
         """When all is quiet the keepers of a host hold the same notes, and nobody holds later ones.
@@ -279,8 +325,8 @@ class Referee:
                 if keeper in there and held.get(keeper, NOTHING) != latest:
                     raise Violation(f"notes of {host} at the end: {held}, of which {keeper} keeps the host")
 
-    def _fetched_keys(self) -> set[int]:
-        return {key_of(url) for url in self.fetched}
+    def _fetched_keys(self) -> set[Pair]:
+        return {(key_of(url), generation) for url, generation in self.visited}
 
     def forgotten(self) -> None:
         """Redis has forgotten everything: who comes after the end cannot know that it was one."""
@@ -308,10 +354,12 @@ class Referee:
         alive, copies = self.world.alive(), self.world.config.replication + 1
         for process in alive:
             for state in process.frontier.states():
-                self._learned.update((process.name, entry.key, False) for entry in state.undone())
-                self._learned.update((process.name, key, True) for key in state.told_done())
+                self._learned.update((process.name, entry.key, 0) for entry in state.undone())
+                for key in state.told_done():
+                    row = state.told_row(key)
+                    self._learned.add((process.name, key, row.generation if row is not None else 1))
         waits = sum(len(process.agent.outbox) + copies * len(process.agent.closing) for process in alive)
-        now = (len(self.fetched), len(self._learned), -waits)
+        now = (len(self.visited), len(self._learned), -waits)
         if now <= self._late:
             left = "; ".join(f"{p.name}: {_told(p)}" for p in alive)
             raise Violation(f"P6: not over after {self.world.now:.0f} s: {left}")
@@ -328,12 +376,32 @@ class Referee:
         """P3, when all is over: every page, unless too many disks were lost; and then somebody has said so."""
         want = self.world.web.reachable(self.world.seeds)
         missing = want - self.fetched.keys()
+        missing |= {url for url in want if not self.visited[url, self.world.rounds + 1]}
         if not missing or self._vanished:
             return
         if not self.losses.too_many:
             raise Violation(f"P3: {len(missing)} of {len(want)} pages never fetched, e.g. {sorted(missing)[:3]}")
         if not any(process.lossy or process.agent.lossy for process in self.world.all):
             raise Violation(f"P3: {len(missing)} pages were lost with too many disks, and nobody said so")
+
+
+def _visited(state: HostState, key: int, generation: int) -> bool:
+    """Whether a host's state knows of that visit of a page."""
+    if not state.is_done(key):
+        return False
+    row = state.visit_row(key)
+    return generation <= (row.generation if row is not None else 1)
+
+
+def _rows(process: Process) -> Iterator[VisitRow]:
+    """All rows that an agent has."""
+    for state in process.frontier.states():
+        if state.visits.count:
+            yield from (row for key in [*state.told_done()] if (row := state.visit_row(key)) is not None)
+
+
+def _next_of(row: VisitRow) -> tuple[str, int]:
+    return row.entry.url, row.generation + 1
 
 
 def _told(process: Process) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from scrapy_ubi.frontier import ledger, restore
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.memory_store import MemoryStore
-from scrapy_ubi.protocol.host import Entry, HostState, Notes
+from scrapy_ubi.protocol.host import Entry, HostState, Notes, VisitRow
 from scrapy_ubi.protocol.notes import NOTHING
 from scrapy_ubi.protocol.snapshot import Changes, Saved
 from tests.frontier.frontiers import DictKind, Reading
@@ -18,18 +18,38 @@ from tests.support.ledger import Ledger
 
 
 class Change(NamedTuple):
-    """An entry of a host is known, a key is done, or something is noted of it; none of these: it was dropped."""
+    """An entry of a host is known, a key is done, it has a row, or something is noted of the host; none of these: it
+    was dropped."""
 
     host: str
     entry: Entry | None = None
     key: int | None = None
     notes: Notes | None = None
+    row: VisitRow | None = None
 
 
 class Logged:
     """A production frontier; what changes in it is noted for the next flush."""
 
     changes: list[Change]
+
+    def log_rows(self) -> None:
+        """Note rows, too."""
+        keep, visited = self.keep_row, self.visited
+
+        def logged_keep(state: HostState, row: VisitRow) -> bool:
+            news = keep(state, row)
+            if news:
+                self.changes.append(Change(state.host, row=row))
+            return news
+
+        def logged_visited(state: HostState, key: int, row: VisitRow) -> bool:
+            news = visited(state, key, row)
+            if news:
+                self.changes.append(Change(state.host, row=row))
+            return news
+
+        self.keep_row, self.visited = logged_keep, logged_visited
 
     def add(self, host: str, entries: Iterable[Entry]) -> tuple[HostState, list[Entry]]:
         state, news = super().add(host, entries)
@@ -64,6 +84,7 @@ class LoggedFrontier(Logged, MemoryFrontier):
     def __init__(self, delay: float = 0.0) -> None:
         super().__init__(delay)
         self.changes = []
+        self.log_rows()
 
 
 class LoggedDiskFrontier(Logged, Reading):
@@ -72,6 +93,7 @@ class LoggedDiskFrontier(Logged, Reading):
     def __init__(self, *args: Any, **rest: Any) -> None:
         self.changes = []
         super().__init__(*args, **rest)
+        self.log_rows()
         self.window.head, self.window.grown, self.window.most = 2, 2, 6
 
 
@@ -83,6 +105,7 @@ class Disk:
         self.undone: dict[str, dict[int, Entry]] = {}
         self.done: dict[str, set[int]] = {}
         self.notes: dict[str, Notes] = {}
+        self.rows: dict[str, dict[int, VisitRow]] = {}
         self.ledger = Ledger()
         self.merged: frozenset[int] = frozenset()
         self.outputs = Outputs()
@@ -94,7 +117,7 @@ class Disk:
 
     def flush(self, changes: list[Change]) -> None:
         """Make these changes durable."""
-        for host, entry, key, notes in changes:
+        for host, entry, key, notes, row in changes:
             if entry is not None:
                 self.undone.setdefault(host, {})[entry.key] = entry
             elif key is not None:
@@ -102,7 +125,10 @@ class Disk:
                 self.done.setdefault(host, set()).add(key)
             elif notes is not None:
                 self.notes[host] = notes
+            elif row is not None:
+                self.rows.setdefault(host, {})[row.key] = row
             else:
+                self.rows.pop(host, None)
                 self.notes.pop(host, None)
                 self.undone.pop(host, None)
                 self.done.pop(host, None)
@@ -114,6 +140,8 @@ class Disk:
             state, _ = frontier.add(host, self.undone.get(host, {}).values())
             frontier.add_done(state, self.done.get(host, ()))
             frontier.note(state, self.notes.get(host, NOTHING))
+            for row in self.rows.get(host, {}).values():
+                frontier.keep_row(state, row)
         frontier.changes.clear()
         return frontier
 
@@ -121,9 +149,26 @@ class Disk:
         """Whether a page is known here, done or not."""
         return key in self.undone.get(host, ()) or key in self.done.get(host, ())
 
-    def done_keys(self) -> set[int]:
-        """Every page that is done as far as this disk knows."""
-        return {key for keys in self.done.values() for key in keys}
+    def done_keys(self) -> set[tuple[int, int]]:
+        """Every visit that is done as far as this disk knows: key, generation."""
+        return {
+            (key, generation)
+            for host, keys in self.done.items()
+            for key in keys
+            for generation in range(1, self.generation(host, key) + 1)
+        }
+
+    def generation(self, host: str, key: int) -> int:
+        """How often a page that is done was visited."""
+        row = self.rows.get(host, {}).get(key)
+        return row.generation if row is not None else 1
+
+    def leads_to(self, host: str, key: int, generation: int) -> bool:
+        """Whether that visit of a page is to come."""
+        if key in self.undone.get(host, ()):
+            return True
+        row = self.rows.get(host, {}).get(key)
+        return row is not None and row.generation < generation and row.due > 0
 
 
 class StoreDisk(Disk):
@@ -160,6 +205,8 @@ class StoreDisk(Disk):
             assert {entry.key for entry in state.undone()} == self.undone.get(host, {}).keys(), host
             assert set(state.told_done()) == self.done.get(host, set()), host
             assert state.notes == self.notes.get(host, NOTHING), host
+            rows = {key: row for key in state.told_done() if (row := state.visit_row(key)) is not None}
+            assert rows == self.rows.get(host, {}), host
 
     def written(self, frontier: LoggedDiskFrontier, changes: Changes) -> None:
         """A flush."""

@@ -16,8 +16,10 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from scrapy_ubi.frontier.disk_visits import DiskVisits
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.protocol import custody, handover, snapshot, view_change
+from scrapy_ubi.frontier.memory_visits import MemoryVisits
+from scrapy_ubi.protocol import custody, done_mark_delivery, handover, memory_state, snapshot, view_change
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.detector import Detector
@@ -34,6 +36,7 @@ from scrapy_ubi.protocol.records import Record, whole
 from scrapy_ubi.protocol.ring import Ring, point, replica_points
 from scrapy_ubi.protocol.self_status import Standing
 from scrapy_ubi.protocol.view_change import Tenure
+from scrapy_ubi.protocol.work import Work
 from tests.simulation import outputs
 from tests.simulation.checkers import Violation
 from tests.simulation.outputs import Outputs
@@ -345,6 +348,73 @@ def _copies_not_dirty_after_restart() -> Any:
     return patch.object(snapshot, "restore", clean)
 
 
+# -- pages that are visited again
+
+
+def _row_not_told() -> Any:
+    """The new row of a page that was visited again stays with its owner."""
+
+    def bare(state: HostState, key: int, flush: int) -> Record:
+        row = state.told_row(key)
+        return Record(state.host, flush, done=key, row=row if row is not None and row.generation == 1 else None)
+
+    return patch.object(done_mark_delivery, "done_mark", bare)
+
+
+def _row_told_before_its_outlinks() -> Any:
+    def at_once(self: Closing, flush: int, state: HostState, key: int, before: Any) -> None:
+        state.open_work += self._replicate(state, Record(state.host, flush, done=key, row=state.visit_row(key)))
+        self._settled(state)
+
+    return patch.object(Closing, "add_visit", at_once)
+
+
+def _row_lost_at_a_restart() -> Any:
+    return patch.object(DiskVisits, "restore", lambda self, states: None)
+
+
+def _row_before_not_restored() -> Any:
+    """A page visited again whose row had not left: the row is taken for told."""
+    return patch.object(Closing, "resume_visit", lambda self, flush, state, key, before: None)
+
+
+def _rows_not_handed_over() -> Any:
+    def bare(state: Any, flush: int) -> Any:
+        return (record._replace(row=None) for record in whole(state, flush))
+
+    return patch.object(handover, "whole", bare)
+
+
+def _rows_not_compared() -> Any:
+    return patch.object(HostState, "_told_rows_xor", lambda self: 0)
+
+
+def _older_row_wins() -> Any:
+    return patch.object(memory_state, "merged", min)
+
+
+def _revisit_before_due() -> Any:
+    wake = MemoryVisits.wake
+    return patch.object(MemoryVisits, "wake", lambda self, wall, mine: wake(self, wall + 2, mine))
+
+
+def _revisit_by_a_non_owner() -> Any:
+    may_fetch = Work.may_fetch
+
+    def any_agent(self: Work, state: HostState, now: float) -> bool:
+        return bool(state.visits.ready) or may_fetch(self, state, now)
+
+    def both() -> Iterator[None]:
+        with patch.object(Work, "may_fetch", any_agent), patch.object(Work, "_is_mine", lambda self, state: True):
+            yield
+
+    return contextmanager(both)()
+
+
+def _end_while_pages_are_due() -> Any:
+    return patch.object(Work, "awaits_visits", lambda self: False)
+
+
 # -- outputs (P9)
 
 
@@ -397,6 +467,10 @@ AIM: dict[str, tuple[str, ...]] = {
     "one_load_more_after_a_handoff": ("join", "join", "leave", "leave"),
     "outputs_not_cut": ("comeback", "blackout"),
     "orphans_closed_at_once": ("restart", "slow"),
+    "row_before_not_restored": ("comeback", "blackout"),
+    "row_lost_at_a_restart": ("comeback", "blackout"),
+    "rows_not_compared": ("join", "leave", "comeback"),
+    "rows_not_handed_over": ("join", "join", "restart"),
     "restored_done_marks_early": ("comeback", "blackout"),
     "restored_outbox_thrown_away": ("comeback", "blackout"),
     "sure_at_once": ("amnesia", "join", "outage"),
@@ -405,10 +479,29 @@ AIM: dict[str, tuple[str, ...]] = {
 # Where it shows with several loads of a host at once only.
 LOADS: dict[str, int] = {"one_load_more_after_a_handoff": 2}
 
+ROUNDS = {  # where it shows with pages that are visited again only: how often
+    "end_while_pages_are_due": 1,
+    "older_row_wins": 2,
+    "revisit_before_due": 1,
+    "revisit_by_a_non_owner": 2,
+    "row_before_not_restored": 2,
+    "row_lost_at_a_restart": 1,
+    "row_not_told": 2,
+    "row_told_before_its_outlinks": 2,
+    "rows_not_compared": 2,
+    "rows_not_handed_over": 2,
+}
+
+ON_DISK = {"row_lost_at_a_restart"}  # where it shows with the frontier on disk only
+
 SHARDS: dict[str, int] = {"two_owners_of_a_shard": 4}  # where it shows with hosts in shards only
 
 # Seeds that have caught a mistake, where the first ones do not: to be tried first.
 CAUGHT: dict[str, int] = {
+    "end_while_pages_are_due": 7,
+    "row_before_not_restored": 32,
+    "row_told_before_its_outlinks": 6,
+    "rows_not_compared": 38,
     "acknowledged_before_successors": 8,
     "copies_not_dirty_after_restart": 6,
     "doubled_page_kept": 11,
@@ -446,7 +539,8 @@ def mutated(name: str) -> Iterator[None]:
 def said(name: str, seed: int) -> str:
     """What the simulator says of the protocol as it is, in the crawl of that seed for this mutation; '' if nothing."""
     try:
-        Plan(seed, kinds=AIM.get(name), loads=LOADS.get(name, 1), shards=SHARDS.get(name, 1)).run()
+        loads, shards, rounds = LOADS.get(name, 1), SHARDS.get(name, 1), ROUNDS.get(name, 0)
+        Plan(seed, kinds=AIM.get(name), on_disk=name in ON_DISK, loads=loads, shards=shards, rounds=rounds).run()
     except (Violation, AssertionError) as violation:
         return str(violation) or "an invariant does not hold"
     return ""

@@ -72,7 +72,7 @@ def judge(world: World) -> None:
     for place, outputs in enumerate(there):
         for offset, key in enumerate(outputs.file):
             claims.setdefault(key, []).append(Claim("ok", 0, place, offset))
-    done = {key for process in world.all for key in process.disk.done_keys() if not process.disk.outputs.lost}
+    done = {key for process in world.all for key, _ in process.disk.done_keys() if not process.disk.outputs.lost}
     for key in done - gone:
         found = chosen(claims.get(key, []))
         if len(found) != 1:

@@ -16,6 +16,7 @@ from scrapy_ubi.protocol.beat import MOST_PENDING
 from scrapy_ubi.protocol.lane import Bounds
 from tests.simulation import outputs
 from tests.simulation.process import FAILURE, Process
+from tests.simulation.watchers import Watchers
 from tests.simulation.world import STRIDE, World
 
 CALM = 25.0  # s of simulated time from which on nothing goes wrong any more
@@ -52,12 +53,13 @@ class Plan:
         on_disk: bool = False,
         loads: int | None = 1,
         shards: int | None = 1,
+        rounds: int | None = 0,
     ) -> None:
         """`kinds`: only these faults (None: drawn). `tight` (None: drawn): letters and windows so small that they are
         often full, beats that list few pending hosts or none, absences that end about when others notice them, agents
         that leave as soon as they have joined, and sometimes no copies at all. `on_disk`: with the frontier on disk,
         not the one in memory. `loads`: how many of a host may be open at once; `shards`: into how many every other host
-        is cut (None: drawn)."""
+        is cut; `rounds`: how often each page is visited again (None: drawn)."""
         self.seed = seed
         random = self.random = Random(f"plan {seed}")
         self.tight = random.random() < 0.4 if tight is None else tight
@@ -74,6 +76,7 @@ class Plan:
                 bounds=Bounds(window=1, records=3, size=100_000, resend=2.0),
                 most_pending=Random(f"pending {seed}").choice((0, 2, MOST_PENDING)),  # draws nothing from the others
             )
+        self._recrawl(Random(f"recrawl {seed}"), rounds)  # draws from no other
         pause = Random(f"pause {seed}").choice((0.0, 0.0, 1.5))
         self.world.config = self.world.config._replace(leave_pause=pause)
         self.world.drift = random.choice((0.0, 0.0, 0.02, 0.1))
@@ -85,6 +88,29 @@ class Plan:
             begin = random.choice((0.0, random.uniform(0, 2)))
             self.world.at(begin, lambda number=number: self.world.start(f"a{number}"))
         self._draw()
+
+    def _recrawl(self, random: Random, rounds: int | None) -> None:
+        """Pages are visited again, some are slow; meanwhile the crawl is paused, and its settings change."""
+        world = self.world
+        self.rounds = random.choice((0, 0, 1, 2, 3)) if rounds is None else rounds
+        if not self.rounds:
+            return
+        world.rounds, world.interval = self.rounds, random.choice((1, 2, 5))
+        world.web.most = self.rounds + 1
+        world.watch = Watchers(world)
+        for _ in range(random.choice((0, 0, 1, 2))):
+            begin, seconds = random.uniform(1, CALM - 5), random.choice((0.5, 3.0, 5.0))
+            world.at(begin, lambda: setattr(world, "halted", True))
+            world.at(begin + seconds, lambda: setattr(world, "halted", False))
+        for _ in range(random.choice((0, 1, 2))):
+            interval, delay = random.choice((1, 2, 5)), random.choice((0.0, 0.0, 0.3))
+            world.at(random.uniform(1, CALM), lambda i=interval, d=delay: self._steer(i, d))
+
+    def _steer(self, interval: int, delay: float) -> None:
+        """Settings of the running crawl are others from now on."""
+        self.world.interval = interval
+        for process in self.world.alive():
+            process.frontier.delay = delay
 
     def _draw(self) -> None:
         """Each kind some times, at any moment, or soon after another fault."""
@@ -103,6 +129,7 @@ class Plan:
         tight = (", tight" if self.tight else "") + (", careless" if self.careless else "")
         tight += f", {self.loads} loads of a host" if self.loads > 1 else ""
         tight += f", {self.shards} shards" if self.shards > 1 else ""
+        tight += f", {self.rounds} rounds" if self.rounds else ""
         return f"seed {self.seed}: {self.agents} agents, t={self.replication}{tight}, {faults or 'no faults'}"
 
     @property

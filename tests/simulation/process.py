@@ -8,6 +8,7 @@ is deleted in Redis by the drain after it was merged, so never before it is dura
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,11 +17,12 @@ from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.beat import LOSSY
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
+from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.wire import decode
-from tests.simulation.checkers import Violation, key_of
+from tests.simulation.checkers import Pair, Violation, key_of
 from tests.simulation.disk import Change, Disk, LoggedDiskFrontier, LoggedFrontier, StoreDisk
 from tests.simulation.mailstore import Incoming, Outgoing
 
@@ -40,10 +42,21 @@ class Visit:
 
     state: HostState
     entry: Entry
+    before: VisitRow | None = None  # of a page that is visited again
     load: int | None = None  # the web's number of the load, once it has begun
     freed: bool = False
     loaded: bool = False
     cancelled: bool = False
+
+    @property
+    def generation(self) -> int:
+        """The how manieth visit of its page it is."""
+        return self.before.generation + 1 if self.before is not None else 1
+
+
+def _pair(record: Record) -> Pair:
+    assert record.done is not None
+    return record.done, record.row.generation if record.row is not None else 1
 
 
 def host_of(url: str) -> str:
@@ -87,11 +100,28 @@ class Process:
         frontier = disk.opened(-self.offset) if isinstance(disk, StoreDisk) else disk.frontier()
         if world.loads > 1:
             frontier.loads = HostLoads(lambda host: world.loads_of(host) if world.loads_of(host) > 1 else 0)
+        now, policy = self.now(), self._policy()
         if saved is None:
             store = f"{world.random.getrandbits(32):08x}"
-            return Agent(self.name, store, world.config, frontier, self._incarnation, self.now()), frontier
-        agent = snapshot.restore(self.name, saved, world.config, frontier, self._incarnation, self.now())
-        return agent, frontier
+            return Agent(self.name, store, world.config, frontier, self._incarnation, now, policy), frontier
+        return snapshot.restore(self.name, saved, world.config, frontier, self._incarnation, now, policy), frontier
+
+    def _policy(self) -> HostPolicy:
+        if not self.world.rounds:
+            return FREE
+        return HostPolicy(redone_row=lambda state, entry: self._row(entry, None))
+
+    def _row(self, entry: Entry, before: VisitRow | None) -> VisitRow | None:
+        """The row of a page that was visited a moment ago."""
+        world = self.world
+        if not world.rounds:
+            return None
+        generation = before.generation + 1 if before is not None else 1
+        due = math.ceil(world.wall) + world.interval if generation <= world.rounds else 0
+        etag = f'"{self.name}"' if world.scribe.random() < 0.5 else ""
+        row = VisitRow(generation, due, 0, 1, 0, int(world.wall), world.interval, 0, entry.key >> 8, etag, "", entry)
+        world.referee.rowed(row)
+        return row
 
     def _incarnation(self) -> str:
         return f"{self.world.random.getrandbits(32):08x}"
@@ -168,21 +198,26 @@ class Process:
             self.world.referee.over(self)
         self.work()
 
-    def unsettled(self) -> set[int]:
-        """Pages out or done here whose done marks nobody else has acknowledged: P4 lets them be fetched again."""
+    def unsettled(self) -> set[Pair]:
+        """Visits out or done here whose done marks nobody else has acknowledged: P4 lets them be made again."""
         agent = self.agent
-        keys = {visit.entry.key for visit in self.visits} | {key for _, _, key in agent.closing.unsent}
+        pairs = {(visit.entry.key, visit.generation) for visit in self.visits}
+        for _, state, key in agent.closing.unsent:
+            row = state.visit_row(key)
+            pairs |= {(key, generation) for generation in range(1, row.generation + 1 if row is not None else 2)}
         for lane in agent.outbox.lanes.values():
             for letter in lane.unacknowledged.values():
-                keys |= {record.done for record in letter.records if record.done is not None}
-            keys |= {item.done for item in lane.waiting if isinstance(item, Record) and item.done is not None}
-        return keys
+                pairs |= {_pair(record) for record in letter.records if record.done is not None}
+            pairs |= {_pair(item) for item in lane.waiting if isinstance(item, Record) and item.done is not None}
+        return pairs
 
     def flush_loop(self) -> None:
         """Time passes; then a flush, then its mail."""
         agent = self.agent
         self.after(IDLE if agent.quiescence.activity == self._active else FLUSH, self.flush_loop)
         self._active = agent.quiescence.activity
+        if self.world.rounds:
+            agent.work.wake(int(self.world.wall))
         urgent = agent.tick(self.now())
         if urgent.cancels > self.cancels:
             self.cancels = urgent.cancels
@@ -273,25 +308,26 @@ class Process:
 
     def work(self) -> None:
         """Take requests in hand, as many as there is room for."""
-        if not self.up or self.stopping:
+        if not self.up or self.stopping or self.world.halted:
             return
         while len(self.visits) < self.world.concurrency:
             found = self.agent.next(self.now())
             if found is None:
                 return
-            visit = Visit(*found)
+            visit = Visit(*found, found[0].visits.out.get(found[1].key))
             self.visits.append(visit)
             self.after(self.world.random.choice(QUEUED), lambda visit=visit: self.dispatch(visit))
 
     def dispatch(self, visit: Visit) -> None:
         """A request is about to leave: the last look."""
-        done = visit.state.is_done(visit.entry.key)
-        if done or not self.agent.work.may_fetch(visit.state, self.now()):
+        over = visit.state.is_over(visit.entry.key)
+        if over or not self.agent.work.may_fetch(visit.state, self.now()):
             self.free(visit)
             self.visits.remove(visit)
             self.agent.put_back(visit.state, visit.entry.key)
             return
         visit.load = self.world.referee.begin(self.world.now, self.name, visit.entry.url)
+        self.world.referee.due(self.name, visit.entry.url, visit.before)
         load, duration = visit.load, self.world.load_time()
         self.world.at(self.world.now + duration, lambda: self.world.referee.end(load))
         self.after(duration, lambda: self.loaded(visit))
@@ -318,20 +354,20 @@ class Process:
             return
         self.free(visit)
         visit.loaded = True
-        self.world.referee.loaded(self, visit.entry.url)
+        self.world.referee.loaded(self, visit.entry.url, visit.generation)
         self.after(self.world.random.choice((0.0, 0.01, 0.5)), lambda: self.parsed(visit))
         self.work()
 
     def parsed(self, visit: Visit) -> None:
         """The spider has seen it."""
         learned: list[tuple[str, Entry]] = []
-        for url in self.world.web.links(visit.entry.url):
+        for url in self.world.web.links(visit.entry.url, visit.generation):
             self.agent.discover(self.world.host_of(url), entry(url, visit.entry.depth + 1), learned)
         self.visits.remove(visit)
         if self.world.scribe.random() < self.world.noting:
             self.note(visit.state)
         self.disk.outputs.page(visit.entry.key)
-        self.agent.ended(visit.state, visit.entry.key, learned)
+        self.agent.ended(visit.state, visit.entry.key, learned, self._row(visit.entry, visit.before))
         if self.world.scribe.random() < self.world.noting / 4:
             self.note(visit.state)
         self.work()

@@ -1,6 +1,6 @@
 """As many simulated crawls as minutes allow: `python -m tests.simulation.simulate --minutes 5 [--seed N] [--count N]
-[--jobs N] [--frontier memory|disk|mixed] [--loads N] [--shards N] [--kinds KIND,KIND,...]`. At the end it says what was
-tried; every violation comes with the line that repeats it.
+[--jobs N] [--frontier memory|disk|mixed] [--loads N] [--shards N] [--rounds N] [--kinds KIND,KIND,...]`. At the end it
+says what was tried; every violation comes with the line that repeats it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ BATCH = 25  # crawls a process does between two reports
 EVERY = 10  # s between two lines of progress
 STRIDE = 200  # events between two checks of all invariants; what is promised is watched at each event
 Kinds = tuple[str, ...] | None
+Drawn = tuple[int | None, int | None, int | None]  # loads, shards, rounds; None: drawn
 
 
 @dataclass
@@ -32,6 +33,8 @@ class Figures:
     pages: int = 0
     excused: int = 0  # crawls in which more disks were lost at once than there are copies
     again: int = 0  # pages fetched again, with the excuse of a fault
+    recrawls: int = 0  # crawls in which pages were visited again
+    visits: int = 0  # and how many visits these were
     cut: int = 0  # crawls with hosts in shards
     several: int = 0  # crawls in which several loads of a host were open at once
     most: int = 0  # the most pages fetched again in one crawl
@@ -41,23 +44,24 @@ class Figures:
 
     def add(self, other: Figures) -> None:
         """Take in the figures of other crawls."""
-        for name in ("crawls", "steps", "pages", "excused", "again", "several", "cut"):
+        for name in ("crawls", "steps", "pages", "excused", "again", "several", "cut", "recrawls", "visits"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.most = max(self.most, other.most)
         self.faults += other.faults
         self.happened += other.happened
         self.violations += other.violations
 
-    def one(self, seed: int, on_disk: bool, kinds: Kinds, loads: int | None, shards: int | None) -> None:
+    def one(self, seed: int, on_disk: bool, kinds: Kinds, drawn: Drawn) -> None:
         """Run one crawl."""
-        plan = Plan(seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards)
+        loads, shards, rounds = drawn
+        plan = Plan(seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards, rounds=rounds)
         try:
             plan.run(STRIDE)
         except (Violation, AssertionError) as violation:
             what = str(violation)[:600] or "an invariant does not hold"
             frontier = "disk" if on_disk else "memory"
             repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier}"
-            repeat += f" --loads {plan.loads} --shards {plan.shards}"
+            repeat += f" --loads {plan.loads} --shards {plan.shards} --rounds {plan.rounds}"
             repeat += f" --kinds {','.join(kinds)}" if kinds is not None else ""
             self.violations.append(f"{plan}\n  {what}\n  repeat: {repeat}")
         world = plan.world
@@ -71,6 +75,8 @@ class Figures:
         self.happened.update(world.happened)
         self.several += world.referee.most_open > 1
         self.cut += plan.shards > 1
+        self.recrawls += plan.rounds > 0
+        self.visits += sum(count for (_, generation), count in world.referee.visited.items() if generation > 1)
 
     def __str__(self) -> str:
         faults = ", ".join(f"{kind} {n:,}" for kind, n in self.faults.most_common())
@@ -81,6 +87,7 @@ class Figures:
             f"{self.excused:,}\n"
             f"  pages fetched again with the excuse of a fault: {self.again:,}, at most {self.most} in a crawl\n"
             f"  several loads of a host at once: in {self.several:,}; hosts in shards: in {self.cut:,}\n"
+            f"  with re-crawl: {self.recrawls:,}, {self.visits:,} visits of pages visited before\n"
             f"  faults: {self.faults.total():,}: {faults or 'none'}\n"
             f"  and by the way: {happened or 'nothing'}"
         )
@@ -93,37 +100,35 @@ def prepare() -> None:
     gc.freeze()
 
 
-def batch(seeds: range, end: float, frontier: str, kinds: Kinds, loads: int | None, shards: int | None) -> Figures:
+def batch(seeds: range, end: float, frontier: str, kinds: Kinds, drawn: Drawn) -> Figures:
     """Crawls one after the other, until `end` (s, monotonic)."""
     figures = Figures()
     for seed in seeds:
         if time.monotonic() > end:
             break
-        figures.one(seed, frontier == "disk" or (frontier == "mixed" and seed % 4 == 3), kinds, loads, shards)
+        figures.one(seed, frontier == "disk" or (frontier == "mixed" and seed % 4 == 3), kinds, drawn)
         gc.collect()  # in one go: cheaper than to look for circles all the time
     return figures
 
 
-def batches(
-    seeds: range, end: float, frontier: str, jobs: int, kinds: Kinds, loads: int | None, shards: int | None
-) -> Iterator[Figures]:
+def batches(seeds: range, end: float, frontier: str, jobs: int, kinds: Kinds, drawn: Drawn) -> Iterator[Figures]:
     """The figures of all batches, as they come."""
     parts = (seeds[i : i + BATCH] for i in range(0, len(seeds), BATCH))
     if jobs == 1:
         for part in parts:
             if time.monotonic() > end:
                 return
-            yield batch(part, end, frontier, kinds, loads, shards)
+            yield batch(part, end, frontier, kinds, drawn)
         return
     with ProcessPoolExecutor(jobs, initializer=prepare) as pool:
         first = zip(parts, range(2 * jobs), strict=False)
-        waiting = {pool.submit(batch, part, end, frontier, kinds, loads, shards) for part, _ in first}
+        waiting = {pool.submit(batch, part, end, frontier, kinds, drawn) for part, _ in first}
         while waiting:
             done = next(as_completed(waiting))
             waiting.remove(done)
             yield done.result()
             if time.monotonic() < end and (part := next(parts, None)):
-                waiting.add(pool.submit(batch, part, end, frontier, kinds, loads, shards))
+                waiting.add(pool.submit(batch, part, end, frontier, kinds, drawn))
 
 
 def _kinds(text: str) -> tuple[str, ...]:
@@ -154,13 +159,15 @@ def main() -> int:
     )
     parser.add_argument("--loads", type=int, help="loads of a host that may be open at once (default: drawn)")
     parser.add_argument("--shards", type=int, help="into which every other host is cut (default: drawn)")
+    parser.add_argument("--rounds", type=int, help="how often each page is visited again (default: drawn)")
     options = parser.parse_args()
     first = options.seed if options.seed is not None else int(time.time()) * 1000
     begun = told = time.monotonic()
     total = Figures()
     prepare()
     seeds, end = range(first, first + options.count), begun + 60 * options.minutes
-    for figures in batches(seeds, end, options.frontier, options.jobs, options.kinds, options.loads, options.shards):
+    kinds, drawn = options.kinds, (options.loads, options.shards, options.rounds)
+    for figures in batches(seeds, end, options.frontier, options.jobs, kinds, drawn):
         for violation in figures.violations:
             print(violation, flush=True)
         total.add(figures)

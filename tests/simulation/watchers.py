@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import mmh3
 
 from scrapy_ubi.protocol.answer import read_answer
-from tests.simulation.checkers import Violation, key_of
+from tests.simulation.checkers import Pair, Violation, key_of
 from tests.simulation.mailstore import Outgoing
 
 if TYPE_CHECKING:
@@ -66,12 +66,13 @@ class Watchers:
         self.hosts = list(dict.fromkeys(world.host_of(url) for url in world.keys.values()))
         self.nearest = Nearest(world.config.replicas)
         self.views: set[str] = set()
-        self.safe: set[int] = set()  # pages whose outlinks were found safe when their done marks left
-        self._fetchers: dict[int, set[str]] = {}  # of each page
-        self._parents: dict[str, list[tuple[str, int]]] = {}
+        self.safe: set[Pair] = set()  # pages whose outlinks were found safe when their done marks left
+        self._fetchers: dict[Pair, set[str]] = {}  # of each visit
+        self._parents: dict[str, list[tuple[str, int, int]]] = {}
         for key, url in world.keys.items():
-            for link in world.web.links(url):
-                self._parents.setdefault(link, []).append((world.host_of(url), key))
+            for generation in range(1, world.web.most + 1):
+                for link in world.web.links(url, generation):
+                    self._parents.setdefault(link, []).append((world.host_of(url), key, generation))
 
     def view(self, process: Process) -> None:
         """P1: a process believes in this view."""
@@ -106,19 +107,20 @@ class Watchers:
             name = f"{fields['store']}/{receiver}/{fields['lane']}"
             if saved is None or int(fields["seq"]) >= saved.numbers.get(name, 1):
                 raise Violation(f"order: {process.name} sends a letter of {name} whose number its disk does not hold")
-            if '"done"' in fields["body"]:
+            if '"done"' in fields["body"] or '"visited"' in fields["body"]:
                 self._done_marks(process, fields["body"])
 
     def _done_marks(self, process: Process, body: str) -> None:
         for delta in json.loads(body):
-            for text in delta.get("done", ()):
-                key = int(text, 16)
-                if key not in self.safe:
-                    self.safe.add(key)
-                    if process.name in self._fetchers.get(key, ()):
-                        self._done_mark(process, self.world.keys[key])
+            marks = [(int(text, 16), 1) for text in delta.get("done", ())]
+            marks += [(int(row[0][0], 16), row[1]) for row in delta.get("visited", ())]
+            for pair in marks:
+                if pair not in self.safe:
+                    self.safe.add(pair)
+                    if process.name in self._fetchers.get(pair, ()):
+                        self._done_mark(process, self.world.keys[pair[0]], pair[1])
 
-    def _done_mark(self, process: Process, url: str) -> None:
+    def _done_mark(self, process: Process, url: str, generation: int) -> None:
         """P5: a done mark leaves an agent that has fetched the page, for the first time since somebody has. Where more
         disks were lost than there are copies, outlinks that were safe may be gone. An agent that passes a mark on does
         not know how few agents there were when that left: one may have been alone."""
@@ -126,7 +128,7 @@ class Watchers:
             return
         need = self._copies(process)
         there = [other for other in self.world.all if self._counts(other)]
-        for link in self.world.web.links(url):
+        for link in self.world.web.links(url, generation):
             host, key = self.world.host_of(link), key_of(link)
             if sum(other.disk.knows(host, key) for other in there) < need:
                 self._is_safe(process, url, link, there, need)
@@ -166,12 +168,12 @@ class Watchers:
         disk = process.disk
         if disk.knows(self.world.host_of(link), key_of(link)):
             return True
-        return any(key in disk.undone.get(host, ()) for host, key in self._parents.get(link, ()))
+        return any(disk.leads_to(*parent) for parent in self._parents.get(link, ()))
 
-    def fetched(self, key: int, name: str) -> None:
-        """A page was fetched by this agent: its done mark will leave, maybe again."""
-        self.safe.discard(key)
-        self._fetchers.setdefault(key, set()).add(name)
+    def fetched(self, pair: Pair, name: str) -> None:
+        """A page was fetched by this agent: the done mark of that visit will leave, maybe again."""
+        self.safe.discard(pair)
+        self._fetchers.setdefault(pair, set()).add(name)
 
     def mail(self, out: Outgoing) -> None:
         """P7: letters have arrived at Redis."""

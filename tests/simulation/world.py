@@ -27,6 +27,7 @@ from tests.simulation.watchers import Watchers
 STRIDE = 50  # events between two checks of every invariant of every agent (1 where `check` asks for it: 10 x slower)
 LATE = 1.5  # s by which a piece of an exchange may come late when mail is reordered
 SHORT, LONG = 0.4, 7.0  # s a load lasts at most: most of them, and one in ten
+EPOCH = 1_800_000_000.0  # unix s when a world begins
 LINES_KEPT = 4096
 NEVER = 1e9  # s: the handoff time-out would hide agents that wait for each other
 PATIENCE = 60.0  # s in which a crawl that is late comes nearer to its end, with the smallest letters, too
@@ -39,7 +40,8 @@ class Web:
     seed: int
     hosts: int
     pages: int
-    _links: dict[str, list[str]] = field(default_factory=dict)
+    most: int = 1  # generations of a page
+    _links: dict[tuple[str, int], list[str]] = field(default_factory=dict)
 
     def url(self, host: int, page: int) -> str:
         return f"http://h{host}.example/{page}"
@@ -48,14 +50,14 @@ class Web:
         """Every page there is."""
         return [self.url(host, page) for host in range(self.hosts) for page in range(self.pages)]
 
-    def links(self, url: str) -> list[str]:
-        """The pages that a page leads to."""
-        out = self._links.get(url)
+    def links(self, url: str, generation: int = 1) -> list[str]:
+        """The pages that a page leads to when it is visited for that time: it may have changed since the last one."""
+        out = self._links.get((url, generation))
         if out is None:
-            random = Random(f"{self.seed} {url}")
+            random = Random(f"{self.seed} {url}" + (f" {generation}" if generation > 1 else ""))
             host = int(url[8 : url.index(".")])
-            out = self._links[url] = []
-            for _ in range(random.randint(2, 8)):
+            out = self._links[url, generation] = []
+            for _ in range(random.randint(2, 8) if generation == 1 else random.choice((0, 0, 1, 3))):
                 to = host if random.random() < 0.6 else random.randrange(self.hosts)
                 out.append(self.url(to, random.randrange(self.pages)))
         return out
@@ -64,10 +66,11 @@ class Web:
         """What a complete crawl fetches."""
         seen, todo = set(seeds), list(seeds)
         for url in todo:
-            for link in self.links(url):
-                if link not in seen:
-                    seen.add(link)
-                    todo.append(link)
+            for generation in range(1, self.most + 1):
+                for link in self.links(url, generation):
+                    if link not in seen:
+                        seen.add(link)
+                        todo.append(link)
         return seen
 
 
@@ -103,6 +106,9 @@ class World:
         self.loss = self.duplication = self.shuffling = 0.0
         self.slow = 0.005
         self.drift = 0.0
+        self.rounds = 0  # how often each page is visited after the first time
+        self.interval = 2  # s between two visits of a page
+        self.halted = False  # nobody takes a request in hand
         self.noting = 0.0  # the chance that a page ends with a note of its host
         self.scribe = Random(f"notes {seed}")  # its own: who notes nothing draws the same from the other
         self.clerk = Random(f"outputs {seed}")  # likewise
@@ -136,6 +142,11 @@ class World:
         """Let something happen at that time (s)."""
         self._count += 1
         heapq.heappush(self._events, (time, self._count, what))
+
+    @property
+    def wall(self) -> float:
+        """The time on everybody's wall (unix s)."""
+        return EPOCH + self.now
 
     def delay(self) -> float:
         """How long a message is under way (s)."""

@@ -30,6 +30,7 @@ class FakeVisit:
         self.host = host
         self.entry = entry
         self.state = SetState(host)
+        self.before = None
 
 
 class FakeHosts:
@@ -66,6 +67,7 @@ class FakeNode:
     """What scrapy_ubi.node.Node is to the adapters."""
 
     def __init__(self) -> None:
+        self.recrawl = None
         self.access = self  # what the gate asks, of the same object
         self.fenced = False
         self.lost: set[str] = set()
@@ -83,7 +85,7 @@ class FakeNode:
         self.state = "crawling"
         self.recorder = SimpleNamespace(timeline=Timeline())
         self.seeds = None
-        self.concurrency = None
+        self.concurrency = self.recrawl = None
         self.published: dict[str, str] = {}
         self.lost_agents: tuple[str, ...] = ()
         self.calls: list[tuple[Any, ...]] = []

@@ -71,6 +71,8 @@ AGREE = {
     "steps": "rules of the steps of UBI_NORMALISE (version)",
     "max_letter_bytes": "UBI_MAX_LETTER_BYTES",
     "max_url_length": "UBI_MAX_URL_LENGTH",
+    "recrawl": "UBI_RECRAWL",
+    "recrawl_rounds": "UBI_RECRAWL_ROUNDS",
     "serve": "UBI_SERVE",  # seeds are handed to the owners of their hosts: one that does not serve takes none
 }
 

@@ -207,16 +207,27 @@ def _request(question: Question, source: Source, key: int) -> Answer:
     if failure is not None:
         found |= {"where": "failed", "reason": failure.reason[:MOST_REASON], "when": failure.when}
         found |= {"depth": failure.entry.depth, "priority": failure.entry.priority}
+    elif state is not None and (visited := state.visits.out.get(key)) is not None:
+        found |= {"where": "in flight", "depth": visited.entry.depth, "priority": visited.entry.priority}
+        found |= _visits(state, key)
     elif state is not None and key in state.out:
         found |= {"where": "in flight", "depth": state.out[key].depth, "priority": state.out[key].priority}
     elif state is not None and state.is_done(key):
-        found |= {"where": "done", "status": source.frontier.status_of(state, key)}
+        found |= {"where": "done", "status": source.frontier.status_of(state, key)} | _visits(state, key)
     elif state is not None and state.is_known(key):
         shown = host_answers.shown_state(state, found["role"], source)
         found |= {"where": "queued", "state": shown, "queued": state.waiting} | _place(state, key)
     elif receiver := source.sent(question.host, key):
         found |= {"where": "sent", "to": receiver}
     return found
+
+
+def _visits(state: HostState, key: int) -> Answer:
+    """How often a page was visited, and when it is visited again; empty where it is visited once."""
+    row = state.visit_row(key)
+    if row is None:
+        return {}
+    return {"visits": row.generation, "visited": row.last, "due": row.due, "changes": row.changes}
 
 
 def _place(state: HostState, key: int) -> Answer:

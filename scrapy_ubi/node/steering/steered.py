@@ -1,5 +1,6 @@
 """What follows in one agent's node when people change its crawl: delays, limits, whether it fetches at all, and
-whether it waits for seeds.
+whether it waits for seeds,
+and whether pages are visited again.
 
 Rules of this module:
 
@@ -46,6 +47,7 @@ class Steered:
         self._crawl_limits.follow(live.now)
         if self._seeds is not None:
             self._seeds.finishing = live.finish_asked
+        self._crawl.agent.work.visits_ended = live.finish_asked or self._crawl.recrawl is None
         self._access.permits.pause(live.paused, live.paused_hosts)
         if live.begun:
             self._waker.arm()

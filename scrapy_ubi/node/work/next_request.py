@@ -3,7 +3,8 @@
 Rules of this module:
 
 * The frontier says whose turn it is. Of hosts that are ended, and beyond a limit of theirs, requests fail when their
-  turn has come; what is joined with another page is done. Neither takes a load, nor the delay of its host.
+  turn has come; what is joined with another page is done. Neither takes a load, nor the delay of its host. A page of
+  an ended host that was to be visited again never is.
 * That is done a slice at a time (`ENDED_AT_ONCE`): after it the loop turns, and the engine asks again.
 * The queues of hosts whose turn is near are read ahead: the loop never waits for the disk.
 """
@@ -21,7 +22,7 @@ from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.learned_forms import LearnedForms
 from scrapy_ubi.node.work.iterations import Iterations
 from scrapy_ubi.protocol.done_mark_delivery import Outlinks
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
 
 ENDED_AT_ONCE = 100  # requests of hosts that are ended, before the loop turns: a few milliseconds
 
@@ -61,7 +62,9 @@ class NextRequest:
 
     def _is_joined(self, state: HostState, entry: Entry) -> bool:
         try:
-            return self._learner is not None and self._learner.joins(state, entry)
+            if self._learner is None or entry.key in state.visits.out:
+                return False
+            return self._learner.joins(state, entry)
         except StoreError as error:
             self._halt.broken(error)
             return False
@@ -75,19 +78,28 @@ class NextRequest:
             if found is None:
                 return None
             state, entry = found
-            if not (reason := self._hosts.ended(state) or self._limits.reason(state, entry)):
+            before = state.visits.out.get(entry.key)
+            reason = self._hosts.ended(state) or (self._limits.reason(state, entry) if before is None else "")
+            if not reason:
                 return found
+            if before is not None:
+                self._pass_over(state, entry, now, None, before)
+                continue
             self._crawl.fail(state.host, entry, reason)
             self._given_up(reason)
             self._pass_over(state, entry, now, None)
         asyncio.get_running_loop().call_soon(self._arm)
         return None
 
-    def _pass_over(self, state: HostState, entry: Entry, now: float, outlinks: Outlinks | None) -> None:
-        """This request is done without a load; `outlinks` is what its page has taught, None where that is not known."""
-        agent = self._crawl.agent
+    def _pass_over(
+        self, state: HostState, entry: Entry, now: float, outlinks: Outlinks | None, before: VisitRow | None = None
+    ) -> None:
+        """This request is done without a load; `outlinks` is what its page has taught, None where that is not known.
+        `before`: of a page that was to be visited again."""
+        agent, recrawl = self._crawl.agent, self._crawl.recrawl
         agent.freed(state, now)
-        agent.ended(state, entry.key, outlinks)
+        row = recrawl.passed(before) if recrawl is not None and before is not None else None
+        agent.ended(state, entry.key, outlinks, row)
         self._crawl.frontier.hasten(state, now)  # nothing was loaded
         if self._iterations is not None:
             self._iterations.passed(state)

@@ -136,7 +136,7 @@ class Permits:
             return _DENIED
         if not agent.keeping.owns(host):
             return self._wait_for_foreign(host) if foreign and state is None else _DENIED
-        if state is not None and (self._paused or host in self._paused_hosts or state.is_done(key)):
+        if state is not None and (self._paused or host in self._paused_hosts or state.is_over(key)):
             return _DENIED
         if host in self._held and not self._has_room(host):
             return math.inf

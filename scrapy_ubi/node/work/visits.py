@@ -20,18 +20,25 @@ from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
 from scrapy_ubi.node.hosts.learned_forms import LearnedForms
+from scrapy_ubi.node.work.revisits import PageSeen
 from scrapy_ubi.protocol.done_mark_delivery import Outlinks
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
 from scrapy_ubi.ranking import Page
 
 
 class Visit:
     """One request handed out. `entry` is what to fetch; `host` its partition key."""
 
-    __slots__ = ("again", "closed", "entry", "freed", "host", "outlinks", "page", "state", "strays")
+    __slots__ = (
+        "again", "before", "closed", "entry", "freed", "gave_items", "host", "outlinks", "page", "seen", "state",
+        "strays",
+    )  # fmt: skip
 
     def __init__(self, state: HostState, entry: Entry, strays: int) -> None:
         self.state = state
+        self.before: VisitRow | None = state.visits.out.get(entry.key)  # of the visit before, where there was one
+        self.seen: PageSeen | None = None  # what of the page is compared, where it may be visited again
+        self.gave_items = False
         self.outlinks: Outlinks = []  # what its page has taught
         self.strays = strays  # how many requests had come from nowhere when it began
         self.host = state.host
@@ -97,11 +104,12 @@ class Visits:
         if visit.again is not None:
             self._wait_again(visit)
             return True
-        if failed is not None:
+        row = crawl.recrawl.row(visit, failed, fetched) if crawl.recrawl is not None else None
+        if failed is not None and visit.before is None:
             crawl.fail(visit.host, entry, failed)
-        crawl.agent.ended(state, entry.key, visit.outlinks if visit.strays == self._crawl.tally.strays else None)
+        crawl.agent.ended(state, entry.key, visit.outlinks if visit.strays == crawl.tally.strays else None, row)
         crawl.frontier.note_status(state, entry.key, status)
-        if self._learner is not None:
+        if self._learner is not None and visit.before is None:
             self._learner.ended(state, entry, content)
         return True
 
@@ -121,7 +129,7 @@ class Visits:
 
     def _wait_again(self, visit: Visit) -> None:
         self._crawl.agent.put_back(visit.state, visit.entry.key, visit.again)
-        if self._learner is not None:
+        if self._learner is not None and visit.before is None:
             self._learner.put_back(visit.entry)
 
     def _close(self, visit: Visit, loaded: bool) -> None:

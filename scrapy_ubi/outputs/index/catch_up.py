@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from scrapy_ubi.outputs.choice import Claim, order
+from scrapy_ubi.outputs.choice import Claim, attempt_of_visit, order
 from scrapy_ubi.outputs.collector import Collector, CollectTally, Frame, Out, frame_of
 from scrapy_ubi.outputs.index.index_record import BadIndexRecord, unpacked
 from scrapy_ubi.outputs.index.index_store import ENDING, IndexStore
 from scrapy_ubi.outputs.index.search_index import SearchIndex
 from scrapy_ubi.outputs.part_files import INDEX, OPEN, SHORT
+from scrapy_ubi.outputs.visit_names import read_visit_name
 
 Told = Callable[[int, int], None]
 
@@ -78,7 +79,8 @@ def _put(index: SearchIndex, part: _FoundPart, frame: Frame, line: int) -> bool:
         record = unpacked(frame.data)
     except BadIndexRecord:
         return False
-    rank, newest, _, place = order(Claim(frame.kind, frame.attempt, 0, line))
+    attempt = attempt_of_visit(read_visit_name(frame.name).visit, frame.attempt)
+    rank, newest, _, place = order(Claim(frame.kind, attempt, 0, line))
     index.put(record, (rank, newest, part.name, place))
     return True
 
@@ -124,7 +126,7 @@ class IndexCollector(Collector):
     def __init__(
         self, outs: Sequence[Out], place: Path | None, told: Told, opened: Callable[[Path], SearchIndex]
     ) -> None:
-        super().__init__(outs, IndexStore.name, ENDING, place, told)
+        super().__init__(outs, IndexStore.name, ENDING, place, told, latest=True)
         self._opened = opened
 
     def collect(self, file: IO[bytes]) -> CollectTally:

@@ -19,6 +19,7 @@ from scrapy_ubi.outputs.index.index_record import IndexRecord, packed, told_time
 from scrapy_ubi.outputs.page_text import has_text, text_of
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page, Store
+from scrapy_ubi.outputs.visit_names import read_visit_name
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
 ENDING = "ndjson"
@@ -56,7 +57,8 @@ class IndexStore(Store):
         page, response = payload
         title, text, language = text_of(response)
         when = told_time(page.came or page.ended)
+        name = read_visit_name(page.name).page
         record = IndexRecord(
-            page.name, response.url, title, text, language, response.status, when, page.digest.hex()
+            name, response.url, title, text, language, response.status, when, page.digest.hex()
         )  # fmt: skip
         part.append(ENDING, packed(record))

@@ -26,6 +26,7 @@ from scrapy_ubi.outputs.part_files import INDEX, OPEN, SHORT
 from scrapy_ubi.outputs.sorting import Sorter
 from scrapy_ubi.outputs.warc import cdxj, members
 from scrapy_ubi.outputs.warc.members import WarcRecord, date, digest, new_id
+from scrapy_ubi.outputs.warc.met import PROFILE
 from scrapy_ubi.outputs.warc.warc_store import LINES, WARC
 
 _SPAN = struct.Struct("!QQQ")  # number of the part, offset, length
@@ -135,7 +136,8 @@ class WarcCollector(Collector):
             if record.kind == "warcinfo":
                 continue
             member = data[record.offset :][: record.length]
-            if record.kind == "revisit" and record.fields.get("WARC-Refers-To") in self._removed:
+            of_a_payload = record.kind == "revisit" and record.fields.get("WARC-Profile") == PROFILE
+            if of_a_payload and record.fields.get("WARC-Refers-To") in self._removed:
                 record, member = self._whole(record)
             line = cdxj.line_of(record, self._end, self._output.name) if self._output is not None else None
             if line is not None and self._lines is not None:

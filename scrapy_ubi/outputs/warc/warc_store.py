@@ -5,6 +5,9 @@ Rules of this module:
 * One file a part, `<part>.warc.gz`, with a warcinfo record at its beginning and a CDXJ beside it, sorted when sealed.
 * Bodies are those that came over the line, before decompression. Responses of a cache, and of other schemes than HTTP,
   are in no WARC. Attempts that Scrapy's retries have replaced are not kept, as they are no pages.
+* A page that is visited again and is as it was leaves a revisit record: of its own record where the server says so
+  (304), of that with the same payload where it came again. What a 304 refers to is known by name and payload as long as
+  this process remembers it (`met`), else by the time of the visit before alone, to a second or so.
 * WARC-Date is when the load began. A body that was stopped (UBI_MAX_BODY, a lost connection) is
   WARC-Truncated; a body that was cut only after it had come is there whole. (A load that ran into its limit of time
   leaves no response, and so no record.)
@@ -22,16 +25,18 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page, Store, choice, content_type, number
+from scrapy_ubi.outputs.visit_names import read_visit_name
 from scrapy_ubi.outputs.warc import cdxj, members
 from scrapy_ubi.outputs.warc.http_heads import request_head, response_head
 from scrapy_ubi.outputs.warc.members import Fields, date, digest, new_id, new_ids
-from scrapy_ubi.outputs.warc.met import PROFILE, Met, Payloads
+from scrapy_ubi.outputs.warc.met import NOT_MODIFIED, PROFILE, Met, Payloads
 from scrapy_ubi.politeness.usage import USAGE, text_of
 from scrapy_ubi.requests.reason_phrase import REPLAYED
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
 WARC, LINES = "warc.gz", "cdxj"
 REVISIT = 1024  # bytes from which on a payload that was met before is not written again
+NOTHING_NEW = 304
 NOT_LOADED = frozenset({"cached", REPLAYED})  # flags of responses
 HTTP = "application/http; msgtype="
 TRUNCATED = {"dataloss": "disconnect", "download_stopped": "length"}  # flag of a response -> why
@@ -51,6 +56,7 @@ class WarcStore(Store):
 
     name: ClassVar[str] = "warc"
     wants_pages: ClassVar[bool] = True
+    wants_unchanged: ClassVar[bool] = True
 
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
         self._request = choice(arguments, "request", default=True)
@@ -59,7 +65,8 @@ class WarcStore(Store):
         self._revisit = _revisit(arguments)
         self._compress = _compress(arguments)
         self._info = _info(settings)
-        self._met = Payloads()
+        self._met, self._pages = Payloads(), Payloads()
+        self._visits_again = bool(settings.get("UBI_RECRAWL"))
         self._tidied = False
         self._part: Part | None = None
         self._file = ""
@@ -115,22 +122,34 @@ class WarcStore(Store):
         payload = digest(body)
         known = 0 < self._revisit <= len(body) and not why
         met = self._met.find(payload) if known else None
-        fields = f"{of.fields}Content-Type: {HTTP}response\r\nWARC-Payload-Digest: {payload}\r\n"
-        if met is not None:
-            fields += (
-                f"WARC-Profile: {PROFILE}\r\nWARC-Refers-To: {met.id}\r\nWARC-Refers-To-Target-URI: {met.url}\r\n"
-                f"WARC-Refers-To-Date: {met.date}\r\n"
-            )
+        met, payload, refers = self._refers(page, came, of, met, payload)
+        fields = f"{of.fields}Content-Type: {HTTP}response\r\n"
+        fields += f"WARC-Payload-Digest: {payload}\r\n{refers}" if payload else refers
+        if refers:
             body = b""
         if why:
             fields += f"WARC-Truncated: {why}\r\n"
         fields += f"WARC-Block-Digest: {digest(head, body)}\r\n"
-        record = members.framed("response" if met is None else "revisit", fields, head, body)
+        record = members.framed("revisit" if refers else "response", fields, head, body)
         offset, length = self._put(part, record)
-        mime = content_type(came) if met is None else cdxj.REVISIT
+        mime = cdxj.REVISIT if refers else content_type(came)
         part.append(LINES, cdxj.line(of.url, of.date, came.status, mime, payload, length, offset, self._file))
         if known and met is None:
-            self._met.wrote(payload, Met(of.id, of.date, of.url), part, WARC)
+            self._met.wrote(payload, Met(of.id, of.date, payload, of.url), part, WARC)
+        if self._visits_again and not why and came.status != NOTHING_NEW:
+            page_name = read_visit_name(page.name).page
+            self._pages.wrote(page_name, met or Met(of.id, of.date, payload, of.url), part, WARC)
+
+    def _refers(
+        self, page: Page, came: Response, of: _Head, met: Met | None, payload: str
+    ) -> tuple[Met | None, str, str]:
+        """What a record refers to where it is a revisit: the record, the digest of its payload, "" where that is not
+        known, and the fields that say so, "" where it is none."""
+        if came.status != NOTHING_NEW or not page.unchanged:
+            return met, payload, f"WARC-Profile: {PROFILE}\r\n{met.fields}" if met is not None else ""
+        met = self._pages.find(read_visit_name(page.name).page)
+        refers = f"WARC-Profile: {NOT_MODIFIED}\r\n{_of_visit_before(page, met, of)}"
+        return met, met.digest if met is not None else "", refers
 
     @staticmethod
     def _head(page: Page, came: Response) -> bytes:
@@ -150,6 +169,13 @@ class WarcStore(Store):
         ]  # fmt: skip
 
 
+def _of_visit_before(page: Page, met: Met | None, of: _Head) -> str:
+    """The fields of a page that is not modified: of the record that is remembered, else of the visit before."""
+    if met is not None:
+        return met.fields
+    return f"WARC-Refers-To-Target-URI: {of.url}\r\nWARC-Refers-To-Date: {date(page.last)}\r\n"
+
+
 def _metadata(page: Page) -> bytes:
     """What is known of a page, in the words that Heritrix has for it, and ours."""
     via = page.redirected_from or page.from_url
@@ -159,6 +185,10 @@ def _metadata(page: Page) -> bytes:
     if page.came:
         text += f"fetchTimeMs: {max(0, round((page.came - page.began) * 1000))}\r\n"
     text += f"ubi-key: {page.name}\r\n"
+    if page.visit > 1:
+        text += f"ubi-visit: {page.visit}\r\n"
+    if page.unchanged:
+        text += "ubi-unchanged: yes\r\n"
     if page.attempt:
         text += f"ubi-attempt: {page.attempt}\r\n"
     if page.failed:

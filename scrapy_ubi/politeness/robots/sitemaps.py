@@ -8,12 +8,15 @@ Rules of this module:
 * UBI_SITEMAPS is shared out among the sitemaps that a robots.txt names, and the share of an index among those that it
   names. An index within an index is not read (sitemaps.org: it may not be).
 * What is found begins at depth 0 and goes to the spider's default callback; filters judge it, and OffsiteMiddleware.
+* Where pages are visited again by what sitemaps say, it is told of each URL when it was changed (`lastmod`; a date
+  without a time is the end of that day).
 * As much of a body is unpacked and read as may hold what is taken. Whatever the bytes, there is no exception.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin
@@ -28,6 +31,7 @@ from scrapy_ubi.requests.decompress import unpack
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
+LASTMOD = "ubi_lastmod"  # meta key, here only: when the page was changed, by its sitemap
 MARK = "ubi_sitemap"  # meta key: [URLs that may be taken, 1 where it may be an index, else 0]
 MOST_URLS = 1_000_000  # that a mark may allow; what travels is checked against it
 BYTES_A_URL = 4000  # read of a sitemap for each URL that may be taken of it, at most
@@ -35,6 +39,11 @@ BYTES_ANYWAY = 1_000_000
 ENTRIES_A_URL = 2  # looked at for each URL that may be taken: a small one unpacks to a million times the same URL
 ENTRIES_ANYWAY = 1000
 MOST_BYTES = 52_428_800  # of a sitemap, by sitemaps.org
+
+MOST_TIME = 40  # characters of a time
+DAY = 86_400.0
+
+Location = tuple[str, str]  # a URL, and when it was changed as it is written
 
 _BEFORE_XML = b"\xef\xbb\xbf\xfe\xff\0 \t\r\n"  # byte order marks, of UTF-16 too, and white space
 
@@ -56,7 +65,7 @@ class Mark(NamedTuple):
 
 def requests_for(urls: Iterable[str], base: str, most: int, index: bool) -> list[Request]:
     """Requests for the sitemaps at these URLs, of which so many URLs may be taken together."""
-    found = list(islice(_requests(urls, base, most), most))
+    found = list(islice(_requests(((url, "") for url in urls), base, most), most))
     for number, request in enumerate(found):
         share = most // len(found) + (number < most % len(found))
         request.meta.update({MARK: [share, int(index)], "allow_offsite": True})
@@ -72,16 +81,17 @@ def read(response: Response, mark: Mark) -> tuple[list[Request], bool]:
     if not body.lstrip(_BEFORE_XML).startswith(b"<"):
         lines = body.decode("utf-8-sig", "ignore").splitlines()
         urls = [line for line in map(str.strip, lines) if line.startswith(("http://", "https://"))]
-        return list(islice(_requests(urls, response.url, mark.most), mark.most)), bool(urls)
+        found = _requests(((url, "") for url in urls), response.url, mark.most)
+        return list(islice(found, mark.most)), bool(urls)
     kind, locations = _parsed(body)
     if kind == "sitemapindex" and mark.may_be_index:
-        return requests_for(locations, response.url, mark.most, index=False), True
+        return requests_for((url for url, _ in locations), response.url, mark.most, index=False), True
     if kind == "urlset":
         return list(islice(_requests(locations, response.url, mark.most), mark.most)), True
     return [], False
 
 
-def _parsed(body: bytes) -> tuple[str, Iterator[str]]:
+def _parsed(body: bytes) -> tuple[str, Iterator[Location]]:
     try:
         sitemap = Sitemap(body)
     except Exception:  # noqa: BLE001 - whatever an XML parser makes of bytes from the web
@@ -89,7 +99,7 @@ def _parsed(body: bytes) -> tuple[str, Iterator[str]]:
     return sitemap.type, _locations(sitemap)
 
 
-def _locations(sitemap: Sitemap) -> Iterator[str]:
+def _locations(sitemap: Sitemap) -> Iterator[Location]:
     entries = iter(sitemap)
     while True:
         try:
@@ -98,13 +108,13 @@ def _locations(sitemap: Sitemap) -> Iterator[str]:
             return
         if entry is None:
             return
-        yield entry.get("loc") or ""
+        yield entry.get("loc") or "", entry.get("lastmod") or ""
 
 
-def _requests(urls: Iterable[str], base: str, most: int) -> Iterator[Request]:
+def _requests(urls: Iterable[Location], base: str, most: int) -> Iterator[Request]:
     """Requests for what are URLs of the web, each once, among the first entries: so many as `most` may be found in."""
     seen = set()
-    for url in islice(urls, ENTRIES_ANYWAY + ENTRIES_A_URL * most):
+    for url, changed in islice(urls, ENTRIES_ANYWAY + ENTRIES_A_URL * most):
         if not url:
             continue
         try:
@@ -113,14 +123,35 @@ def _requests(urls: Iterable[str], base: str, most: int) -> Iterator[Request]:
             continue
         if request.url.startswith(("http://", "https://")) and request.url not in seen:
             seen.add(request.url)
+            if when := _time(changed):
+                request.meta[LASTMOD] = when
             yield request
 
 
-class Sitemaps:
-    """The sitemaps of one agent. `found(request, parent)` takes what `parent` leads to; `most`: UBI_SITEMAPS."""
+def _time(text: str) -> float:
+    """Unix seconds; 0 for what is no time."""
+    try:
+        when = datetime.fromisoformat(text.strip()[:MOST_TIME]) if text else None
+        if when is None:
+            return 0.0
+        day = DAY - 1 if len(text.strip()) == len("2026-11-28") else 0
+        return max((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp() + day, 0.0)
+    except (ValueError, OverflowError):
+        return 0.0
 
-    def __init__(self, crawler: Crawler, most: int, found: Callable[[Request, Request], object]) -> None:
-        self._crawler, self.most, self._found = crawler, most, found
+
+class Sitemaps:
+    """The sitemaps of one agent. `found(request, parent)` takes what `parent` leads to; `most`: UBI_SITEMAPS.
+    `listed(request, lastmod)` is told when a page was changed, and says whether it is visited earlier for that."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        most: int,
+        found: Callable[[Request, Request], object],
+        listed: Callable[[Request, float], bool] | None = None,
+    ) -> None:
+        self._crawler, self.most, self._found, self._listed = crawler, most, found, listed
 
     def named(self, urls: list[str], base: str, page: Request) -> None:
         """The robots.txt at `base` names these, and `page` had it fetched."""
@@ -140,5 +171,8 @@ class Sitemaps:
         self._crawler.stats.inc_value(f"ubi/sitemaps/{'read' if was_one else 'unreadable'}")
         for found in requests:
             self._crawler.stats.inc_value("ubi/sitemaps/urls")
+            changed = found.meta.pop(LASTMOD, 0.0)
+            if changed and self._listed is not None and self._listed(found, changed):
+                self._crawler.stats.inc_value("ubi/recrawl/announced")
             self._found(found, request)
         return True

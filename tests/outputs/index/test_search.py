@@ -16,6 +16,7 @@ from scrapy_ubi.outputs.index.catch_up import catch_up
 from scrapy_ubi.outputs.index.index_record import IndexRecord
 from scrapy_ubi.outputs.index.search_database import SearchDatabase
 from scrapy_ubi.outputs.index.search_words import UbiBadQuery, query
+from scrapy_ubi.outputs.visit_names import read_visit_name
 from tests.outputs.index.kept_pages import BODIES, IndexCommands, KeptPages, pages_of, two_attempts
 
 command = IndexCommands()
@@ -89,6 +90,18 @@ def test_the_last_attempt_counts(tmp_path: Path) -> None:
     for order in (("a", "b"), ("b", "a")):
         dirs = [part for name in order for part in ("--dir", str(tmp_path / name))]
         assert names("new", *dirs) == ["01"] and names("old", *dirs) == []
+
+
+def test_the_last_visit_of_a_page_that_is_visited_again_counts(tmp_path: Path) -> None:
+    for visits in (("01", "01~2", "01~10"), ("01~10", "01", "01~2")):
+        place = tmp_path / visits[0]
+        kept = KeptPages(place)
+        for name in visits:
+            kept.keep(name, f"<p>word visit{read_visit_name(name).visit}")
+        kept.flush()
+        kept.close()
+        assert names("word", "--dir", str(place)) == names("visit10", "--dir", str(place)) == ["01"]
+        assert names("visit2", "--dir", str(place)) == []
 
 
 def test_a_damaged_database_is_made_again(tmp_path: Path) -> None:

@@ -229,3 +229,21 @@ def test_a_sitemap_is_followed_from_the_first_page_where_a_file_had_the_robots_t
     outcome = crawl(Beside, site.proxy, settings=SETTINGS)[0]
     assert sorted(outcome.items) == [f"{HOST}/", f"{HOST}/a", f"{OTHER}/"]
     assert outcome.stats["ubi/sitemaps/named"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "when"),
+    [
+        ("2026-11-28T01:02:03Z", 1795827723.0),
+        ("2026-11-28T02:02:03+01:00", 1795827723.0),
+        ("2026-11-28", 1795910399.0),  # the end of that day
+        ("2026-11", 0.0),
+        ("0001-01-01", 0.0),
+        ("yesterday", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_when_a_page_was_changed_is_read(text: str, when: float) -> None:
+    body = urlset(f"{HOST}/1").replace(">2020<", f">{text}<")
+    (request,), _ = sitemaps.read(Response(f"{HOST}/s/map", body=body.encode()), Mark(10, may_be_index=True))
+    assert request.meta.get(sitemaps.LASTMOD, 0.0) == when

@@ -1,0 +1,201 @@
+"""Pages that are due to be visited again, in every frontier."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier.host_revisits import READY
+from scrapy_ubi.frontier.memory_store import MemoryStore
+from scrapy_ubi.frontier.restore import open_frontier
+from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.visit_row import VisitRow
+from tests.frontier.frontiers import FRONTIERS, Checked, DictKind, Make, reopened
+
+EVERY = pytest.mark.parametrize("make", FRONTIERS.values(), ids=FRONTIERS.keys())
+
+
+def any_host(state: HostState) -> bool:
+    return True
+
+
+def no_host(state: HostState) -> bool:
+    return False
+
+
+def row(key: int, due: int, generation: int = 1, host: str = "h") -> VisitRow:
+    entry = Entry(key, f"http://{host}/{key}", 1)
+    return VisitRow(generation, due, 0, 1, 0, 5, 5, 0, 3, '"tag"', "", entry)
+
+
+def done(frontier: Checked, host: str, *all_rows: VisitRow) -> HostState:
+    """A host with pages that are done, and have these rows."""
+    state, _ = frontier.add(host, [one.entry for one in all_rows])
+    frontier.add_done(state, [one.key for one in all_rows])
+    for one in all_rows:
+        assert frontier.keep_row(state, one)
+    return state
+
+
+def handed_out(frontier: Checked, most: int = 100) -> list[str]:
+    """What comes, one after the other, each visited and never due again."""
+    found: list[str] = []
+    while len(found) < most and (one := frontier.pop(1e6, any_host)) is not None:
+        state, entry = one
+        found.append(entry.url)
+        if entry.key in state.visits.out:
+            before = state.visits.out[entry.key]
+            frontier.visited(state, entry.key, before._replace(generation=before.generation + 1, due=0))
+        else:
+            frontier.finish(state, entry.key)
+        frontier.free(state, 0.0)
+        frontier.check_invariants()
+    return found
+
+
+@EVERY
+def test_a_page_comes_when_it_is_due_and_no_earlier(make: Make) -> None:
+    frontier = make(0.0)
+    done(frontier, "h", row(1, 100), row(2, 50), row(3, 0))
+    assert frontier.awaits(any_host)
+    assert not frontier.awaits(no_host)
+    frontier.look_again()
+    for wall, urls in ((49, []), (50, ["http://h/2"]), (99, []), (100, ["http://h/1"]), (10**6, [])):
+        frontier.wake(wall, any_host)
+        assert handed_out(frontier) == urls
+    assert not frontier.awaits(any_host)
+
+
+@EVERY
+def test_the_most_overdue_comes_first_and_hosts_take_turns(make: Make) -> None:
+    frontier = make(0.0)
+    many = 2 * READY + 3
+    done(frontier, "a", *[row(key, 1000 - key, host="a") for key in range(1, many)])
+    done(frontier, "b", row(1, 900, host="b"), row(2, 901, host="b"))
+    frontier.wake(2000, any_host)
+    found = handed_out(frontier)
+    assert [url for url in found if "//a" in url] == [f"http://a/{key}" for key in range(many - 1, 0, -1)]
+    assert {"http://b/1", "http://b/2"} <= {*found[:6]}
+
+
+@EVERY
+def test_pages_never_fetched_and_pages_due_come_in_turn(make: Make) -> None:
+    frontier = make(0.0)
+    state = done(frontier, "h", row(1, 10), row(2, 11))
+    frontier.add("h", [Entry(key, f"http://h/{key}", 0) for key in (5, 6, 7)])
+    frontier.wake(20, any_host)
+    found = handed_out(frontier)
+    assert sorted(found) == [f"http://h/{key}" for key in (1, 2, 5, 6, 7)]
+    assert state.done_count == 5
+
+
+@EVERY
+def test_pages_of_others_do_not_come(make: Make) -> None:
+    frontier = make(0.0)
+    done(frontier, "h", row(1, 10))
+    frontier.wake(20, no_host)
+    assert handed_out(frontier) == []
+    frontier.look_again()
+    frontier.wake(20, any_host)
+    assert handed_out(frontier) == ["http://h/1"]
+
+
+@EVERY
+def test_a_page_put_back_comes_again_as_it_was_given_and_one_visited_elsewhere_does_not(make: Make) -> None:
+    frontier = make(0.0)
+    state = done(frontier, "h", row(1, 10))
+    frontier.wake(20, any_host)
+    assert frontier.pop(0.0, any_host) == (state, row(1, 10).entry)
+    again = row(1, 10).entry._replace(request='{"retries":1}')
+    frontier.not_visited(state, 1, again)
+    frontier.free(state, 0.0)
+    frontier.check_invariants()
+    assert frontier.pop(0.0, any_host) == (state, again)
+    assert not state.is_over(1)
+    assert frontier.keep_row(state, row(1, 500, 2))  # another agent's
+    assert state.is_over(1)
+    frontier.not_visited(state, 1)
+    frontier.free(state, 0.0)
+    frontier.check_invariants()
+    frontier.wake(499, any_host)
+    assert handed_out(frontier) == []
+    frontier.wake(500, any_host)
+    assert handed_out(frontier) == ["http://h/1"]
+
+
+@EVERY
+def test_an_older_row_is_no_news(make: Make) -> None:
+    frontier = make(0.0)
+    state = done(frontier, "h", row(1, 10, 3))
+    assert not frontier.keep_row(state, row(1, 5, 2))
+    assert not frontier.keep_row(state, row(1, 10, 3))
+    assert state.visit_row(1) == row(1, 10, 3)
+    assert state.visit_row(2) is None
+    frontier.check_invariants()
+    frontier.drop("h")
+    frontier.wake(100, any_host)
+    assert handed_out(frontier) == []
+    assert not frontier.awaits(any_host)
+
+
+def test_what_is_due_outlives_the_process() -> None:
+    store = MemoryStore()
+    first = reopened(store, DictKind())
+    done(first, "h", row(1, 100), row(2, 50))
+    done(first, "gone", row(3, 5, host="gone"))
+    first.flush()
+    first.drop("gone")
+    first.wake(60, any_host)
+    assert first.pop(0.0, any_host) is not None  # out when the process ends
+    first.flush()
+    later = reopened(store, DictKind(first.seen))
+    later.check_invariants()
+    later.wake(60, any_host)
+    assert handed_out(later) == ["http://h/2"]
+    later.flush()
+    last = reopened(store, DictKind(later.seen))
+    last.check_invariants()
+    last.wake(1000, any_host)
+    assert handed_out(last) == ["http://h/1"]
+    assert not [key for key in store.rows if key[:1] in (b"u", b"v", b"w") and b"\0\0\0\2" in key[1:5]]
+
+
+def test_a_store_says_that_it_has_visits_only_when_it_has() -> None:
+    store = MemoryStore()
+    frontier = reopened(store, DictKind())
+    state, _ = frontier.add("h", [row(1, 5).entry])
+    frontier.add_done(state, [1])
+    frontier.flush()
+    assert b'"version": 2' in store.rows[rows.FRONTIER]
+    frontier.keep_row(state, row(1, 5))
+    frontier.flush()
+    assert b'"version": 3' in store.rows[rows.FRONTIER]
+
+
+def test_a_visit_costs_few_bytes_of_disk(tmp_path: Path) -> None:
+    draw = Random(1)
+
+    def used(with_rows: bool) -> int:
+        path = tmp_path / str(with_rows)
+        path.mkdir()
+        frontier = open_frontier(path, memory=64 << 20)
+        for host in range(20):
+            entries = [Entry(draw.getrandbits(64), f"http://h{host}.example/", 1) for _ in range(1000)]
+            state, _ = frontier.add(f"h{host}.example", entries)
+            frontier.add_done(state, [entry.key for entry in entries])
+            for number, entry in enumerate(entries if with_rows else []):
+                at = 1_800_000_000 + number * 7 % 86_400
+                frontier.keep_row(
+                    state, VisitRow(3, at + 86_400, 0, 3, 1, at, 86_400, 90_000, draw.getrandbits(64), "", "", entry)
+                )
+            frontier.flush()
+        vars(frontier.store)["_db"].compact_range(None, None)
+        frontier.close()
+        return sum(file.stat().st_size for file in (path / "store").iterdir() if file.suffix == ".sst")
+
+    each = (used(True) - used(False)) / 20_000
+    print(f"{each:.1f} bytes a page")
+    assert each <= 60
