@@ -73,6 +73,8 @@ class Recrawl:
     def row(self, visit: Visit, failed: str | None, fetched: bool) -> VisitRow | None:
         """The row of a visit that has ended; None where its page is not to be visited again."""
         before = visit.before
+        if before is None and failed is None and not fetched and visit.seen is None:
+            return None  # it is the page of a seed, which has a row of its own
         if failed is not None and not failed.startswith("callback/"):
             self.failed += before is not None
             return self._failed(visit.entry, before, failed, fetched)
