@@ -4,8 +4,7 @@ Rules of this module:
 
 * `enqueue_request`, `next_request` and `has_pending_requests` touch memory only; the node does the rest in the
   background and wakes the engine when a host becomes ready.
-* What becomes of a request that comes in is the matter of `enqueue`, of one that goes out that of `dequeue`; here they
-  are put together, joined to a node, and hung on Scrapy's engine.
+* What comes in is the matter of `enqueue`, what goes out that of `dequeue`; here they meet a node and Scrapy's engine.
 * The spider stays open, idle or not, until the crawl is over everywhere; then it closes with the reason `finished`.
 * The crawl is not over as long as a handler of the user's holds the spider open at idle: more may come from there.
 * Errors of the user's settings, and refusals by the other agents, end the process with one sentence and exit status 1
