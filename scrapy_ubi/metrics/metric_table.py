@@ -51,6 +51,8 @@ OF_COUNTERS: Mapping[str, str] = {
     "fences": "ubi_fences_total",
     "rejoins": "ubi_rejoins_total",
     "redone": "ubi_redone_pages_total",
+    "visited": "ubi_repeated_visits_total",
+    "heavy_rows": "ubi_unvisitable_pages_total",
     "handoff_timeouts": "ubi_handoff_timeouts_total",
     "lost_agents": "ubi_lost_agents",
     "received_bytes": "ubi_received_bytes_total",
@@ -100,6 +102,8 @@ METRICS: tuple[Metric, ...] = (
     Metric("ubi_fences_total", "counter", "Times the agent was cut off for longer than its lease"),
     Metric("ubi_rejoins_total", "counter", "Times the others had declared the agent dead, and it joined again"),
     Metric("ubi_redone_pages_total", "counter", "Pages of a lost agent done without a fetch"),
+    Metric("ubi_repeated_visits_total", "counter", "Visits of pages that were visited before"),
+    Metric("ubi_unvisitable_pages_total", "counter", "Pages not visited again: their requests are too long to travel"),
     Metric("ubi_handoff_timeouts_total", "counter", "Times it began to fetch before everything was handed over"),
     Metric("ubi_lost_agents", "gauge", "Agents lost together, more than there are copies, and not back at the end"),
     # an agent's process

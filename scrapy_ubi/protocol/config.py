@@ -60,3 +60,4 @@ class Counters:
     fences: int = 0
     rejoins: int = 0
     visited: int = 0
+    heavy_rows: int = 0

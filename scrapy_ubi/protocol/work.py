@@ -180,6 +180,8 @@ class Work:
             return False
         if row is not None and row_weight(row) <= self._config.bounds.size // 2:
             self._frontier.keep_row(state, row)
+        elif row is not None:
+            self._counters.heavy_rows += 1
         self._closing.add(self._journal.flush, state, entry, redo)
         self._journal.done(self._journal.flush, state.host, entry)
         return True

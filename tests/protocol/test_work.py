@@ -10,6 +10,7 @@ import pytest
 from scrapy_ubi.protocol.beat import FENCED, NEW
 from scrapy_ubi.protocol.host import retried
 from scrapy_ubi.protocol.records import Record
+from scrapy_ubi.protocol.visit_row import VisitRow
 from tests.support.views import ordered
 from tests.support.village import Village, page
 
@@ -41,6 +42,18 @@ def test_an_heir_does_not_begin_with_the_retries_anew() -> None:
     village.turn()
     assert village.state("b", host).queued == {entry.key: again}
     village.check()
+
+
+@pytest.mark.parametrize("heavy", [False, True])
+def test_a_page_whose_request_is_too_long_for_a_letter_is_not_visited_again(heavy: bool) -> None:
+    """It is counted."""
+    village = Village("a")
+    a, entry = village.agents["a"], page("h.example", request='{"body":"%s"}' % ("x" * 5_000 * heavy))
+    a.discover("h.example", entry)
+    state, _ = a.next(village.now) or pytest.fail("nothing to fetch")
+    a.work.ended(state, entry.key, row=VisitRow(1, 10, 0, 1, 0, 5, 5, 0, 3, "", "", entry))
+    assert state.is_done(entry.key)
+    assert (a.counters.heavy_rows, state.visit_row(entry.key) is None) == (int(heavy), heavy)
 
 
 def test_one_at_a_time_of_a_host() -> None:

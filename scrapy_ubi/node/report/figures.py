@@ -170,6 +170,7 @@ def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -
         "rejoins": c.rejoins,
         "redone": c.redone,
         "visited": c.visited,
+        "heavy_rows": c.heavy_rows,
         "handoff_timeouts": c.handoff_timeouts,
         "lost_agents": tally.lost_agents,
         "received_bytes": traffic.received_bytes,

@@ -55,6 +55,7 @@ COUNTERS: Mapping[str, str] = {
     "fences": "times the agent was cut off for longer than its lease, and stopped fetching",
     "rejoins": "times the others had declared the agent dead, and it joined again",
     "visited": "visits of pages that were visited before",
+    "heavy_rows": "pages that are not visited again, as their requests are longer than half a letter",
     "redone": "pages of a lost agent that were done without a fetch, from what it had told of them",
     "handoff_timeouts": "times it began to fetch although not everything had been handed over to it",
     "received_bytes": "bytes of responses that its present process has received",
