@@ -20,7 +20,9 @@ def collect_items(plan: RunPlan, run: str) -> list[str]:
     """Write the files; a sentence for each. `run`: that of the crawl, '' where it is not known. Raises UbiError."""
     said: list[str] = []
     for path in plan.files.collected:
-        asked = argparse.Namespace(kind="items", output=path, dir=[], run=run or None, crawl=plan.crawl, json=False)
+        asked = argparse.Namespace(
+            kind="items", output=path, dir=[], run=run or None, crawl=plan.crawl, json=False, latest=False
+        )
         try:
             said += collect.run(plan.seen, asked).lines
         except UbiNothingCollected:

@@ -99,7 +99,7 @@ def test_a_page_that_was_out_when_a_request_came_from_nowhere_has_no_redo(stray:
         node.discover(*entry(SEEDS[1]), page=visit)
         if stray:
             node.discover(*entry("http://h9.example/1"))
-        with patch.object(node.agent, "ended", lambda *arguments: ended.extend(arguments[2:])):
+        with patch.object(node.agent, "ended", lambda state, key, outlinks, row: ended.append(outlinks)):
             node.ended(visit)
         assert ended == [None if stray else [entry(SEEDS[1])]]
         await node.leave("test")
