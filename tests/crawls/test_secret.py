@@ -85,6 +85,7 @@ def test_what_a_stranger_writes_into_redis_changes_nothing(site: Site) -> None:
     async def scene(outside: Outside) -> None:
         crawl = outside.schedulers[0].settings.crawl
         stranger = Stranger(outside.hub, crawl)
+        await until(lambda: b"run" in stranger.shelf.control, 60)
 
         def finish() -> None:
             end = LiveEntry(FINISH, "", True, 1, "ann", 1.0)
