@@ -13,6 +13,7 @@ from scrapy_ubi.commands.options import add_subcommands
 from scrapy_ubi.node.report.profile import COUNTERS, STATES
 from scrapy_ubi.settings import SETTINGS, Setting
 from scrapy_ubi.settings_table.live_rows import LIVE
+from tests.support.parsed import parsed
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
@@ -49,7 +50,7 @@ def used_stats() -> set[str]:
     """Every stat named in the package; a part that varies is written `{}`."""
     found: set[str] = set()
     for source in (ROOT / "scrapy_ubi").rglob("*.py"):
-        tree = ast.parse(source.read_text())
+        tree = parsed(source.read_text())
         inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
         for node in ast.walk(tree):
             if isinstance(node, ast.JoinedStr):

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from scrapy_ubi.commands.version import OF_DEVELOPERS
+from tests.support.parsed import parsed
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "scrapy_ubi"
@@ -57,7 +58,7 @@ def modules_of(requirements: list[str]) -> set[str]:
 
 def imported(source: Path) -> Iterator[str]:
     """The modules that a file imports, also those that it names to `import_module`."""
-    for node in ast.walk(ast.parse(source.read_text())):
+    for node in ast.walk(parsed(source.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -15,6 +15,7 @@ import pytest
 import scrapy
 
 import scrapy_ubi
+from tests.support.parsed import parsed
 
 PACKAGE = Path(scrapy_ubi.__file__).parent
 ROOMS = ("scrapy_private", "fast")
@@ -34,7 +35,7 @@ def sources() -> list[Path]:
 
 
 def trees() -> dict[str, ast.Module]:
-    return {str(path.relative_to(PACKAGE)): ast.parse(path.read_text()) for path in sources()}
+    return {str(path.relative_to(PACKAGE)): parsed(path.read_text()) for path in sources()}
 
 
 def is_private(name: str) -> bool:
@@ -85,7 +86,7 @@ def functions_of(tree: ast.Module, but: Container[int] = ()) -> Iterator[str]:
 def scrapys_functions() -> set[str]:
     """The names of all functions of Scrapy's core."""
     paths = [path for room in ("core", "utils") for path in (Path(scrapy.__file__).parent / room).rglob("*.py")]
-    return {name for path in paths for name in functions_of(ast.parse(path.read_text()))}
+    return {name for path in paths for name in functions_of(parsed(path.read_text()))}
 
 
 def replaced(node: ast.AST, functions: set[str]) -> Iterator[str]:
