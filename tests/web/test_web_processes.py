@@ -108,7 +108,8 @@ def test_three_agents_seen_from_a_browser(
                 page.post("pause", token="another-token-that-is-wrong")
             assert refused.value.code == 401
             refused.value.close()
-            assert page.post("pause")["behind"] == [] and page.get("crawl")["paused"]
+            assert page.post("pause")["behind"] == []
+            page.until("crawl", lambda now: now["paused"])  # it is read once in two seconds
             page.post("resume")
 
             # one that is killed is seen to be dead
