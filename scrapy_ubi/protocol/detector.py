@@ -10,6 +10,8 @@ Rules of this module:
 * An observer that was itself away (no read for longer than the lease) starts all ages again. So does one that finds
   that Redis has forgotten everything since its last read: beats may have been written, and gone, in between.
   And what it finds there may be from long ago: a line of an unknown incarnation counts when the next one follows.
+* An identifier has one living incarnation: the one before is dead. But one that was last seen on its way out has left:
+  who takes over an identifier knows whether the one before had, and names it as dead where it had not.
 * Death is permanent for that incarnation, and passed on: beats name the incarnations their writers hold dead, and a
   reader believes them. It may: the writer saw no beat for the failure timeout, so the lease of the dead has ended. It
   must: an incarnation that one agent holds dead may not go on anyway. One that beats on has not heard of it, and is
@@ -79,14 +81,14 @@ class Detector:
             self._found = dict(beats)
         for agent, beat in beats.items():
             for incarnation in beat.dead:
-                self._bury(incarnation)
+                self.hold_dead(incarnation)
             if agent != self.me:
                 self._look(agent, beat, received)
         for agent, sight in list(self.seen.items()):
             if away:
                 sight.changed = received
             if sent - sight.changed > self.failure_timeout:
-                self._bury(sight.beat.incarnation)
+                self.hold_dead(sight.beat.incarnation)
             if LEFT in sight.beat.flags:
                 self._leave(sight.beat.incarnation)
                 del self.seen[agent]
@@ -111,10 +113,18 @@ class Detector:
         if sight is None:
             self.seen[agent] = Sight(beat, received)
         elif beat.incarnation != sight.beat.incarnation:
-            self._bury(sight.beat.incarnation)  # an identifier has one living incarnation
+            self._replaced(sight.beat, beat)
             sight.beat, sight.changed, sight.heard = beat, received, False
         elif beat.counter > sight.beat.counter or LEFT in beat.flags:  # else it is old, and came late, maybe
             sight.beat, sight.changed, sight.heard = beat, received, True
+
+    def _replaced(self, last: Beat, beat: Beat) -> None:
+        """Another incarnation has the identifier. Who was on its way out has left: its last line was written over
+        before it was read, unless the new one says that it is dead."""
+        if LEAVING in last.flags and last.incarnation not in beat.dead:
+            self._leave(last.incarnation)
+        else:
+            self.hold_dead(last.incarnation)
 
     def _is_old(self, agent: str, beat: Beat) -> bool:
         """Whether this beat has stood there since Redis came back: of another incarnation than the one known it says
@@ -128,7 +138,8 @@ class Detector:
             return False
         return not self.alive(agent, beat.incarnation)
 
-    def _bury(self, incarnation: str) -> None:
+    def hold_dead(self, incarnation: str) -> None:
+        """Hold this incarnation dead from now on, and tell the others."""
         if incarnation not in self._dead:
             sight = next((sight for sight in self.seen.values() if sight.beat.incarnation == incarnation), None)
             self._dead[incarnation] = sight.beat.counter if sight is not None else None

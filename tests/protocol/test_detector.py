@@ -295,6 +295,17 @@ def test_left_is_gone_at_once_but_not_dead() -> None:
     assert observer.living == {"b"}
 
 
+def test_who_was_leaving_and_is_replaced_has_left_unless_the_new_one_says_that_it_had_not() -> None:
+    """It is back before its last line was read."""
+    for flags, named, dead in ((LEAVING, (), False), (LEAVING, (INCARNATION,), True), ("", (), True)):
+        observer = Observer()
+        observer.read({"b": beat(flags=flags)})
+        observer.go_on({"b": beat("ffffffff", dead=named)}, 3.0)
+        assert observer.living == {"b"} and observer.watch.alive("b", "ffffffff")
+        assert observer.watch.is_dead(INCARNATION) == dead
+        assert observer.watch.dead == ((INCARNATION,) if dead else ())
+
+
 def test_leaving_is_no_member_but_alive() -> None:
     observer = Observer()
     observer.read({"b": beat(), "c": beat("cccccccc")})

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent, Effects
-from scrapy_ubi.protocol.beat import LOSSY
+from scrapy_ubi.protocol.beat import LEFT, LOSSY, Beat
 from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.notes import canonical
@@ -155,6 +155,9 @@ class Process:
         if not self.reaches_redis:
             self.after(0.3, self.join)
             return
+        before = Beat.parse(self.world.redis.beats.get(self.name, ""))
+        if before is not None and LEFT not in before.flags:
+            self.agent.watch.hold_dead(before.incarnation)
         self.world.redis.claim(self.name, self.agent.beat.line(0))
         self.after(0, self.beat_loop)
         self.after(0.01, self.flush_loop)

@@ -64,7 +64,10 @@ class Join:
         me = crawl.agent.me
         line = self._line(0)
         await ask(lambda: join_steps.check_group(transport, settings, me, crawl.fixed))
-        await ask(lambda: join_steps.claim(transport, settings, me, self._predecessor, line, self._clock))
+        dead: list[str] = []
+        await ask(lambda: join_steps.claim(transport, settings, me, self._predecessor, line, self._clock, dead.append))
+        for incarnation in dead:
+            crawl.agent.watch.hold_dead(incarnation)
         await ask(lambda: join_steps.discard(transport, mail))
         if crawl.agent.finished and crawl.disk.saved is None:
             self.published = await ask(lambda: join_steps.published(transport, me))

@@ -270,8 +270,11 @@ async def claim(
     predecessor: str | None,
     line: str,
     clock: Callable[[], float],
+    on_dead: Callable[[str], None],
 ) -> None:
-    """Make the identifier this process's own. Raises UbiRefused when another process lives under it."""
+    """Make the identifier this process's own. `on_dead` is told of the incarnation before, where that has not left.
+    Raises UbiRefused when another process lives under it.
+    """
     for _ in range(CLAIMS):
         present = (await transport.beats()).get(agent)
         if present == line:  # claimed before; Redis went away before it could say so
@@ -280,6 +283,8 @@ async def claim(
         if beat is not None and LEFT not in beat.flags and beat.incarnation != predecessor:
             await _outlast(transport, settings, agent, beat, clock)
             present = (await transport.beats()).get(agent)
+        if beat is not None and LEFT not in beat.flags:
+            on_dead(beat.incarnation)
         if await transport.claim(agent, present, line):
             return
     raise _in_use(settings, agent)

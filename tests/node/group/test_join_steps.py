@@ -50,6 +50,7 @@ class Town:
         self.hub = MemoryHub()
         self.transport = MemoryTransport(self.hub, "a", CRAWL)
         self.slept = 0
+        self.dead: list[str] = []
 
     def say(self, what: str, **fields: str) -> None:
         shelf = getattr(self.hub.shelf(CRAWL), what)
@@ -68,7 +69,7 @@ class Town:
 
     async def claim(self, predecessor: str | None = None, line: str | None = None) -> None:
         mine = line if line is not None else beat("aaaaaaaa", 0)
-        await claim(self.transport, SETTINGS, "a", predecessor, mine, self.clock)
+        await claim(self.transport, SETTINGS, "a", predecessor, mine, self.clock, self.dead.append)
 
     def clock(self) -> float:
         """Each look at it is a while: what is waited for is over after some looks."""
@@ -409,7 +410,7 @@ def test_ones_own_predecessor_is_dead_for_sure() -> None:
         town.say("beats", a=beat("0123abcd", 77))
         await town.claim(predecessor="0123abcd")
         assert town.beats() == {"a": beat("aaaaaaaa", 0)}
-        assert town.slept == 0
+        assert (town.slept, town.dead) == (0, ["0123abcd"])
 
     run(test)
 
@@ -420,7 +421,7 @@ def test_one_that_has_left_is_replaced_at_once() -> None:
         town.say("beats", a=beat(flags=LEFT))
         await town.claim()
         assert town.beats() == {"a": beat("aaaaaaaa", 0)}
-        assert town.slept == 0
+        assert (town.slept, town.dead) == (0, [])
 
     run(test)
 
