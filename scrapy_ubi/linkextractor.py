@@ -9,16 +9,16 @@ A page that the spider has had parsed (by `css` or `xpath`) is not parsed again 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
-from weakref import ReferenceType, ref
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from scrapy.http import HtmlResponse, TextResponse
 from scrapy.link import Link
 from scrapy.linkextractors.lxmlhtml import LxmlLinkExtractor
 from scrapy.utils.misc import arg_to_iter, rel_has_nofollow
 from scrapy.utils.response import get_base_url
-from selectolax.lexbor import LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 from w3lib.html import strip_html5_whitespace
 from w3lib.url import canonicalize_url
 
@@ -146,7 +146,7 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         # Of the same URL in a region and in one within it, either may be the one whose text is wanted.
         for node in page.regions(self._regions, outermost=self._unique and not self._texts):
             links += self._links(page.elements(self._places, node), text_of, joiner)
-        return _unique(links) if self._unique else links
+        return unique_links(links) if self._unique else links
 
     def extract_urls(self, response: TextResponse) -> list[str]:
         """The URLs of what `extract_links` returns, in less time: without texts, unless they are asked for."""
@@ -196,13 +196,7 @@ class UbiLinkExtractor(LxmlLinkExtractor):
     ) -> list[Link]:
         """The same for values of the usual attribute, each with its first element, and the `rel` of those that have
         one."""
-        links: list[Link] = []
-        new = Link.__new__  # to call __init__ would take half of the time of this loop
-        for url, value in urls(first, joiner, self._allowed, self._stripped).items():
-            link = new(Link)
-            link.url, link.text, link.fragment = url, text_of(first[value]), ""
-            link.nofollow = value in rels and rel_has_nofollow(rels[value])
-            links.append(link)
+        links = links_at(urls(first, joiner, self._allowed, self._stripped), first, rels, text_of)
         return self._finish(links) if self._rarely else links
 
     def _links_of_some(
@@ -255,11 +249,13 @@ class UbiLinkExtractor(LxmlLinkExtractor):
             return links
         for link in links:
             link.url = canonicalize_url(link.url)
-        return _unique(links) if self._unique else links
+        return unique_links(links) if self._unique else links
 
 
 # The page that was parsed last, and of which response: the extractors of a spider's rules look at it in turn.
 _last: tuple[ReferenceType[HtmlResponse] | None, Page | None] = (None, None)
+# Those that spiders have asked for: while a callback waits, others have their turns, and parse their pages.
+_asked: WeakKeyDictionary[HtmlResponse, Page] = WeakKeyDictionary()
 
 
 def _parsed(response: HtmlResponse, text: str) -> Page | None:
@@ -268,6 +264,8 @@ def _parsed(response: HtmlResponse, text: str) -> Page | None:
     known, page = _last
     if known is not None and known() is response:
         return page
+    if (asked := _asked.get(response)) is not None:
+        return asked
     data = written(text)
     page = None if is_costly(data) else Page(data)
     # With no page left the allocator gives its memory back to the system, and asks for it again at the next one: a
@@ -276,6 +274,16 @@ def _parsed(response: HtmlResponse, text: str) -> Page | None:
     if shared.wanted and page is not None:
         shared.keep(response, page, len(text))
     return page
+
+
+def lexbor_page(response: HtmlResponse) -> LexborHTMLParser:
+    """A page as lexbor reads it; its links are then read off the same tree. Raises ValueError for a page that may take
+    seconds or gigabytes."""
+    if (page := _asked.get(response)) is None:
+        if (page := _parsed(response, response.text)) is None:
+            raise ValueError(f"{response.url} may take lexbor seconds or gigabytes: ask by response.css instead")
+        _asked[response] = page
+    return page.tree
 
 
 def _reader(read: Callable[[Node], str], most: int) -> Callable[[Node], str]:
@@ -295,7 +303,25 @@ def _reader(read: Callable[[Node], str], most: int) -> Callable[[Node], str]:
     return text_of
 
 
-def _unique(links: list[Link]) -> list[Link]:
+def links_at(
+    found: Mapping[str, str],
+    first: Mapping[str, Node],
+    rels: Mapping[str, str | None],
+    text_of: Callable[[Node], str],
+) -> list[Link]:
+    """A link for each URL. `found`: the value that means it; `first`, `rels`: the first element and the `rel` of a
+    value."""
+    links: list[Link] = []
+    new = Link.__new__  # to call __init__ would take half of the time of this loop
+    for url, value in found.items():
+        link = new(Link)
+        link.url, link.text, link.fragment = url, text_of(first[value]), ""
+        link.nofollow = value in rels and rel_has_nofollow(rels[value])
+        links.append(link)
+    return links
+
+
+def unique_links(links: list[Link]) -> list[Link]:
     """The first of each URL."""
     first: dict[str, Link] = {}
     for link in links:

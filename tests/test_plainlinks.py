@@ -11,7 +11,8 @@ from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse
 from scrapy.link import Link
 from scrapy.linkextractors import LinkExtractor as ScrapysExtractor
 
-from scrapy_ubi import LinkExtractor, PlainLinks, UbiSpider
+from scrapy_ubi import LinkExtractor, PlainLinks, UbiSpider, linkextractor
+from scrapy_ubi.links.page import Page
 
 URL = "http://h1.example/"
 BODY = b"<a href=a>first</a> <a href=/b>second</a> <a href=a#x>third</a> <a href=a>again</a>"
@@ -79,6 +80,25 @@ def test_a_spider_finds_the_links_of_a_page() -> None:
     assert spider.links(page(), ScrapysExtractor(), callback="other").urls == expected
     spider.link_extractor = ScrapysExtractor(deny="b$")  # type: ignore[misc]
     assert spider.links(page()).urls == [expected[0], expected[2]]
+
+
+def test_a_page_is_parsed_once_for_its_fields_and_its_links_whoever_comes_in_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parsed: list[bytes] = []
+    monkeypatch.setattr(linkextractor, "Page", lambda data: parsed.append(data) or Page(data))
+    spider, large = Walk(), b"<title>one</title>" + BODY + b" " * 500_000
+    first, second = page(large), page(b"<title>two</title><a href=d>fourth</a>")
+    for response, title in ((first, "one"), (second, "two"), (first, "one")):
+        found = spider.lexbor(response).css_first("title")
+        assert found is not None and found.text() == title
+    assert len(spider.links(first)) == 3 and len(spider.links(second)) == 1
+    assert [large, second.body] == parsed
+
+
+def test_a_page_that_may_take_lexbor_seconds_is_not_parsed_by_it() -> None:
+    with pytest.raises(ValueError, match=r"http://h1.example/ may take lexbor seconds .*: ask by response\.css"):
+        Walk().lexbor(page(b"<ul><li>" * 40_000))
 
 
 def test_an_extractor_derived_from_ours_is_asked_for_its_own_links() -> None:

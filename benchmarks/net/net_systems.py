@@ -57,6 +57,8 @@ def _all() -> dict[str, System]:
         ("walk", "unmodified spider", AGENT, "walk"),
         ("short", "short path", SHORT, "short"),
         ("fast", "short path, UBI_FAST", FAST, "short"),
+        ("selecting", "short path, UBI_FAST, response.css", FAST, "selecting"),
+        ("walk_fast", "unmodified spider, UBI_FAST", {**AGENT, "UBI_FAST": True}, "walk"),
     ):
         found[name] = System(f"{label}, by itself", settings, 0, spider, "UBI_REDIS_URL")
         for at_once in (16, 64, 128, 250, 500):

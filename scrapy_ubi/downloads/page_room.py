@@ -35,7 +35,10 @@ Carry = Callable[[Request, Download], Awaitable[Response]]
 
 SHARE = 1 / 64  # of UBI_MEMORY_MB: bytes of pages that callbacks have; parsed they are about a quarter of it
 SHARE_WAITING = 1 / 16  # of UBI_MEMORY_MB: bytes of pages that wait
-LARGE = 1_000_000  # bytes of a page whose memory is given back to the system: it takes a tenth of its parsing at most
+LARGE = 1_000_000  # bytes of a page whose memory is given back to the system
+# s between two times that memory is given back: the pages that follow have to ask for it again, which took a third of
+# a page's time where one page in thirty is large.
+GIVES_BACK = 1.0
 PATIENCE = 15.0  # s; a busy machine may take seconds for one page
 GROWS = 8.0  # how many times its bytes a compressed page is taken to have, at first
 FORGETS = 0.9  # what is left of the largest growth after a page that grew less
@@ -58,6 +61,7 @@ class PageRoom:
         self._queue: deque[tuple[asyncio.Future[None], int]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._wake: Callable[[], None] = lambda: None
+        self._giving = False  # whether memory is going to be given back
 
     @property
     def full(self) -> bool:
@@ -91,12 +95,17 @@ class PageRoom:
         """Scrapy lets go of a page."""
         if flight.room:
             self._taken -= flight.room
-            if flight.room >= LARGE:
-                asyncio.get_running_loop().call_soon(give_back)  # when the page is let go everywhere
+            if flight.room >= LARGE and not self._giving:
+                self._giving = True
+                asyncio.get_running_loop().call_later(GIVES_BACK, self._give_back)
             flight.room = 0
             if self._queue:
                 self._let_in()
                 self._be_patient()
+
+    def _give_back(self) -> None:
+        self._giving = False
+        give_back()
 
     async def _enter(self, flight: Flight, response: Response) -> None:
         size = len(response.body)

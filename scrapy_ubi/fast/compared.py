@@ -20,6 +20,7 @@ from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scraper import Scraper
 from scrapy.core.spidermw import SpiderMiddlewareManager
 from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware
+from scrapy.linkextractors.lxmlhtml import LxmlLinkExtractor, LxmlParserLinkExtractor
 
 STOOD_FOR: dict[type, dict[str, str]] = {
     ExecutionEngine: {
@@ -60,6 +61,18 @@ STOOD_FOR: dict[type, dict[str, str]] = {
         "scrape_response_async": "aef51d7ee01e",
     },
     MetaRefreshMiddleware: {"process_response": "85eb375a65e7"},
+    LxmlLinkExtractor: {
+        "_link_allowed": "b3053c8a9fa7",
+        "_process_links": "2d725c644cc6",
+        "_extract_links": "0a2cbecce95b",
+        "extract_links": "7355c9e085bc",
+    },
+    LxmlParserLinkExtractor: {
+        "_iter_links": "5cb23e5ae636",
+        "_extract_links": "9bc8d1676583",
+        "_process_links": "d5d12d80937d",
+        "_deduplicate_if_needed": "588ffb40d7ad",
+    },
 }
 OURS = frozenset({"enqueue_scrape", "_handle_downloader_output"})  # by `EngineHooks`
 DECORATORS = frozenset({"scrapy", "twisted"})  # whose decorators these functions have

@@ -54,6 +54,11 @@ PARTS = (
         "`HttpCompressionMiddleware._decode`, where a body is one sound stream",
     ),
     FastPart(
+        "link_extractor", "FastLinkExtraction", "lean", "extension",
+        "a page's links: 0.15",
+        "`LxmlLinkExtractor.extract_links` of Scrapy, where the page's HTML is usual, while a spider is open",
+    ),
+    FastPart(
         "stopped_timers", "StoppedTimers", "lean", "extension",
         "memory: some 10,000 timers less",
         "nothing: Twisted looks at its timers more often",

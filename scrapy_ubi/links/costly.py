@@ -14,6 +14,7 @@ from scrapy_ubi.links.depth import DEEP, survey
 from scrapy_ubi.links.growth import NAMES, left_open
 
 FEW = 600  # tags: however they stand, they are parsed in a fraction of a second, into some 90,000 elements
+SMALL = 20_000  # bytes: of longer pages numpy counts the tags in less time than bytes does
 STEPS = 100_000_000  # elements opened, times tags: what a deep page may cost, a fraction of a second as well
 MOST = 500_000  # elements opened again, some 160 MB
 
@@ -33,11 +34,12 @@ _begins = _beginnings()
 def is_costly(page: bytes) -> bool:
     """Whether a page (in UTF-8, without NUL) may take its parser seconds, or gigabytes. True may be wrong, for pages
     that leave many elements open."""
-    tags = page.count(b"<")
-    if tags <= FEW:
+    if len(page) <= SMALL and page.count(b"<") <= FEW:
         return False
     text = np.frombuffer(page + b"  ", np.uint8)
     places = np.flatnonzero(text == ord("<"))
+    if (tags := len(places)) <= FEW:
+        return False
     first = text[places + 1]
     formatting = places[_begins[(first.astype(np.uint16) << 8) | text[places + 2]]]
     opened = tags - int(np.count_nonzero(first == ord("/")))

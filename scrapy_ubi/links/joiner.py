@@ -69,6 +69,10 @@ class Joiner:
                 self._page = origin + path + query
                 self.folder = origin + path[: path.rfind("/") + 1] if path else origin + "/"
 
+    def reads_queries_as(self, encoding: str) -> bool:
+        """Whether letters in queries are in this encoding, that of the page, as Scrapy has it."""
+        return self._encoding == encoding
+
     def join(self, value: str) -> str | None:
         """The URL that `value` means on this page, None where it means none. Raises only what `process` raises."""
         joined = self.shortly(value)

@@ -35,6 +35,11 @@ class Page:
         """`page`: all of it, as `written` has it."""
         self._tree = LexborHTMLParser(page, options=_OPTIONS)
 
+    @property
+    def tree(self) -> LexborHTMLParser:
+        """All of it, as lexbor has it, to be read."""
+        return self._tree
+
     def elements(self, places: LinkSources, region: LexborNode | None = None) -> list[LexborNode]:
         """The elements that may hold links, in the page or in the region, itself included."""
         if not places.selector:  # no tag is left: no selector either, for lexbor

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from functools import lru_cache
 from typing import Any
 
 from lxml import etree
@@ -26,16 +25,18 @@ def can_read(tags: Collection[str], attribute: str) -> bool:
 
 def values_of(tree: Element, tags: Sequence[str], attribute: str) -> Collection[str]:
     """The values of this attribute in the order of the page, each once."""
-    return dict.fromkeys(_path(tuple(tags), f"/@{attribute}")(tree)).keys()
+    found = dict.fromkeys(element.get(attribute) for element in tree.iter(*tags))
+    found.pop(None, None)
+    return found.keys()
 
 
 def elements(tree: Element, tags: Sequence[str], attribute: str) -> tuple[dict[str, Element], dict[str, str | None]]:
     """The same values, each with its first element; and the `rel` of those elements that have one, by value."""
     first: dict[str, Element] = {}
     rels: dict[str, str | None] = {}
-    for element in _path(tuple(tags), f"[@{attribute}]")(tree):
+    for element in tree.iter(*tags):
         value = element.get(attribute)
-        if value not in first:
+        if value is not None and value not in first:
             first[value] = element
             if (rel := element.get("rel")) is not None:
                 rels[value] = rel
@@ -49,10 +50,3 @@ def text_of(element: Element) -> str:
 
 
 _text = etree.XPath("string()", smart_strings=False)
-
-
-@lru_cache(maxsize=64)
-def _path(tags: tuple[str, ...], what: str) -> etree.XPath:
-    """What is sought at all elements with these tags, at and below the one that is asked."""
-    sought = "|".join(f"descendant-or-self::{tag}{what}" for tag in tags)
-    return etree.XPath(sought, smart_strings=False)

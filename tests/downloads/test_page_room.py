@@ -180,3 +180,28 @@ def test_callbacks_that_wait_for_each_others_pages_do_not_wait_for_ever(monkeypa
         assert pages.stats["ubi/pages/let_in"] == 2
 
     run(main)
+
+
+def test_memory_of_large_pages_is_given_back_not_for_each_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+    monkeypatch.setattr(page_room, "LARGE", 100)
+    monkeypatch.setattr(page_room, "GIVES_BACK", 0.02)
+    monkeypatch.setattr(page_room, "give_back", lambda: given.append(asyncio.get_running_loop().time()))
+
+    async def pages() -> None:
+        loaded = Pages()
+        for number in range(6):
+            await loaded.come(f"{number}", 50 if number == 5 else 150)
+            await loaded.go(f"{number}")
+        assert not given
+        async with asyncio.timeout(20):
+            while not given:
+                await asyncio.sleep(0.001)
+        await loaded.come("later", 150)
+        await loaded.go("later")
+        async with asyncio.timeout(20):
+            while len(given) < 2:
+                await asyncio.sleep(0.001)
+
+    asyncio.run(pages())
+    assert given[1] - given[0] >= 0.02

@@ -19,6 +19,9 @@ import ssl
 from typing import Any, cast
 
 RECORD = 16_384  # bytes of a record at most (RFC 8446, 5.1): no read gives more
+# Bytes that are given to TLS at once: it keeps the most memory that it ever needed while the connection is open, idle
+# or not, and asyncio reads up to 256 KiB. In records of 16 KiB, of which a part may be waiting, that makes 33 KB.
+PORTION = 8_192
 MOST_UNREAD = 256 * 1024  # bytes of TLS' own, such as answers to new keys, that a peer may leave unread
 
 
@@ -46,10 +49,10 @@ class TlsTransport(asyncio.Protocol):
         self._shake_hands()
 
     def data_received(self, data: bytes) -> None:
-        self._in.write(data)
         if self._open:
-            self._read()
+            self._read(data)
         else:
+            self._in.write(data)
             self._shake_hands()
 
     def eof_received(self) -> None:
@@ -92,19 +95,24 @@ class TlsTransport(asyncio.Protocol):
         if not self.ready.done():
             self.ready.set_exception(error)
 
-    def _read(self) -> None:
-        """Give all that has come to the connection above, in one piece."""
+    def _read(self, data: bytes = b"") -> None:
+        """Give all that has come to the connection above, in one piece. `data`: what TLS is still to be given."""
         assert self._below is not None and self._above is not None
         pieces: list[bytes] = []
         ends = False
-        try:
-            while piece := self._tls.read(RECORD):
-                pieces.append(piece)
-            ends = True  # the peer has said that it closes
-        except ssl.SSLWantReadError:
-            pass
-        except ssl.SSLError as error:
-            ends, self._error = True, error
+        rest, read = memoryview(data), self._tls.read
+        while not ends:
+            self._in.write(rest[:PORTION])
+            rest = rest[PORTION:]
+            try:
+                while piece := read(RECORD):
+                    pieces.append(piece)
+                ends = True  # the peer has said that it closes
+            except ssl.SSLWantReadError:
+                if not rest:
+                    break
+            except ssl.SSLError as error:
+                ends, self._error = True, error
         if self._out.pending:
             self._flush()  # new keys
             ends |= self._below.get_write_buffer_size() > MOST_UNREAD

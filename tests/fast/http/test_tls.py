@@ -15,7 +15,7 @@ from scrapy import Request
 from scrapy.exceptions import DownloadFailedError
 
 from scrapy_ubi.fast.http import pool
-from scrapy_ubi.fast.http.tls import MOST_UNREAD, TlsTransport
+from scrapy_ubi.fast.http.tls import MOST_UNREAD, PORTION, RECORD, TlsTransport
 from tests.fast.http.raw import ALWAYS, Server, handler, run, tls
 
 
@@ -99,6 +99,27 @@ def test_bytes_go_both_ways_and_an_error_is_told_with_the_end() -> None:
         assert isinstance(above.lost[0], ssl.SSLError)
 
     run(main())
+
+
+def test_tls_is_given_what_comes_in_portions_and_keeps_no_more_memory_than_for_one() -> None:
+    async def main() -> None:
+        above = Above()
+        below = Below(above)
+        ours: Any = below.ours
+        read, pending = ours._tls.read, list[int]()
+
+        def reading(most: int) -> bytes:
+            pending.append(ours._in.pending)
+            data: bytes = read(most)
+            return data
+
+        ours._tls = SimpleNamespace(read=reading)
+        data = bytes(range(256)) * 1500
+        below.answer(data)
+        assert above.data == data
+        assert max(pending) <= PORTION + RECORD + 300  # a record, and what TLS puts around it
+
+    asyncio.run(main())
 
 
 def test_what_cannot_be_written_during_another_handshake_is_written_after_it() -> None:
