@@ -34,6 +34,7 @@ _is_key = KEY.fullmatch
 _are_keys = re.compile(r"(?:[0-9a-f]{16})+").fullmatch
 
 _SCHEMES = ("http://", "https://")
+MOST_DEPTH = 10**9
 _common = itemgetter(2, 3, 4)  # of an entry: depth, priority, request
 TOGETHER = 3  # entries that are said together at least: two cost more so than one by one
 HOSTS_KEPT = 10_000  # hosts read lately: they come again and again
@@ -162,10 +163,10 @@ def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int
 
 
 def _records(delta: Delta) -> int:
-    single = (delta.offer is not None) + (delta.notes is not None)
-    redone = sum([1 + len(redo.outlinks) for redo in delta.redo])
-    visited = len(delta.visited) if delta.visited else 0
-    return len(delta.discovered) + len(delta.done) + visited + redone + single
+    _, discovered, done, offer, redo, notes, visited = delta
+    single = (offer is not None) + (notes is not None)
+    redone = sum([1 + len(each.outlinks) for each in redo]) if redo else 0
+    return len(discovered) + len(done) + len(visited) + redone + single
 
 
 _DELTA = frozenset(("host", "discovered", "done", "offer", "redo", "notes", "visited"))
@@ -174,7 +175,11 @@ _DELTA = frozenset(("host", "discovered", "done", "offer", "redo", "notes", "vis
 def _delta(row: object, longest_url: int, requests: RequestReader, sender: str) -> Delta:
     if not isinstance(row, dict) or not row.keys() <= _DELTA:
         raise Malformed("a delta is not an object of host, discovered, done, offer, redo, notes, visited")
-    host = _host(row.get("host"))
+    host = row.get("host")
+    if type(host) is not str or host not in _hosts:
+        host = _host(host)
+    if len(row) == 2 and type(alone := row.get("discovered")) is list:  # nothing but entries, as most
+        return _made(Delta, (host, _entries_in(alone, longest_url, requests), (), None, (), None, ()))
     discovered, done, offer, notes = row.get("discovered", []), row.get("done", []), row.get("offer"), row.get("notes")
     redo, visited = row.get("redo", []), row.get("visited")
     if not isinstance(discovered, list) or not isinstance(done, list) or not isinstance(redo, list):
@@ -196,11 +201,18 @@ def _delta(row: object, longest_url: int, requests: RequestReader, sender: str) 
 def _redo(row: object, longest_url: int, requests: RequestReader, sender: str) -> Redo:
     if not isinstance(row, list) or not 1 <= len(row) <= MOST_OUTLINKS + 1:
         raise Malformed("a redo is not a list of a key and outlinks")
-    own = [key for item in row[1:] if isinstance(item, str) for key in _unpacked(item)]
-    outlinks = tuple([_outlink(item, longest_url, requests) for item in row[1:] if not isinstance(item, str)])
+    own: list[int] = []
+    outlinks: list[tuple[str, Entry]] = []
+    for item in row[1:]:
+        if type(item) is str:
+            own += _unpacked(item)
+        elif type(item) is list and item and type(host := item[0]) is str and host in _hosts:
+            outlinks.append((host, _plain(item[1:], longest_url) or _entry_in(item[1:], longest_url, requests)))
+        else:
+            outlinks.append(_outlink(item, longest_url, requests))
     if len(own) + len(outlinks) > MOST_OUTLINKS:
         raise Malformed("a redo has more outlinks than one may have")
-    return Redo(_key(row[0]), outlinks, tuple(own), sender)
+    return _made(Redo, (_key(row[0]), tuple(outlinks), tuple(own), sender))
 
 
 def _visit(row: object, longest_url: int, requests: RequestReader) -> VisitRow:
@@ -216,15 +228,34 @@ def _outlink(row: object, longest_url: int, requests: RequestReader) -> tuple[st
 
 
 def _entries_in(items: list[object], longest_url: int, requests: RequestReader) -> tuple[Entry, ...]:
-    if len(items) == 1 and type(item := items[0]) is list and len(item) > 1 and type(item[1]) is str:
-        return (_entry_in(item, longest_url, requests),)
     entries: list[Entry] = []
     for item in items:
-        if type(item) is list and len(item) > 1 and type(item[1]) is list:
+        if type(item) is not list or len(item) < 2 or type(item[1]) is str:
+            entries.append(_plain(item, longest_url) or _entry_in(item, longest_url, requests))
+        elif type(item[1]) is list:
             entries += _together(item, longest_url, requests)
         else:
             entries.append(_entry_in(item, longest_url, requests))
     return tuple(entries)
+
+
+def _plain(row: object, longest_url: int) -> Entry | None:
+    """The entry in a list of a key, a URL as most are and a depth, as most entries are; None where this is no such
+    list: `_entry_in` says what it is then."""
+    if type(row) is not list or len(row) != 3:
+        return None
+    key, url, depth = row
+    if (
+        type(key) is str
+        and type(url) is str
+        and type(depth) is int
+        and _is_key(key) is not None
+        and url.startswith(_SCHEMES)
+        and len(url) <= longest_url
+        and 0 <= depth < MOST_DEPTH
+    ):
+        return _made(Entry, (int(key, 16), url, depth, 0, ""))
+    return None
 
 
 def _together(row: list[Any], longest_url: int, requests: RequestReader) -> list[Entry]:
@@ -249,7 +280,7 @@ def _entry_in(row: object, longest_url: int, requests: RequestReader) -> Entry:
         raise Malformed("a URL is not text of a sensible length")
     if not url.startswith(_SCHEMES) and not url.lstrip()[:8].lower().startswith(_SCHEMES):
         raise Malformed("a URL is neither http nor https")
-    if type(depth) is not int or type(priority) is not int or not 0 <= depth < 10**9 or abs(priority) > 10**12:
+    if type(depth) is not int or type(priority) is not int or not 0 <= depth < MOST_DEPTH or abs(priority) > 10**12:
         raise Malformed("depth or priority is not a number in bounds")
     request = requests.read(row[4]) if parts == 5 else ""
     return _made(Entry, (_key(row[0]), url, depth, priority, request))
