@@ -58,11 +58,13 @@ class Sending:
                 continue
             self._quiescence.activity += 1
             refused = outcome.refused if lane.kind == DISCOVERY else {}
-            taken = [record for record in letter.records if record.host not in refused]
+            taken = [record for record in letter.records if record.host not in refused] if refused else letter.records
             self._outbox.close(taken)
             if lane.kind == DISCOVERY and not self._keeping.enough(now):
                 self._outbox.thin += taken
-            for record in taken:
+            for record in taken if lane.kind != DISCOVERY else ():
+                if record.entry is not None:
+                    continue
                 if record.done is not None:
                     self._close_work(record)
                 elif record.offer is not None:

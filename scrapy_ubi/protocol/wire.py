@@ -71,26 +71,41 @@ def encode(sender: str, lane: Lane, store: str, letter: Letter) -> dict[str, str
 def _row(host: str, records: list[Record], requests: Written) -> str:
     """What is said of one host. Its entries come first, then redos, then visit rows: the order in which requests are
     numbered."""
-    entries = [record.entry for record in records if record.entry is not None]
     text = f'{{"host":{_quoted(host)}'
-    if len(entries) == 1:  # most that travel to another host's owner
-        text += f',"discovered":[[{_entry_out(entries[0], requests)}]]'
-    elif entries:
+    if len(records) == 1 and (only := records[0].entry) is not None:  # most that travel to another host's owner
+        return f'{text},"discovered":[[{_entry_out(only, requests)}]]}}'
+    entries = [record.entry for record in records if record.entry is not None]
+    if entries:
         text += f',"discovered":[{",".join(_entries_out(entries, requests))}]'
-    if len(entries) < len(records):
-        done = [f'"{record.done:016x}"' for record in records if record.done is not None and record.row is None]
-        redo = [_redo_out(record.redo, requests) for record in records if record.redo is not None]
-        rows = [record.row for record in records if record.row is not None]
-        visited = [row_out(row, _entry_out(row.entry, requests)) for row in rows]
-        lists = (("done", done), ("redo", redo), ("visited", visited))
-        text += "".join(f',"{name}":[{",".join(all_)}]' for name, all_ in lists if all_)
-        for record in records:  # of several the last one counts
-            if record.offer is not None:
-                known, known_xor, done_count, done_xor = record.offer
-                text += f',"offer":[{known},"{known_xor:016x}",{done_count},"{done_xor:016x}"]'
-            elif record.notes is not None:
-                text += f',"notes":[{record.notes.version},{record.notes.text}]'
-    return text + "}"
+    return (text if len(entries) == len(records) else text + _rest(records, requests)) + "}"
+
+
+def _rest(records: list[Record], requests: Written) -> str:
+    """What is said of a host besides its entries."""
+    done: list[str] = []
+    redos: list[Redo] = []
+    rows: list[VisitRow] = []
+    last = ""
+    for record in records:
+        if record.entry is not None:
+            continue
+        if record.row is not None:
+            rows.append(record.row)
+        elif record.done is not None:
+            done.append(f'"{record.done:016x}"')
+        elif record.redo is not None:
+            redos.append(record.redo)
+        elif record.offer is not None:  # of several the last one counts
+            known, known_xor, done_count, done_xor = record.offer
+            last += f',"offer":[{known},"{known_xor:016x}",{done_count},"{done_xor:016x}"]'
+        elif record.notes is not None:
+            last += f',"notes":[{record.notes.version},{record.notes.text}]'
+    text = f',"done":[{",".join(done)}]' if done else ""
+    if redos:
+        text += f',"redo":[{",".join([_redo_out(redo, requests) for redo in redos])}]'
+    if rows:
+        text += f',"visited":[{",".join([row_out(row, _entry_out(row.entry, requests)) for row in rows])}]'
+    return text + last
 
 
 def _entries_out(entries: list[Entry], requests: Written) -> list[str]:
@@ -156,30 +171,33 @@ def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int
         raise Malformed("body is not a list")
     requests = RequestReader()
     deltas = tuple([_delta(row, longest_url, requests, header.sender) for row in body])
-    records = sum(map(_records, deltas))
+    records = sum([len(delta[1]) for delta in deltas]) + sum([_besides(delta) for delta in deltas if any(delta[2:])])
     if records > most:
         raise Malformed(f"{records} records, more than {most}")
     return Received(header.sender, header.lane, header.kind, header.seq, header.floor, view, deltas)
 
 
-def _records(delta: Delta) -> int:
-    _, discovered, done, offer, redo, notes, visited = delta
+def _besides(delta: Delta) -> int:
+    """How many records a delta is besides its entries."""
+    _, _, done, offer, redo, notes, visited = delta
     single = (offer is not None) + (notes is not None)
-    redone = sum([1 + len(each.outlinks) for each in redo]) if redo else 0
-    return len(discovered) + len(done) + len(visited) + redone + single
+    return len(done) + len(visited) + sum([1 + len(each.outlinks) for each in redo]) + single
 
 
+_NO_DELTA = "a delta is not an object of host, discovered, done, offer, redo, notes, visited"
 _DELTA = frozenset(("host", "discovered", "done", "offer", "redo", "notes", "visited"))
 
 
 def _delta(row: object, longest_url: int, requests: RequestReader, sender: str) -> Delta:
-    if not isinstance(row, dict) or not row.keys() <= _DELTA:
-        raise Malformed("a delta is not an object of host, discovered, done, offer, redo, notes, visited")
+    if not isinstance(row, dict):
+        raise Malformed(_NO_DELTA)
     host = row.get("host")
-    if type(host) is not str or host not in _hosts:
-        host = _host(host)
-    if len(row) == 2 and type(alone := row.get("discovered")) is list:  # nothing but entries, as most
-        return _made(Delta, (host, _entries_in(alone, longest_url, requests), (), None, (), None, ()))
+    if type(host) is str and host in _hosts and len(row) == 2 and type(alone := row.get("discovered")) is list:
+        entries = _entries_in(alone, longest_url, requests)  # nothing but entries, as most
+        return _made(Delta, (host, entries, (), None, (), None, ()))
+    if not row.keys() <= _DELTA:
+        raise Malformed(_NO_DELTA)
+    host = _host(host)
     discovered, done, offer, notes = row.get("discovered", []), row.get("done", []), row.get("offer"), row.get("notes")
     redo, visited = row.get("redo", []), row.get("visited")
     if not isinstance(discovered, list) or not isinstance(done, list) or not isinstance(redo, list):
@@ -206,8 +224,14 @@ def _redo(row: object, longest_url: int, requests: RequestReader, sender: str) -
     for item in row[1:]:
         if type(item) is str:
             own += _unpacked(item)
-        elif type(item) is list and item and type(host := item[0]) is str and host in _hosts:
-            outlinks.append((host, _plain(item[1:], longest_url) or _entry_in(item[1:], longest_url, requests)))
+        elif (
+            type(item) is list
+            and len(item) == 4
+            and type(host := item[0]) is str
+            and host in _hosts
+            and (entry := _plain(item[1], item[2], item[3], longest_url)) is not None
+        ):
+            outlinks.append((host, entry))
         else:
             outlinks.append(_outlink(item, longest_url, requests))
     if len(own) + len(outlinks) > MOST_OUTLINKS:
@@ -230,29 +254,30 @@ def _outlink(row: object, longest_url: int, requests: RequestReader) -> tuple[st
 def _entries_in(items: list[object], longest_url: int, requests: RequestReader) -> tuple[Entry, ...]:
     entries: list[Entry] = []
     for item in items:
-        if type(item) is not list or len(item) < 2 or type(item[1]) is str:
-            entries.append(_plain(item, longest_url) or _entry_in(item, longest_url, requests))
-        elif type(item[1]) is list:
+        if (
+            type(item) is list
+            and len(item) == 3
+            and (entry := _plain(item[0], item[1], item[2], longest_url)) is not None
+        ):
+            entries.append(entry)
+        elif type(item) is list and len(item) > 1 and type(item[1]) is list:
             entries += _together(item, longest_url, requests)
         else:
             entries.append(_entry_in(item, longest_url, requests))
     return tuple(entries)
 
 
-def _plain(row: object, longest_url: int) -> Entry | None:
-    """The entry in a list of a key, a URL as most are and a depth, as most entries are; None where this is no such
-    list: `_entry_in` says what it is then."""
-    if type(row) is not list or len(row) != 3:
-        return None
-    key, url, depth = row
+def _plain(key: object, url: object, depth: object, longest_url: int) -> Entry | None:
+    """The entry of a key, a URL and a depth that are as most are, all of it in one look; None where one of them is not:
+    `_entry_in` says what is wrong with it, if anything."""
     if (
-        type(key) is str
-        and type(url) is str
-        and type(depth) is int
-        and _is_key(key) is not None
+        type(url) is str
         and url.startswith(_SCHEMES)
         and len(url) <= longest_url
+        and type(depth) is int
         and 0 <= depth < MOST_DEPTH
+        and type(key) is str
+        and _is_key(key) is not None
     ):
         return _made(Entry, (int(key, 16), url, depth, 0, ""))
     return None
