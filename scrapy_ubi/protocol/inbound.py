@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from operator import itemgetter
 
 from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.custody import Custody, Held
@@ -30,6 +31,7 @@ from scrapy_ubi.protocol.records import Record, done_mark
 MOST_OUTCOMES = (
     1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no further ones
 )
+_request = itemgetter(4)  # of an entry
 MOST_ANSWER = 20  # times as many characters as a letter may have: a third of what a transport takes
 
 
@@ -144,7 +146,7 @@ class Reception:
         frontier = self._frontier
         if not (discovered or marks or visited or redos) and notes is None:
             return frontier.find(host)
-        if any([entry[4] for entry in discovered]) and self._keeping.owns(host):
+        if any(map(_request, discovered)) and self._keeping.owns(host):
             self._discoverer.announce(frontier.find(host), discovered)
         state, news = frontier.add(host, discovered)
         for redo in redos:

@@ -57,12 +57,12 @@ def sift(letter: Received, judge: Callable[[str, Entry], str | None]) -> tuple[R
     """
     refused: list[Refused] = []
     for own, discovered, _, _, redos, _, visited in letter.deltas:
-        for entry in discovered:  # loops, for there is little to go through in each
+        for entry in discovered:  # most often one: a comprehension would be a call more
             if (reason := judge(own, entry)) is not None:
-                refused.append(Refused(own, entry, reason))
-        for row in visited:
-            if (reason := judge(own, row.entry)) is not None:
-                refused.append(Refused(own, row.entry, reason))
+                refused.append(Refused(own, entry, reason))  # noqa: PERF401
+        if visited:
+            entries = [row.entry for row in visited]
+            refused += [Refused(own, entry, reason) for entry in entries if (reason := judge(own, entry)) is not None]
         for redo in redos:
             for host, entry in redo.outlinks:
                 if (reason := judge(host, entry)) is not None:
