@@ -115,8 +115,7 @@ class Reception:
                 need[successor] = flush
             keeping.counters.received += len(delta.discovered)
             state, news = self._frontier.add(delta.host, self._unknown(delta))
-            if news:
-                keeping.found(state, news, flush)
+            keeping.found(state, news, flush)
         self.custody.hold(Held(letter.lane, letter.seq, hosts, refused, need, keeping.view_no))
 
     def _unknown(self, delta: Delta) -> tuple[Entry, ...]:

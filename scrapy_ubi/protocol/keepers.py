@@ -109,7 +109,7 @@ class Keeping:
     def found(self, state: HostState, news: Sequence[Entry], flush: int, but: str = "") -> None:
         """Tell the other keepers of a host, but one, of entries that are news."""
         others = self.others(state, but)
-        if not others:  # an agent alone has none, and makes no record
+        if not others or not news:  # an agent alone has none, and makes no record
             return
         host, most, counters = state.host, self.config.bounds.size, self.counters
         told = [entry for entry in news if len(entry[1]) + len(entry[4]) <= most]  # `weight` in place
