@@ -143,7 +143,7 @@ class Reception:
         """Merge what is said of a host; its state, None where there is none."""
         host, discovered, marks, _, redos, notes, visited = delta
         frontier = self._frontier
-        if not (discovered or marks or visited or redos) and notes is None:
+        if not any((discovered, marks, visited, redos, notes)):
             return frontier.find(host)
         if any(map(_request, discovered)) and self._keeping.owns(host):
             self._discoverer.announce(frontier.find(host), discovered)
@@ -151,8 +151,7 @@ class Reception:
         for redo in redos:
             state.keep_redo(redo)
         done = frontier.add_done(state, marks, letter.sender) if marks else []
-        if visited:
-            done += self._visited(state, delta, letter.sender)
+        done += self._visited(state, delta, letter.sender) if visited else []
         noted = notes is not None and frontier.note(state, notes)
         if noted:
             self._on_notes(state)

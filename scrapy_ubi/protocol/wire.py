@@ -179,9 +179,8 @@ def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int
 
 def _besides(delta: Delta) -> int:
     """How many records a delta is besides its entries."""
-    _, _, done, offer, redo, notes, visited = delta
-    single = (offer is not None) + (notes is not None)
-    return len(done) + len(visited) + sum([1 + len(each.outlinks) for each in redo]) + single
+    redone = sum([1 + len(redo.outlinks) for redo in delta.redo])
+    return len(delta.done) + len(delta.visited) + redone + (delta.offer is not None) + (delta.notes is not None)
 
 
 _NO_DELTA = "a delta is not an object of host, discovered, done, offer, redo, notes, visited"
@@ -195,25 +194,28 @@ def _delta(row: object, longest_url: int, requests: RequestReader, sender: str) 
     if type(host) is str and host in _hosts and len(row) == 2 and type(alone := row.get("discovered")) is list:
         entries = _entries_in(alone, longest_url, requests)  # nothing but entries, as most
         return _made(Delta, (host, entries, (), None, (), None, ()))
+    return _whole_delta(row, longest_url, requests, sender)
+
+
+def _whole_delta(row: dict[str, Any], longest_url: int, requests: RequestReader, sender: str) -> Delta:
     if not row.keys() <= _DELTA:
         raise Malformed(_NO_DELTA)
-    host = _host(host)
+    host = _host(row.get("host"))
     discovered, done, offer, notes = row.get("discovered", []), row.get("done", []), row.get("offer"), row.get("notes")
     redo, visited = row.get("redo", []), row.get("visited")
     if not isinstance(discovered, list) or not isinstance(done, list) or not isinstance(redo, list):
         raise Malformed("discovered, done or redo is not a list")
     if visited is not None and not isinstance(visited, list):
         raise Malformed("visited is not a list")
-    parts = (
+    return Delta(
         host,
         _entries_in(discovered, longest_url, requests),
-        _keys(done),
+        tuple([_key(text) for text in done]),
         None if offer is None else _summary(offer),
-        tuple([_redo(item, longest_url, requests, sender) for item in redo]) if redo else (),
+        tuple([_redo(item, longest_url, requests, sender) for item in redo]),
         None if notes is None else read_notes(notes),
-        tuple([_visit(item, longest_url, requests) for item in visited]) if visited else (),
+        tuple([_visit(item, longest_url, requests) for item in visited or ()]),
     )
-    return _made(Delta, parts)
 
 
 def _redo(row: object, longest_url: int, requests: RequestReader, sender: str) -> Redo:
@@ -224,14 +226,8 @@ def _redo(row: object, longest_url: int, requests: RequestReader, sender: str) -
     for item in row[1:]:
         if type(item) is str:
             own += _unpacked(item)
-        elif (
-            type(item) is list
-            and len(item) == 4
-            and type(host := item[0]) is str
-            and host in _hosts
-            and (entry := _plain(item[1], item[2], item[3], longest_url)) is not None
-        ):
-            outlinks.append((host, entry))
+        elif type(item) is list and len(item) == 4 and (entry := _plain(item[1], item[2], item[3], longest_url)):
+            outlinks.append((_host(item[0]), entry))
         else:
             outlinks.append(_outlink(item, longest_url, requests))
     if len(own) + len(outlinks) > MOST_OUTLINKS:
@@ -254,11 +250,7 @@ def _outlink(row: object, longest_url: int, requests: RequestReader) -> tuple[st
 def _entries_in(items: list[object], longest_url: int, requests: RequestReader) -> tuple[Entry, ...]:
     entries: list[Entry] = []
     for item in items:
-        if (
-            type(item) is list
-            and len(item) == 3
-            and (entry := _plain(item[0], item[1], item[2], longest_url)) is not None
-        ):
+        if type(item) is list and len(item) == 3 and (entry := _plain(item[0], item[1], item[2], longest_url)):
             entries.append(entry)
         elif type(item) is list and len(item) > 1 and type(item[1]) is list:
             entries += _together(item, longest_url, requests)
@@ -322,10 +314,6 @@ def _key(text: object) -> int:
     if type(text) is str and _is_key(text) is not None:
         return int(text, 16)
     return int(match(KEY, text), 16)  # which says what is wrong with it
-
-
-def _keys(texts: list[object]) -> tuple[int, ...]:
-    return tuple([_key(text) for text in texts]) if texts else ()
 
 
 def _packed(keys: Sequence[int]) -> str:

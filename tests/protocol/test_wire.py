@@ -148,18 +148,17 @@ ODD = [None, True, 3, -1, 2.0, 10**9, "", KEY, KEY.upper(), KEY[1:], f" {KEY}", 
     st.sampled_from(ODD) | st.integers(0, 5),
 )
 def test_what_is_an_entry_at_one_look_is_one_by_all_questions(key: Any, url: Any, depth: Any) -> None:
-    found = wire._plain(key, url, depth, LONGEST)
-    row = [key, url, depth]
-    for kind in ([{"host": "h", "discovered": [row]}], [{"host": "h", "redo": [[KEY, ["h", *row]]]}]):
+    """All are asked of an entry that says its priority."""
+
+    def found(row: list[Any], redone: bool) -> Any:
+        told = {"redo": [[KEY, ["h", *row]]]} if redone else {"discovered": [row]}
         try:
-            (delta,) = read(fields(kind)).deltas
-        except Malformed:
-            assert found is None
-        else:
-            entry = delta.discovered[0] if delta.discovered else delta.redo[0].outlinks[0][1]
-            assert entry == wire._entry_in(row, LONGEST, request_table.RequestReader())
-            assert found in (None, entry)
-            assert (found is None) == (not url.startswith(("http://", "https://")))
+            return read(fields([{"host": "h", **told}])).deltas
+        except Malformed as refusal:
+            return str(refusal)
+
+    for redone in (False, True):
+        assert found([key, url, depth], redone) == found([key, url, depth, 0], redone)
 
 
 def test_a_letter_by_hand() -> None:
@@ -368,8 +367,12 @@ MALFORMED: list[tuple[str, dict[str, str], str]] = [
 
 @pytest.mark.parametrize("met", [False, True], ids=["", "of a host met before"])
 @pytest.mark.parametrize(("letter", "reason"), [case[1:] for case in MALFORMED], ids=[case[0] for case in MALFORMED])
-def test_malformed_letter_is_refused_with_a_reason(letter: dict[str, str], reason: str, met: bool) -> None:
-    wire._hosts.clear()
+def test_malformed_letter_is_refused_with_a_reason(
+    letter: dict[str, str], reason: str, met: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(wire, "HOSTS_KEPT", 0)
+        read(fields([{"host": "another.example", "done": []}]))  # no other host is remembered after it
     if met:
         read(fields([{"host": "h.example", "discovered": []}, {"host": "h", "done": []}]))
     with pytest.raises(Malformed) as refusal:
