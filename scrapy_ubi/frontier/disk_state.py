@@ -23,6 +23,7 @@ from scrapy_ubi.frontier.store import Store, every
 from scrapy_ubi.protocol.host import NO_VISITS, Entry, HostState, VisitRow, retries_of, xor
 
 PIECE = 256  # rows read at once by those who want all
+CHEAP = 32  # times as many as are put into it a head may have to be sorted for it: to put in one costs about as much
 MOST_UNKNOWN = 10_000  # keys of which it is remembered for a moment that they are new
 
 Head = list[bytes]  # rows of the queue with their values (`rows.read_queue`); ascending
@@ -262,11 +263,13 @@ class DiskState(HostState):
             start = found[-1][0] + b"\0"
 
     def append(self, queued: Head, entry: Entry) -> bool:
-        """Put entries behind all others of the head, where they belong; whether they do. They are in their order, and
-        each is as deep as this one, with its priority.
+        """Put entries into the head: behind all others, where they belong there, else among them, where these are so
+        few that sorting all is cheap; whether they were put. They are in their order, and each is as deep as this one,
+        with its priority.
         """
         head, first = self.head, queued[0]
-        if head and first < head[-1]:
+        among = bool(head) and first < head[-1]
+        if among and len(head) > CHEAP * len(queued):
             return False
         if first < self.low:
             self.low = first[: queue_rows.ROW]
@@ -275,6 +278,8 @@ class DiskState(HostState):
             self.head = queued
         else:
             head += queued
+            if among:
+                head.sort()  # two runs, each in its order: one pass
         return True
 
     def _deepen(self, entry: Entry) -> None:

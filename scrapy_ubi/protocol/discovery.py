@@ -133,17 +133,21 @@ class Discovery:
 
     def _tell(self, owner: str, host: str, entries: Sequence[Entry]) -> list[Entry]:
         """Tell the owner of a host of entries; those that it was not told before."""
-        forwarded, config, flush = self.forwarded, self._config, self._journal.flush
+        forwarded, flush = self.forwarded, self._journal.flush
+        most, kept = self._config.bounds.size, self._config.suppressed_keys
         news = []
         for entry in entries:
-            if self.told(entry.key, entry.depth, entry.priority):
+            key, url, depth, _, request = entry
+            before = forwarded.get(key)
+            if before is not None and before <= depth:  # `told` in place
+                self._counters.suppressed += 1
                 continue
-            if weight(entry) > config.bounds.size:
+            if len(url) + len(request) > most:  # `weight` in place
                 self._counters.untravelled += 1
                 continue
-            if len(forwarded) >= config.suppressed_keys:
+            if len(forwarded) >= kept:
                 forwarded.clear()
-            forwarded[entry.key] = entry.depth
+            forwarded[key] = depth
             news.append(entry)
         records = [Record(host, flush, entry) for entry in news]
         self._outbox.put_entries(owner, DISCOVERY, records, self._keeping.view)

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from operator import itemgetter
 
 from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.custody import Custody, Held
 from scrapy_ubi.protocol.discovery import Discovery
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.host_policy import HostPolicy
+from scrapy_ubi.protocol.host_policy import HostPolicy, nothing
 from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.lane import DISCOVERY, MOST_LANES_IN, LaneIn
 from scrapy_ubi.protocol.quiescence import Quiescence
@@ -30,6 +31,7 @@ from scrapy_ubi.protocol.records import Record, done_mark
 MOST_OUTCOMES = (
     1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no further ones
 )
+_request = itemgetter(4)  # of an entry
 MOST_ANSWER = 20  # times as many characters as a letter may have: a third of what a transport takes
 
 
@@ -121,38 +123,41 @@ class Reception:
         state, refuses = self._frontier.find(delta.host), self._discoverer.refuses
         if state is None:
             return delta.discovered
-        news = [e for e in delta.discovered if not state.holds(e.key, e.depth, e.priority)]
+        holds = state.holds
+        news = tuple([e for e in delta.discovered if not holds(e[0], e[2], e[3])])
         self._discoverer.announce(state, news)
-        return tuple(e for e in news if not refuses(state, e))
+        return news if refuses is nothing else tuple([e for e in news if not refuses(state, e)])
 
     def _state(self, letter: Received) -> Outcome:
         want = []
+        same_view = letter.view == self._keeping.view.digest
         for delta in letter.deltas:
-            self._merge(letter, delta)
-            state = self._frontier.find(delta.host)
+            state = self._merge(letter, delta)
             if delta.offer is not None and (state is None or state.summary() != delta.offer):
                 want.append(delta.host)
-            if state is not None and letter.view != self._keeping.view.digest:
+            if state is not None and not same_view:
                 self._handover.stay(state)
         return Outcome({}, tuple(want))
 
-    def _merge(self, letter: Received, delta: Delta) -> None:
-        if not (delta.discovered or delta.done or delta.visited or delta.redo) and delta.notes is None:
-            return
-        keeping, frontier = self._keeping, self._frontier
-        if delta.discovered and keeping.owns(delta.host):
-            self._discoverer.announce(frontier.find(delta.host), delta.discovered)
-        state, news = frontier.add(delta.host, delta.discovered)
-        for redo in delta.redo:
+    def _merge(self, letter: Received, delta: Delta) -> HostState | None:
+        """Merge what is said of a host; its state, None where there is none."""
+        host, discovered, marks, _, redos, notes, visited = delta
+        frontier = self._frontier
+        if not any((discovered, marks, visited, redos, notes)):
+            return frontier.find(host)
+        if any(map(_request, discovered)) and self._keeping.owns(host):
+            self._discoverer.announce(frontier.find(host), discovered)
+        state, news = frontier.add(host, discovered)
+        for redo in redos:
             state.keep_redo(redo)
-        done = frontier.add_done(state, delta.done, letter.sender)
-        if delta.visited:
-            done += self._visited(state, delta, letter.sender)
-        noted = delta.notes is not None and frontier.note(state, delta.notes)
+        done = frontier.add_done(state, marks, letter.sender) if marks else []
+        done += self._visited(state, delta, letter.sender) if visited else []
+        noted = notes is not None and frontier.note(state, notes)
         if noted:
             self._on_notes(state)
         if news or done or noted:
             self._tell_keepers(letter, state, news, done, noted)
+        return state
 
     def _visited(self, state: HostState, delta: Delta, sender: str) -> list[int]:
         """Merge visit rows: the keys of which that was news."""

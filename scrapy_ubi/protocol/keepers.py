@@ -22,7 +22,7 @@ from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.notes import MOST_VERSION
 from scrapy_ubi.protocol.outbox import Outbox
-from scrapy_ubi.protocol.records import Record, weight
+from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.protocol.view_change import Tenure
@@ -109,10 +109,10 @@ class Keeping:
     def found(self, state: HostState, news: Sequence[Entry], flush: int, but: str = "") -> None:
         """Tell the other keepers of a host, but one, of entries that are news."""
         others = self.others(state, but)
-        if not others:  # an agent alone has none, and makes no record
+        if not others or not news:  # an agent alone has none, and makes no record
             return
         host, most, counters = state.host, self.config.bounds.size, self.counters
-        told = [entry for entry in news if weight(entry) <= most]
+        told = [entry for entry in news if len(entry[1]) + len(entry[4]) <= most]  # `weight` in place
         records = [Record(host, flush, entry) for entry in told]
         counters.untravelled += len(news) - len(told)
         counters.replicated += len(others) * len(told)

@@ -164,11 +164,18 @@ class Lane:
         return bool(waiting)
 
     def _fill(self, letter: Letter, bounds: Bounds) -> None:
-        waiting, add = self.waiting, letter.add
+        waiting, records, most, largest = self.waiting, letter.records, bounds.records, bounds.size
         while waiting:
             head = waiting[0]
-            if not (add(head, bounds) if isinstance(head, Record) else self._take(head, letter, bounds)):
-                return
+            if isinstance(head, Sync):
+                if not self._take(head, letter, bounds):
+                    return
+            else:  # `Letter.add` in place: nearly all are records
+                grown = letter.size + size(head)
+                if records and (len(records) >= most or grown > largest):
+                    return
+                records.append(head)
+                letter.size = grown
             waiting.popleft()
 
     def _take(self, sync: Sync, letter: Letter, bounds: Bounds) -> bool:

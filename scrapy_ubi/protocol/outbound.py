@@ -13,6 +13,8 @@ Rules of this module:
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
+
 from scrapy_ubi.protocol.answer import read_answer
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.keepers import Keeping
@@ -57,21 +59,32 @@ class Sending:
             if letter is None:
                 continue
             self._quiescence.activity += 1
-            refused = outcome.refused if lane.kind == DISCOVERY else {}
-            taken = [record for record in letter.records if record.host not in refused]
-            self._outbox.close(taken)
-            if lane.kind == DISCOVERY and not self._keeping.enough(now):
-                self._outbox.thin += taken
-            for record in taken:
-                if record.done is not None:
-                    self._close_work(record)
-                elif record.offer is not None:
-                    wanted = record.host in outcome.want
-                    self._handover.answered(lane.receiver, record, wanted, self._keeping.view)
-            for record in letter.records if refused else ():
-                if record.host in refused:
-                    self._outbox.hold_back((record,), now + REFUSED_PAUSE, refused[record.host])
+            if lane.kind == DISCOVERY:
+                self._discovered(letter.records, outcome.refused, now)
+            else:
+                self._told(lane.receiver, letter.records, outcome.want)
             self._handover.sweep(letter.syncs)
+
+    def _discovered(self, records: list[Record], refused: Mapping[str, str], now: float) -> None:
+        """The owner has these entries, but for those of refused hosts."""
+        taken = [record for record in records if record.host not in refused] if refused else records
+        self._outbox.close(taken)
+        if not self._keeping.enough(now):
+            self._outbox.thin += taken
+        for record in records if refused else ():
+            if record.host in refused:
+                self._outbox.hold_back((record,), now + REFUSED_PAUSE, refused[record.host])
+
+    def _told(self, receiver: str, records: list[Record], want: Container[str]) -> None:
+        """This receiver has these records of state; of hosts in `want` it wants all there is."""
+        self._outbox.close(records)
+        for record in records:
+            if record.entry is not None:
+                continue
+            if record.done is not None:
+                self._close_work(record)
+            elif record.offer is not None:
+                self._handover.answered(receiver, record, record.host in want, self._keeping.view)
 
     def lost(self, record: Record) -> None:
         """The receiver of this record of state is gone."""

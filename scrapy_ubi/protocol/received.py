@@ -56,14 +56,17 @@ def sift(letter: Received, judge: Callable[[str, Entry], str | None]) -> tuple[R
     is left.
     """
     refused: list[Refused] = []
-    for delta in letter.deltas:
-        own = delta.host
-        refused += [Refused(own, e, reason) for e in delta.discovered if (reason := judge(own, e)) is not None]
-        if delta.visited:
-            visited = [row.entry for row in delta.visited]
-            refused += [Refused(own, e, reason) for e in visited if (reason := judge(own, e)) is not None]
-        for redo in delta.redo:
-            refused += [Refused(h, e, reason) for h, e in redo.outlinks if (reason := judge(h, e)) is not None]
+    for own, discovered, _, _, redos, _, visited in letter.deltas:
+        for entry in discovered:  # most often one: a comprehension would be a call more
+            if (reason := judge(own, entry)) is not None:
+                refused.append(Refused(own, entry, reason))  # noqa: PERF401
+        if visited:
+            entries = [row.entry for row in visited]
+            refused += [Refused(own, entry, reason) for entry in entries if (reason := judge(own, entry)) is not None]
+        for redo in redos:
+            for host, entry in redo.outlinks:
+                if (reason := judge(host, entry)) is not None:
+                    refused.append(Refused(host, entry, reason))
     if not refused:
         return letter, refused
     bad = {(host, entry) for host, entry, _ in refused}

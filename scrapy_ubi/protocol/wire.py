@@ -34,6 +34,7 @@ _is_key = KEY.fullmatch
 _are_keys = re.compile(r"(?:[0-9a-f]{16})+").fullmatch
 
 _SCHEMES = ("http://", "https://")
+MOST_DEPTH = 10**9
 _common = itemgetter(2, 3, 4)  # of an entry: depth, priority, request
 TOGETHER = 3  # entries that are said together at least: two cost more so than one by one
 HOSTS_KEPT = 10_000  # hosts read lately: they come again and again
@@ -70,26 +71,41 @@ def encode(sender: str, lane: Lane, store: str, letter: Letter) -> dict[str, str
 def _row(host: str, records: list[Record], requests: Written) -> str:
     """What is said of one host. Its entries come first, then redos, then visit rows: the order in which requests are
     numbered."""
-    entries = [record.entry for record in records if record.entry is not None]
     text = f'{{"host":{_quoted(host)}'
-    if len(entries) == 1:  # most that travel to another host's owner
-        text += f',"discovered":[[{_entry_out(entries[0], requests)}]]'
-    elif entries:
+    if len(records) == 1 and (only := records[0].entry) is not None:  # most that travel to another host's owner
+        return f'{text},"discovered":[[{_entry_out(only, requests)}]]}}'
+    entries = [record.entry for record in records if record.entry is not None]
+    if entries:
         text += f',"discovered":[{",".join(_entries_out(entries, requests))}]'
-    if len(entries) < len(records):
-        done = [f'"{record.done:016x}"' for record in records if record.done is not None and record.row is None]
-        redo = [_redo_out(record.redo, requests) for record in records if record.redo is not None]
-        rows = [record.row for record in records if record.row is not None]
-        visited = [row_out(row, _entry_out(row.entry, requests)) for row in rows]
-        lists = (("done", done), ("redo", redo), ("visited", visited))
-        text += "".join(f',"{name}":[{",".join(all_)}]' for name, all_ in lists if all_)
-        for record in records:  # of several the last one counts
-            if record.offer is not None:
-                known, known_xor, done_count, done_xor = record.offer
-                text += f',"offer":[{known},"{known_xor:016x}",{done_count},"{done_xor:016x}"]'
-            elif record.notes is not None:
-                text += f',"notes":[{record.notes.version},{record.notes.text}]'
-    return text + "}"
+    return (text if len(entries) == len(records) else text + _rest(records, requests)) + "}"
+
+
+def _rest(records: list[Record], requests: Written) -> str:
+    """What is said of a host besides its entries."""
+    done: list[str] = []
+    redos: list[Redo] = []
+    rows: list[VisitRow] = []
+    last = ""
+    for record in records:
+        if record.entry is not None:
+            continue
+        if record.row is not None:
+            rows.append(record.row)
+        elif record.done is not None:
+            done.append(f'"{record.done:016x}"')
+        elif record.redo is not None:
+            redos.append(record.redo)
+        elif record.offer is not None:  # of several the last one counts
+            known, known_xor, done_count, done_xor = record.offer
+            last += f',"offer":[{known},"{known_xor:016x}",{done_count},"{done_xor:016x}"]'
+        elif record.notes is not None:
+            last += f',"notes":[{record.notes.version},{record.notes.text}]'
+    text = f',"done":[{",".join(done)}]' if done else ""
+    if redos:
+        text += f',"redo":[{",".join([_redo_out(redo, requests) for redo in redos])}]'
+    if rows:
+        text += f',"visited":[{",".join([row_out(row, _entry_out(row.entry, requests)) for row in rows])}]'
+    return text + last
 
 
 def _entries_out(entries: list[Entry], requests: Written) -> list[str]:
@@ -155,25 +171,35 @@ def decode(fields: Mapping[str, str], receiver: str, most: int, longest_url: int
         raise Malformed("body is not a list")
     requests = RequestReader()
     deltas = tuple([_delta(row, longest_url, requests, header.sender) for row in body])
-    records = sum(map(_records, deltas))
+    records = sum([len(delta[1]) for delta in deltas]) + sum([_besides(delta) for delta in deltas if any(delta[2:])])
     if records > most:
         raise Malformed(f"{records} records, more than {most}")
     return Received(header.sender, header.lane, header.kind, header.seq, header.floor, view, deltas)
 
 
-def _records(delta: Delta) -> int:
-    single = (delta.offer is not None) + (delta.notes is not None)
+def _besides(delta: Delta) -> int:
+    """How many records a delta is besides its entries."""
     redone = sum([1 + len(redo.outlinks) for redo in delta.redo])
-    visited = len(delta.visited) if delta.visited else 0
-    return len(delta.discovered) + len(delta.done) + visited + redone + single
+    return len(delta.done) + len(delta.visited) + redone + (delta.offer is not None) + (delta.notes is not None)
 
 
+_NO_DELTA = "a delta is not an object of host, discovered, done, offer, redo, notes, visited"
 _DELTA = frozenset(("host", "discovered", "done", "offer", "redo", "notes", "visited"))
 
 
 def _delta(row: object, longest_url: int, requests: RequestReader, sender: str) -> Delta:
-    if not isinstance(row, dict) or not row.keys() <= _DELTA:
-        raise Malformed("a delta is not an object of host, discovered, done, offer, redo, notes, visited")
+    if not isinstance(row, dict):
+        raise Malformed(_NO_DELTA)
+    host = row.get("host")
+    if type(host) is str and host in _hosts and len(row) == 2 and type(alone := row.get("discovered")) is list:
+        entries = _entries_in(alone, longest_url, requests)  # nothing but entries, as most
+        return _made(Delta, (host, entries, (), None, (), None, ()))
+    return _whole_delta(row, longest_url, requests, sender)
+
+
+def _whole_delta(row: dict[str, Any], longest_url: int, requests: RequestReader, sender: str) -> Delta:
+    if not row.keys() <= _DELTA:
+        raise Malformed(_NO_DELTA)
     host = _host(row.get("host"))
     discovered, done, offer, notes = row.get("discovered", []), row.get("done", []), row.get("offer"), row.get("notes")
     redo, visited = row.get("redo", []), row.get("visited")
@@ -181,26 +207,32 @@ def _delta(row: object, longest_url: int, requests: RequestReader, sender: str) 
         raise Malformed("discovered, done or redo is not a list")
     if visited is not None and not isinstance(visited, list):
         raise Malformed("visited is not a list")
-    parts = (
+    return Delta(
         host,
         _entries_in(discovered, longest_url, requests),
-        _keys(done),
+        tuple([_key(text) for text in done]),
         None if offer is None else _summary(offer),
-        tuple([_redo(item, longest_url, requests, sender) for item in redo]) if redo else (),
+        tuple([_redo(item, longest_url, requests, sender) for item in redo]),
         None if notes is None else read_notes(notes),
-        tuple([_visit(item, longest_url, requests) for item in visited]) if visited else (),
+        tuple([_visit(item, longest_url, requests) for item in visited or ()]),
     )
-    return _made(Delta, parts)
 
 
 def _redo(row: object, longest_url: int, requests: RequestReader, sender: str) -> Redo:
     if not isinstance(row, list) or not 1 <= len(row) <= MOST_OUTLINKS + 1:
         raise Malformed("a redo is not a list of a key and outlinks")
-    own = [key for item in row[1:] if isinstance(item, str) for key in _unpacked(item)]
-    outlinks = tuple([_outlink(item, longest_url, requests) for item in row[1:] if not isinstance(item, str)])
+    own: list[int] = []
+    outlinks: list[tuple[str, Entry]] = []
+    for item in row[1:]:
+        if type(item) is str:
+            own += _unpacked(item)
+        elif type(item) is list and len(item) == 4 and (entry := _plain(item[1], item[2], item[3], longest_url)):
+            outlinks.append((_host(item[0]), entry))
+        else:
+            outlinks.append(_outlink(item, longest_url, requests))
     if len(own) + len(outlinks) > MOST_OUTLINKS:
         raise Malformed("a redo has more outlinks than one may have")
-    return Redo(_key(row[0]), outlinks, tuple(own), sender)
+    return _made(Redo, (_key(row[0]), tuple(outlinks), tuple(own), sender))
 
 
 def _visit(row: object, longest_url: int, requests: RequestReader) -> VisitRow:
@@ -216,15 +248,31 @@ def _outlink(row: object, longest_url: int, requests: RequestReader) -> tuple[st
 
 
 def _entries_in(items: list[object], longest_url: int, requests: RequestReader) -> tuple[Entry, ...]:
-    if len(items) == 1 and type(item := items[0]) is list and len(item) > 1 and type(item[1]) is str:
-        return (_entry_in(item, longest_url, requests),)
     entries: list[Entry] = []
     for item in items:
-        if type(item) is list and len(item) > 1 and type(item[1]) is list:
+        if type(item) is list and len(item) == 3 and (entry := _plain(item[0], item[1], item[2], longest_url)):
+            entries.append(entry)
+        elif type(item) is list and len(item) > 1 and type(item[1]) is list:
             entries += _together(item, longest_url, requests)
         else:
             entries.append(_entry_in(item, longest_url, requests))
     return tuple(entries)
+
+
+def _plain(key: object, url: object, depth: object, longest_url: int) -> Entry | None:
+    """The entry of a key, a URL and a depth that are as most are, all of it in one look; None where one of them is not:
+    `_entry_in` says what is wrong with it, if anything."""
+    if (
+        type(url) is str
+        and url.startswith(_SCHEMES)
+        and len(url) <= longest_url
+        and type(depth) is int
+        and 0 <= depth < MOST_DEPTH
+        and type(key) is str
+        and _is_key(key) is not None
+    ):
+        return _made(Entry, (int(key, 16), url, depth, 0, ""))
+    return None
 
 
 def _together(row: list[Any], longest_url: int, requests: RequestReader) -> list[Entry]:
@@ -249,7 +297,7 @@ def _entry_in(row: object, longest_url: int, requests: RequestReader) -> Entry:
         raise Malformed("a URL is not text of a sensible length")
     if not url.startswith(_SCHEMES) and not url.lstrip()[:8].lower().startswith(_SCHEMES):
         raise Malformed("a URL is neither http nor https")
-    if type(depth) is not int or type(priority) is not int or not 0 <= depth < 10**9 or abs(priority) > 10**12:
+    if type(depth) is not int or type(priority) is not int or not 0 <= depth < MOST_DEPTH or abs(priority) > 10**12:
         raise Malformed("depth or priority is not a number in bounds")
     request = requests.read(row[4]) if parts == 5 else ""
     return _made(Entry, (_key(row[0]), url, depth, priority, request))
@@ -266,10 +314,6 @@ def _key(text: object) -> int:
     if type(text) is str and _is_key(text) is not None:
         return int(text, 16)
     return int(match(KEY, text), 16)  # which says what is wrong with it
-
-
-def _keys(texts: list[object]) -> tuple[int, ...]:
-    return tuple([_key(text) for text in texts]) if texts else ()
 
 
 def _packed(keys: Sequence[int]) -> str:

@@ -15,11 +15,13 @@ from functools import partial
 
 from scrapy_ubi.urls.host_rules import HostRules
 from scrapy_ubi.urls.host_shards import HostShards
+from scrapy_ubi.urls.normal import USUAL_HOST
 from scrapy_ubi.urls.partition import Partition, partition_key
 
 HostOf = Callable[[str], str | None]
 
 MOST_NAME = 253 + 6  # characters: of a name in the DNS, and a port
+_usual_host = re.compile(USUAL_HOST).fullmatch
 _NAME = re.compile(r"[A-Za-z0-9_.-]+(?::[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](?::[0-9]{1,5})?")
 
 
@@ -35,6 +37,15 @@ def host_keys(partition: Partition, rules: HostRules | None, shards: HostShards 
         return host if host not in cut or host is None else shard(host, normal_form(url) or url)
 
     return of_url
+
+
+def starts_of(key: str, host_of: HostOf) -> tuple[str, ...]:
+    """What a URL in ASCII begins with that has this partition key whatever follows; nothing where that depends on what
+    follows (a shard), or the key is no usual host."""
+    if not _usual_host(key):
+        return ()
+    starts = (f"http://{key}/", f"https://{key}/")
+    return starts if all(host_of(start) == key for start in starts) else ()
 
 
 def named_key(name: object, partition: Partition, rules: HostRules | None) -> str | None:

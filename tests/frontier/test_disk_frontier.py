@@ -57,6 +57,19 @@ def test_what_is_found_nearer_and_flushed_before_a_head_is_read_does_not_take_th
     assert popped(frontier) == [7, 8, 9, 1, 2, 3, 10]
 
 
+@pytest.mark.parametrize("waiting", [5, 5 * disk_state.CHEAP])
+def test_links_of_a_page_that_belong_among_those_of_a_head_are_put_there(waiting: int) -> None:
+    """Sorted in where the head is short, one by one where it is long."""
+    frontier = reopened(MemoryStore(), DictKind())
+    keys = range(1000, 1000 + waiting)
+    frontier.add("h", [Entry(key, f"http://h/{key}", 3) for key in keys])
+    frontier.add("h", [Entry(key, f"http://h/{key}", 5) for key in (7, 8, 9)])
+    frontier.add("h", [Entry(key, f"http://h/{key}", 4) for key in (4, 5, 6)])
+    frontier.add("h", [Entry(key, f"http://h/{key}", 1) for key in (3, 2, 1)])
+    frontier.check_invariants()
+    assert popped(frontier) == [3, 2, 1, *keys, 4, 5, 6, 7, 8, 9]
+
+
 def test_what_is_written_before_the_frontier_hears_of_it_does_not_take_the_place_of_what_waited() -> None:
     frontier, _ = resting()
     scans = frontier.needs(0.0, lambda state: True)

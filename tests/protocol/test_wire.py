@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol import request_table
+from scrapy_ubi.protocol import request_table, wire
 from scrapy_ubi.protocol.answer import Outcome, read_answer
 from scrapy_ubi.protocol.host import Entry, Redo, Summary
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Bounds, Lane, LaneIn, Letter
@@ -134,6 +134,31 @@ def test_a_body_is_at_most_six_bytes_for_a_character_of_its_size(told: list[Reco
     for record in told:
         letter.add(record, BOUNDS)
     assert len(to_bytes(made(told)["body"])) <= 6 * letter.size + 2
+
+
+ODD = [None, True, 3, -1, 2.0, 10**9, "", KEY, KEY.upper(), KEY[1:], f" {KEY}", f"{KEY}\n", "٠" * 16, [KEY]]
+
+
+@settings(max_examples=4 * EXAMPLES)
+@given(
+    st.sampled_from(ODD) | keys.map("{:016x}".format),
+    st.sampled_from(
+        [*ODD, "http://h/", "https://h/a", "HTTP://h/", " http://h/", "ftp://h/", "http://" + "a" * LONGEST]
+    ),
+    st.sampled_from(ODD) | st.integers(0, 5),
+)
+def test_what_is_an_entry_at_one_look_is_one_by_all_questions(key: Any, url: Any, depth: Any) -> None:
+    """All are asked of an entry that says its priority."""
+
+    def found(row: list[Any], redone: bool) -> Any:
+        told = {"redo": [[KEY, ["h", *row]]]} if redone else {"discovered": [row]}
+        try:
+            return read(fields([{"host": "h", **told}])).deltas
+        except Malformed as refusal:
+            return str(refusal)
+
+    for redone in (False, True):
+        assert found([key, url, depth], redone) == found([key, url, depth, 0], redone)
 
 
 def test_a_letter_by_hand() -> None:
@@ -340,8 +365,16 @@ MALFORMED: list[tuple[str, dict[str, str], str]] = [
 ]
 
 
+@pytest.mark.parametrize("met", [False, True], ids=["", "of a host met before"])
 @pytest.mark.parametrize(("letter", "reason"), [case[1:] for case in MALFORMED], ids=[case[0] for case in MALFORMED])
-def test_malformed_letter_is_refused_with_a_reason(letter: dict[str, str], reason: str) -> None:
+def test_malformed_letter_is_refused_with_a_reason(
+    letter: dict[str, str], reason: str, met: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(wire, "HOSTS_KEPT", 0)
+        read(fields([{"host": "another.example", "done": []}]))  # no other host is remembered after it
+    if met:
+        read(fields([{"host": "h.example", "discovered": []}, {"host": "h", "done": []}]))
     with pytest.raises(Malformed) as refusal:
         read(letter)
     assert reason in str(refusal.value)

@@ -30,7 +30,7 @@ from scrapy_ubi.protocol.received import OtherVersion, Received, Refused, sift
 from scrapy_ubi.protocol.wire import decode, decode_header
 from scrapy_ubi.transport import Fields, RawFields
 from scrapy_ubi.untrusted.checks import Malformed
-from scrapy_ubi.urls.host_keys import HostOf
+from scrapy_ubi.urls.host_keys import HostOf, starts_of
 from scrapy_ubi.urls.host_shards import MARK, HostShards
 
 logger = logging.getLogger("scrapy_ubi")
@@ -40,6 +40,7 @@ MOST_RECORDS = 100_000  # in a letter: what UBI_LETTER_RECORDS lets an agent sen
 HEAD = 256  # characters of a refused letter that people see
 MOST_SAID = 20  # warnings of either kind
 MOST_REASONS = 5  # of one letter's requests that are said
+HOSTS_KEPT = 10_000  # of which it is remembered what their URLs begin with
 MOST_HELD = 64  # letters that wait for their senders' first beats; those beyond are dead at once
 
 Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be accepted, None when it can
@@ -47,11 +48,21 @@ Judge = Callable[[str, Entry], str | None]  # host, entry -> why it cannot be ac
 
 def judge_of(keys: Keys, host_of: HostOf, check: Callable[[str], str | None]) -> Judge:
     """Refuses a URL under another host's name, and a request that this spider cannot make: `check` says why."""
+    starts: dict[str, tuple[str, ...]] = {}  # host -> what URLs begin with that are surely its own
 
     def judge(host: str, entry: Entry) -> str | None:
-        if (keys.named_host(entry) if NAMES_HOST in entry.request else host_of(entry.url)) != host:
-            return f"{entry.url[:100]!r} does not belong to host {host[:100]!r}"
-        return check(entry.request) if entry.request else None
+        _, url, _, _, request = entry
+        if not request:
+            usual = starts.get(host)
+            if usual is None:
+                if len(starts) >= HOSTS_KEPT:
+                    starts.clear()
+                usual = starts[host] = starts_of(host, host_of)
+            if url.startswith(usual) and url.isascii():
+                return None
+        if (keys.named_host(entry) if NAMES_HOST in request else host_of(url)) != host:
+            return f"{url[:100]!r} does not belong to host {host[:100]!r}"
+        return check(request) if request else None
 
     return judge
 
