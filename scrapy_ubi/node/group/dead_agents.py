@@ -1,5 +1,5 @@
-"""Who is long gone leaves nothing in Redis but a profile: where agents come and go under names of their own (machines
-that are rented by the hour), all would else read the beats of all that ever were, each time.
+"""Who is long gone leaves nothing in Redis but a profile, at most: where agents come and go under names of their own
+(machines that are rented by the hour), all would else read the beats of all that ever were, each time.
 
 Rules of this module:
 
@@ -9,7 +9,8 @@ Rules of this module:
 * One agent does it: the first of a complete view. A line that has changed meanwhile stays, with its mail.
 * A process that was suspended for so long finds its line missing, writes it again, is told that it is dead, and
   joins again; its mail comes again, as after a start.
-* Profiles stay: `scrapy ubi report` counts what their agents did.
+* Profiles stay, of the last ones: `scrapy ubi report` counts what their agents did. Those before are summed up
+  (`summing_up`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 
 from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.group.summing_up import SummingUp
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport import Transport
@@ -40,9 +42,11 @@ class DeadAgents:
         ] = {}  # agent that is not alive -> its line, and when it was first seen
         self._next = 0.0
         self._under_way: Future[None] | None = None
+        self._summing_up = SummingUp(crawl.agent.me, io, transport, self._is_first, self._long)
 
     def look(self, lines: Mapping[str, str], now: float) -> None:
         """Everybody's lines were read at this time (s)."""
+        self._summing_up.look(lines, now)
         if now < self._next:
             return
         self._next = now + PAUSE
@@ -60,9 +64,12 @@ class DeadAgents:
 
     def is_mine(self, now: float) -> bool:
         """Whether it is this agent that removes them."""
+        return self._under_way is None and self._is_first(now)
+
+    def _is_first(self, now: float) -> bool:
         agent = self._crawl.agent
         calm = agent.tenure.complete is agent.view and agent.group.may_act(now) and not agent.group.shadowed
-        return calm and self._under_way is None and agent.me == min(agent.view.members, default="")
+        return calm and agent.me == min(agent.view.members, default="")
 
     def _done(self) -> None:
         """What Redis has not done is tried again with a later look."""
