@@ -12,8 +12,13 @@ from scrapy_ubi.node.group import summing_up
 from scrapy_ubi.node.group.summing_up import SummingUp
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.report.summed_up import SummedUp, read_sum
+from scrapy_ubi.transport import Outgoing
 from scrapy_ubi.transport.contract import SUMMED_UP
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.redis import RedisTransport
+from scrapy_ubi.transport.redis_keys import RedisKeys
+from tests.support.server import Server
+from tests.transport.worlds import until
 
 KEPT, MOST, PAUSE, LONG = 3, 2, 60.0, 600.0
 
@@ -145,3 +150,33 @@ def test_a_redis_that_is_away_is_asked_again() -> None:
         assert yard.sum.agents == 1
 
     play(scene)
+
+
+def test_two_at_once_with_a_real_server_and_one_that_comes_back(server: Server) -> None:
+    keys = RedisKeys("crawl")
+
+    async def test() -> None:
+        transports = [RedisTransport(server.url, "crawl", name) for name in ("a", "b", "gone1")]
+        for one in transports:
+            await one.open()
+        io = IoThread(own_thread=False)
+        both = [SummingUp("a", io, one, lambda now: True, LONG) for one in transports[:2]]
+        with server.client() as client:
+            for number in range(KEPT + 5):
+                said = {"agent": f"gone{number}", "state": "left", "updated": number, "counters": {"pages": 10**number}}
+                client.hset(keys.agents, f"gone{number}", json.dumps(said))
+            for turn in range(1, 30):
+                for one in both:
+                    one.look([], turn * PAUSE)
+                await until(lambda: not io._tasks)
+            found = read_sum(client.hget(keys.agents, SUMMED_UP))
+            left = {name.decode() for name in client.hkeys(keys.agents)}
+        assert isinstance(found, SummedUp) and (found.agents, found.profile.count("pages")) == (5, 11111)
+        assert left == {SUMMED_UP, *(f"gone{number}" for number in range(5, KEPT + 5))}
+        back = transports[2]
+        assert (await back.exchange(Outgoing(profile="{}"))).published is False
+        assert (await back.exchange(Outgoing(profile="{}", counts_anew=True))).published is True
+        for one in transports:
+            await one.close()
+
+    asyncio.run(test())
