@@ -36,6 +36,7 @@ def status(of: CrawlStatus) -> Document:
         "views": of.views,
         "unreadable": of.unreadable,
         "agents": [agent(one) for one in of.agents],
+        "summed_up": _summed_up(of),
     }
 
 
@@ -44,15 +45,26 @@ def agent(of: AgentStatus) -> Document:
     profile: Document | None = None
     if of.profile is not None:
         profile = asdict(of.profile)
-        counters = profile.pop("counts")
-        for name in _BESIDE_COUNTERS:
-            counters[name] = profile.pop(name)
-        profile["counters"] = counters
+        profile["counters"] = _counters(profile)
     return {
         **standing(of),
         "beat": asdict(of.beat) if of.beat is not None else None,
         "profile": profile,
     }
+
+
+def _counters(profile: Document) -> Document:
+    """The counters of a profile, which are taken out of it."""
+    counters: Document = profile.pop("counts")
+    return counters | {name: profile.pop(name) for name in _BESIDE_COUNTERS}
+
+
+def _summed_up(of: CrawlStatus) -> Document | None:
+    """Agents that are long gone, counted together (null: none)."""
+    if of.summed_up is None:
+        return None
+    agents, unreadable, profile = of.summed_up
+    return {"agents": agents, "unreadable": unreadable, "counters": _counters(asdict(profile))}
 
 
 def standing(of: AgentStatus) -> Document:
@@ -137,4 +149,5 @@ def report(of: CrawlStatus) -> Document:
         "unreadable": of.unreadable,
         "measures": asdict(measures_of(of)),
         "agents": [agent(one) for one in of.agents],
+        "summed_up": _summed_up(of),
     }

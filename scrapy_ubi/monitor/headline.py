@@ -34,9 +34,13 @@ def remarks(status: CrawlStatus) -> list[str]:
             "Blocked agents wait for room, and lose nothing:",
             "Redis is full (raise its maxmemory), or the agent's disk is (see its log).",
         ]
+    if status.summed_up is not None and status.summed_up.unreadable:
+        lines += ["", *folded(f"Agents long gone without figures that could be read: {status.summed_up.unreadable}.")]
     if not status.unreadable:
         return lines
     lines += ["", f"{status.unreadable} values in Redis are {UNREADABLE}:"]
     for agent in status.agents:
         lines += [cut(f"  {plain(agent.name, 40)}: {plain(trouble)}", room()) for trouble in agent.trouble]
+    if status.sum_trouble:
+        lines.append(cut(f"  the sum of those long gone: {plain(status.sum_trouble)}", room()))
     return lines

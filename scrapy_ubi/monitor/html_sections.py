@@ -21,6 +21,7 @@ from scrapy_ubi.monitor.answers import Answer
 from scrapy_ubi.monitor.charts import WIDE, Band, Bar, EventMark, Line
 from scrapy_ubi.monitor.measures import Measures, expected_balance
 from scrapy_ubi.monitor.merged_history import History
+from scrapy_ubi.monitor.render_report import long_gone
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.text_table import count, rate, size, span
 from scrapy_ubi.node.report.profile import Profile
@@ -250,6 +251,9 @@ def agents(facts: ReportFacts) -> str:
     for agent in said:
         row = [shown(agent.name), shown(agent.state), *([shown(_machine(agent), 40)] if machines else [])]
         rows.append(row + (_figures(facts, agent.profile) if agent.profile is not None else [""] * 6))
+    if (gone := facts.status.summed_up) is not None:
+        row = [shown(long_gone(gone)), *[""] * (2 + machines), count(gone.profile.count("pages"))]
+        rows.append([*row, *[""] * 3, count(sum(gone.profile.failed.values()))])
     names = ("agent", "state", *(["machine"] if machines else []))
     figures = ("capacity", "pages", "pages/s", "hosts", "queue", "failed")
     body = table((*names, *figures), rows, len(names))

@@ -25,7 +25,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scrapy_ubi.node.report.profile import COUNTERS, Profile
+from scrapy_ubi.node.report.profile import COUNTERS, STANDING, Profile
+from scrapy_ubi.transport.contract import SUMMED_UP
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,7 @@ def measure(members: Iterable[Profile], gone: Iterable[Profile] = (), working: b
     members, gone = list(members), list(gone)
     everybody = members + gone
     totals = {name: sum(profile.count(name) for profile in everybody) for name in COUNTERS}
-    for name in _STANDING:
+    for name in STANDING:
         totals[name] = sum(profile.count(name) for profile in members)
     failed: Counter[str] = Counter()
     noted: Counter[str] = Counter()
@@ -133,7 +134,7 @@ def measure(members: Iterable[Profile], gone: Iterable[Profile] = (), working: b
         examples = {step: pairs[0] for step, pairs in profile.examples.items() if pairs} | examples
     seconds = max((profile.seconds for profile in everybody), default=0.0)
     speeds = {profile.agent: speed(profile, working) for profile in members}
-    speeds.update({profile.agent: speed(profile, False) for profile in gone})
+    speeds.update({profile.agent: speed(profile, False) for profile in gone if profile.agent != SUMMED_UP})
     return Measures(
         agents=len(members),
         totals=totals,
@@ -161,8 +162,3 @@ def _places(told: Iterable[Mapping[str, Mapping[str, int]]]) -> dict[str, list[s
         for reason, hosts in one.items():
             counts.setdefault(reason, Counter()).update(hosts)
     return {reason: sorted(hosts, key=lambda host: (-hosts[host], host)) for reason, hosts in counts.items()}
-
-
-# Counters that say what an agent has now, not what it has done: those of a dead agent describe what others have taken
-# over.
-_STANDING = ("unique", "known", "queued", "in_flight", "hosts", "hosts_held", "hosts_busy", "hosts_waiting", "outbox")

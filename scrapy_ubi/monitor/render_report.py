@@ -11,6 +11,8 @@ from scrapy_ubi.monitor.headline import headline, remarks
 from scrapy_ubi.monitor.measures import Balance, Measures, measure
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.monitor.text_table import Column, count, folded, pairs, rate, room, size, span, table
+from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.node.report.summed_up import SummedUp
 from scrapy_ubi.untrusted.terminal_text import cut, cut_middle, plain, width
 
 MOST_REASONS = 20
@@ -46,7 +48,7 @@ def _lost(status: CrawlStatus) -> list[str]:
 
 def lost_agents(status: CrawlStatus) -> int:
     """How many agents were lost permanently, by the word of those who saw the end."""
-    profiles = [agent.profile for agent in status.agents if agent.profile is not None]
+    profiles = [*(agent.profile for agent in status.agents if agent.profile is not None), *_summed_up(status)]
     return max([profile.count("lost_agents") for profile in profiles], default=0)
 
 
@@ -99,9 +101,18 @@ def measures_of(status: CrawlStatus) -> Measures:
     """The measures of a crawl from its status; agents whose profile is unreadable do not count."""
     return measure(
         [agent.profile for agent in status.members if agent.profile is not None],
-        [agent.profile for agent in status.gone if agent.profile is not None],
+        [*(agent.profile for agent in status.gone if agent.profile is not None), *_summed_up(status)],
         working=status.state == "running",
     )
+
+
+def _summed_up(status: CrawlStatus) -> list[Profile]:
+    return [] if status.summed_up is None else [status.summed_up.profile]
+
+
+def long_gone(of: SummedUp) -> str:
+    """What stands in the place of a name."""
+    return f"{count(of.agents)} long gone"
 
 
 def _figures(of: Measures) -> list[tuple[str, str]]:
@@ -166,4 +177,15 @@ def _shares(status: CrawlStatus, of: Measures) -> list[str]:
                 count(sum(profile.failed.values())),
             ]
         )
+    if status.summed_up is not None:
+        rows.append(_share_of(status.summed_up, pages))
     return table(columns, rows)
+
+
+def _share_of(summed_up: SummedUp, pages: int) -> list[str]:
+    """The row of those who are long gone."""
+    profile = summed_up.profile
+    loaded, failed = profile.count("pages"), sum(profile.failed.values())
+    share = f"{loaded / pages:.1%}" if pages else ""
+    sent = [count(profile.count(name)) for name in ("forwarded", "suppressed")]
+    return [long_gone(summed_up), "", "", count(loaded), share, "", "", *sent, count(failed)]

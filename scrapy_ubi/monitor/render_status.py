@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from scrapy_ubi.monitor.headline import headline, remarks
-from scrapy_ubi.monitor.render_report import measures_of
+from scrapy_ubi.monitor.render_report import long_gone, measures_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.text_table import Column, count, pairs, rate, room, span, table
 from scrapy_ubi.monitor.url_owner import Ownership
 from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.node.report.summed_up import SummedUp
 from scrapy_ubi.untrusted.terminal_text import cut, plain
 
 _LIVE = (
@@ -59,16 +60,25 @@ def live_within(status: CrawlStatus, columns: int, rows: int) -> list[str]:
 
 
 def _live_parts(status: CrawlStatus) -> tuple[list[str], list[str], list[str]]:
-    return [*headline(status), ""], live_table(status.agents), [*_joined_shortly(status), *remarks(status)]
+    return (
+        [*headline(status), ""],
+        live_table(status.agents, status.summed_up),
+        [*_joined_shortly(status), *remarks(status)],
+    )
 
 
-def live_table(agents: Sequence[AgentStatus]) -> list[str]:
-    """A row an agent and a row for all, in the columns agent, state, pages, pages/s, hosts, queue, inbox, forwarded."""
+def live_table(agents: Sequence[AgentStatus], summed_up: SummedUp | None = None) -> list[str]:
+    """A row an agent and a row for all, in the columns agent, state, pages, pages/s, hosts, queue, inbox, forwarded;
+    a row for those who are long gone, where there are such."""
     rows = [_live_row(agent) for agent in agents]
     profiles = [agent.profile for agent in agents if agent.profile is not None]
+    if summed_up is not None:
+        pages, forwarded = (count(summed_up.profile.count(name)) for name in ("pages", "forwarded"))
+        rows.append([long_gone(summed_up), "", pages, "", "", "", "", forwarded])
+        profiles.append(summed_up.profile)
     members = [agent.profile for agent in agents if agent.profile is not None and not agent.gone]
     working = [agent.profile for agent in agents if agent.profile is not None and agent.working]
-    if len(agents) > 1:
+    if len(rows) > 1:
         rows.append(
             [
                 "all",

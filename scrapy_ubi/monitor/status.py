@@ -21,10 +21,11 @@ import redis
 
 from scrapy_ubi.node.mail.run_state import is_finished
 from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.report.summed_up import SummedUp, read_sum
 from scrapy_ubi.node.steering.live_entries import PAUSE, field_of, read_entry
 from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, Beat
 from scrapy_ubi.settings import replicas_for
-from scrapy_ubi.transport.contract import MEMORY
+from scrapy_ubi.transport.contract import MEMORY, SUMMED_UP
 from scrapy_ubi.transport.redis_keys import ALL, RedisKeys, crawl_of
 from scrapy_ubi.transport.signer import bare, bare_bytes, is_signed
 from scrapy_ubi.untrusted.checks import Malformed
@@ -93,6 +94,10 @@ class CrawlStatus:
     control: Mapping[str, str] = field(default_factory=dict)
     now: float = 0.0
     unreadable: int = 0
+    summed_up: SummedUp | None = None
+    """Agents that are long gone, and are counted together."""
+    sum_trouble: str = ""
+    """Why their sum is unreadable."""
     signed_run: str = ""
     """What `run` is in Redis, with its signature; "" where the crawl is not signed (`UBI_SECRET`)."""
 
@@ -167,7 +172,9 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
             pipe.hgetall(key)
         beats, profiles, control = (_texts(answer) for answer in pipe.execute(raise_on_error=False))
     beats.pop(MEMORY, None)
-    run = _text(control.get("run", b""))
+    run, summed_up = _text(control.get("run", b"")), profiles.pop(SUMMED_UP, None)
+    found = read_sum(bare_bytes(summed_up)) if summed_up is not None else None
+    trouble = found if isinstance(found, str) else ""
     names = sorted(set(beats) | set(profiles))
     lengths = _lengths(client, keys, names)
     agents = _judge(names, beats, profiles, lengths, now)
@@ -176,7 +183,9 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
         agents=tuple(agents),
         control={_text(name.encode()): bare(_text(value)) for name, value in control.items()},
         now=now,
-        unreadable=sum(len(agent.trouble) for agent in agents),
+        unreadable=sum(len(agent.trouble) for agent in agents) + bool(trouble),
+        summed_up=found if isinstance(found, SummedUp) else None,
+        sum_trouble=trouble,
         signed_run=run if is_signed(run) else "",
     )
 

@@ -95,6 +95,7 @@ class Crawl:
         self.agent.work.visits_ended = self.recrawl is None
         self.tally = figures.Tally(now)
         figures.restore(self.agent, self.tally, disk.facts)
+        self.counts_anew = disk.saved is None  # nothing of what it counts was ever said
         self.agent.group.losses = losses.read_losses(disk.facts.get("losses"))
         self._former = self._former_lives()
         self._facts_at = 0.0
@@ -206,6 +207,14 @@ class Crawl:
             "origin": kept_origin(self.fixed),
             "counters": figures.kept(self.agent, self.tally, now),
         }
+
+    def published(self, taken: bool) -> None:
+        """A profile was taken, or left out since what it counts may be in the sum of those who are gone."""
+        if not taken and not self.counts_anew:
+            logger.info("This agent was gone for long, and what it has counted was summed up: it counts from 0 again.")
+            figures.count_anew(self.agent, self.tally)
+            self.write_facts()
+        self.counts_anew = not taken
 
     def write_facts(self) -> None:
         """Let them be due."""

@@ -25,7 +25,7 @@ from scrapy_ubi.node.disk import NoDisk
 from scrapy_ubi.node.disk_contract import Disk
 from scrapy_ubi.node.fatal import Fatal
 from scrapy_ubi.node.group.beats import Beats
-from scrapy_ubi.node.group.dead_agents import DeadAgents
+from scrapy_ubi.node.group.group_watch import GroupWatch
 from scrapy_ubi.node.group.join import Join
 from scrapy_ubi.node.group.leave import Leave
 from scrapy_ubi.node.group.lost_agents import LostAgents
@@ -125,7 +125,7 @@ class Node:
         self._exchanges = ExchangeLoop(crawl, self.publisher, settings.flush_records, self._exchanged, clock)
         self._ticker = Ticker(crawl, settings, fatal, self._exchanges.turn, self._events.cancel, self._ticked, clock)
         self._beats = Beats(crawl, transport, settings, self._heard, clock)
-        self._dead_agents = DeadAgents(crawl, io, transport, settings.failure_timeout)
+        self._group_watch = GroupWatch(crawl, io, transport, settings)
         self._lost_agents = LostAgents(crawl, io, transport, self._exchanges.control)
         self._join = Join(crawl, settings, io, transport, start, self._beats.line, self._follow, clock)
         self._leave = Leave(crawl, settings, fatal, self._exchanges, self.publisher, clock, self._lost_agents.look)
@@ -234,7 +234,7 @@ class Node:
         if end:
             self._exchanges.hurry = True
         self._ticker.tick()
-        self._dead_agents.look(lines, self._clock())
+        self._group_watch.look(lines, self._clock())
 
     def _ticked(self, now: float, beat: Beat) -> None:
         """The protocol has heard of the time: see to all that may follow."""

@@ -72,6 +72,9 @@ finds none, and in what `on_read` gets the number of the server besides (of the 
 does not say who it is). So it is another one whenever Redis has forgotten everything, or may have forgotten the last
 moments."""
 
+SUMMED_UP = "*"
+"""Field of the agents hash, beside the agents' own: the sum of the profiles that were taken away (`sum_up`)."""
+
 Fields = Mapping[str, str]
 NO_FIELDS: Fields = MappingProxyType({})
 RawFields = Mapping[bytes, bytes]
@@ -101,7 +104,10 @@ class Outgoing:
     dead_letters: Sequence[Fields] = ()
     """Refused letters, for people: `reason`, `from`, `size`, `head`."""
     profile: str | None = None
-    """JSON about this agent, for people and for refusing agents whose settings differ."""
+    """JSON about this agent, for people and for refusing agents whose settings differ. It is left out where this agent
+    has none there, and profiles were summed up: its own may be among these. See `Incoming.published`."""
+    counts_anew: bool = False
+    """That this profile counts nothing that a former one of this agent has said, so it is not left out."""
     control: Fields = field(default_factory=dict)
     """Fields to set in the control hash of the crawl."""
     forget_control: Sequence[str] = ()
@@ -143,6 +149,9 @@ class Incoming:
     """(id, raw fields) of seeds for this agent to take, oldest first, none that is still in hand."""
     refused: Sequence[Fields] = ()
     """What the transport itself has refused, as dead letters for `Outgoing.dead_letters`: see signed_transport.py."""
+    published: bool | None = None
+    """Whether the profile was taken; None where that is not known. Where it was left out, what this agent has counted
+    is in the sum already: it counts from nothing, and says so (`Outgoing.counts_anew`)."""
 
 
 class TransportError(Exception):
@@ -192,7 +201,7 @@ class Transport(Protocol):
         """Agent -> its beat line, of all agents at one instant, without `MEMORY`. Raises TransportDown."""
 
     async def profiles(self) -> dict[str, str]:
-        """Agent -> its profile. Raises TransportDown."""
+        """Agent -> its profile; among them `SUMMED_UP`, where there is one. Raises TransportDown."""
 
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
         """Atomically set the beat line of `agent` if it still is `expected` (None: absent); True when it was.
@@ -203,6 +212,12 @@ class Transport(Protocol):
     async def forget(self, gone: Fields) -> None:
         """Of each of these agents delete beat line, inbox and acks, where the line still is the text given. The
         comparison and the deletion are one step for each. Raises TransportDown (it may be done).
+        """
+
+    async def sum_up(self, gone: Fields, before: str | None, after: str) -> bool:
+        """Delete these profiles and let `after` be the sum (`SUMMED_UP`), in one step, if each profile still is the
+        text given, none of these agents has a beat line, and the sum still is `before` (None: there is none); True when
+        done. So nothing is in the sum twice, by two at once, or by one again. Raises TransportDown (it may be done).
         """
 
     async def exchange(self, out: Outgoing) -> Incoming:

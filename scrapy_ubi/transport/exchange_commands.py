@@ -8,6 +8,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from scrapy_ubi.transport.contract import (
     LISTED,
     SEEDED,
     SEEDED_FOR,
+    SUMMED_UP,
     Fields,
     Outgoing,
 )
@@ -87,13 +89,21 @@ class ExchangeCommands:
             yield _append(self.keys.dead(self.agent), DEAD_LETTERS, fields)
         if out.profile is not None:
             key = self.keys.agents
-            yield RedisCommand(("EVAL", scripts.REPLACE, 1, key, self.agent, encode(out.profile)), key, "hash")
+            said = (self.agent, encode(out.profile), SUMMED_UP, int(out.counts_anew))
+            yield RedisCommand(("EVAL", scripts.PUBLISH, 1, key, *said), key, "hash")
         if out.control:
             key = self.keys.control
             yield RedisCommand(("HSET", key, *_flat(out.control)), key, "hash")
         for question, text in out.replies.items():
             key = self.keys.answers(question)
             yield RedisCommand(("EVAL", scripts.REPLY, 1, key, self.agent, encode(text), ANSWER), key, "hash")
+
+    def sum_up(self, gone: Fields, before: str | None, after: str) -> RedisCommand:
+        """The sum in place of these profiles, if all is as it is given."""
+        key, present = self.keys.agents, "" if before is None else _digest(before)
+        said = [part for agent, text in gone.items() for part in (agent, _digest(text))]
+        args: list[str | bytes | int] = [SUMMED_UP, present, encode(after), *said]
+        return RedisCommand(("EVAL", scripts.SUM_UP, 2, key, self.keys.beats, *args), key, "hash")
 
     def answer_seeds(self, out: Outgoing) -> Iterator[RedisCommand]:
         """Seeds are answered, or handed on."""
@@ -160,3 +170,8 @@ def _flat(fields: Fields) -> Iterator[bytes]:
     for name, value in fields.items():
         yield encode(name)
         yield encode(value)
+
+
+def _digest(text: str) -> str:
+    """As `redis.sha1hex` has it, in a script: it is to tell texts apart, and proves nothing."""
+    return hashlib.sha1(encode(text), usedforsecurity=False).hexdigest()

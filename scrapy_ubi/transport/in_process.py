@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
 from scrapy_ubi import clock
 from scrapy_ubi.transport.beat_text import encode, marker, size_of, texts, writer
 from scrapy_ubi.transport.contract import (
-    DEAD_LETTERS,
     INBOX,
     MEMORY,
     NO_FIELDS,
@@ -34,27 +32,7 @@ from scrapy_ubi.transport.contract import (
 )
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.loop_heartbeat import LoopBeats
-from scrapy_ubi.transport.shelf_seeds import ShelfSeeds
-
-Raw = dict[bytes, bytes]
-
-
-def _dead() -> deque[Raw]:
-    return deque(maxlen=DEAD_LETTERS)
-
-
-@dataclass(slots=True)
-class Shelf:
-    """What a Redis would hold of one crawl, by the names of redis_keys.py; bytes, as there."""
-
-    beats: Raw = field(default_factory=dict)
-    agents: Raw = field(default_factory=dict)
-    control: Raw = field(default_factory=dict)
-    inbox: defaultdict[str, dict[str, Raw]] = field(default_factory=lambda: defaultdict(dict))
-    acks: defaultdict[str, Raw] = field(default_factory=lambda: defaultdict(dict))
-    dead: defaultdict[str, deque[Raw]] = field(default_factory=lambda: defaultdict(_dead))
-    answers: defaultdict[str, Raw] = field(default_factory=lambda: defaultdict(dict))
-    seeds: ShelfSeeds = field(default_factory=ShelfSeeds)
+from scrapy_ubi.transport.shelf import Raw, Shelf
 
 
 class MemoryHub:
@@ -182,11 +160,12 @@ class MemoryTransport:
     async def forget(self, gone: Fields) -> None:
         """Compare and delete."""
         await self._trip()
-        for agent, line in gone.items():
-            if self.shelf.beats.get(encode(agent)) == encode(line):
-                del self.shelf.beats[encode(agent)]
-                self.shelf.inbox.pop(agent, None)
-                self.shelf.acks.pop(agent, None)
+        self.shelf.forget(gone)
+
+    async def sum_up(self, gone: Fields, before: str | None, after: str) -> bool:
+        """Compare, delete and set."""
+        await self._trip()
+        return self.shelf.sum_up(gone, before, after)
 
     def start_beating(
         self,
@@ -263,7 +242,8 @@ class MemoryTransport:
             control = self._texts(self.shelf.control) if out.read_control else None
             hand, idle = self._seeds_in_hand, self._seed_idle
             seeds = self.shelf.seeds.handed_out(out, self._agent, hand, self._largest, idle)
-            incoming = Incoming(letters, acks, control, seeds)
+            published = None if out.profile is None else encode(self._agent) in self.shelf.agents
+            incoming = Incoming(letters, acks, control, seeds, published=published)
             await asyncio.sleep(0)  # the way back
             if refused:
                 raise TransportFull("the hub is full", incoming)
@@ -301,7 +281,7 @@ class MemoryTransport:
         for fields in out.dead_letters:
             yield True, partial(shelf.dead[me].append, _raw(fields))
         if out.profile is not None:
-            yield False, partial(shelf.agents.update, {encode(me): encode(out.profile)})
+            yield False, partial(shelf.publish, me, out.profile, out.counts_anew)
         if out.control:
             yield True, partial(shelf.control.update, _raw(out.control))
         for question, text in out.replies.items():

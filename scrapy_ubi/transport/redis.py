@@ -189,6 +189,11 @@ class RedisTransport:
         script = ("EVAL", scripts.FORGET, 3 + len(mail), *keys.heart, *mail, *said)
         await self._server.call([RedisCommand(script, keys.beats, "hash")])
 
+    async def sum_up(self, gone: Fields, before: str | None, after: str) -> bool:
+        """Compare, delete and set, by a script."""
+        (result,) = await self._server.call([self._commands.sum_up(gone, before, after)])
+        return bool(result)
+
     def start_beating(
         self,
         agent: str,
@@ -248,7 +253,9 @@ class RedisTransport:
             seeds = self._letters(read[self._keys.seeds]) if self._keys.seeds in read else ()
             if self._seeds is not None:
                 self._seeds.exchanged(out, seeds)
-            return self._incoming(written, letters, read, seeds)
+            told = (answer for each, answer in zip(commands, written, strict=True) if scripts.PUBLISH in each.args)
+            published = next((bool(answer) for answer in told if isinstance(answer, int)), None)
+            return self._incoming(written, letters, read, seeds, published)
 
     async def _carry(self, commands: Sequence[RedisCommand]) -> list[Any]:
         """The results of an exchange; the next one reads less where it fails."""
@@ -270,6 +277,7 @@ class RedisTransport:
         letters: list[tuple[str, RawFields]],
         read: Mapping[str, Any],
         seeds: Sequence[tuple[str, RawFields]],
+        published: bool | None,
     ) -> Incoming:
         """What was read, by key. Raises TransportFull, which holds it, when writes were refused."""
         acks, control = self._keys.acks(self._agent), self._keys.control
@@ -279,6 +287,7 @@ class RedisTransport:
             self._texts(acks, read.get(acks, {})),
             self._texts(control, read[control]) if control in read else None,
             seeds,
+            published=published,
         )
         refused = next((one for one in written if isinstance(one, lib.OutOfMemoryError)), None)
         if refused is not None:

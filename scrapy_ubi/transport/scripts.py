@@ -114,8 +114,11 @@ end
 return 1
 """
 
-REPLACE = """
--- KEYS[1] a hash. ARGV: field, text.
+PUBLISH = """
+-- KEYS[1] agents. ARGV: agent, its profile, the field of the sum, '1' if it counts from 0. Returns 0 where what
+-- it counts may be in the sum already: then nothing is written.
+local function is_there(field) return redis.call('HGET', KEYS[1], field) end
+if ARGV[4] ~= '1' and not is_there(ARGV[1]) and is_there(ARGV[3]) then return 0 end
 -- A server that has reached its memory limit refuses a plain HSET, but lets a script that has begun to write go on. The
 -- text takes the place of one about as long, so the limit means what it meant; and an agent that could not beat only
 -- because Redis is full of something else would stop for no reason.
@@ -123,6 +126,23 @@ if type(redis.pcall('HSET', KEYS[1], ARGV[1], ARGV[2])) == 'table' then
   redis.call('HDEL', KEYS[1], ARGV[1])
   redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 end
+return 1
+"""
+
+SUM_UP = """
+-- KEYS: agents, beats. ARGV: the field of the sum, the digest of the present sum ('' where there is none), the new one,
+-- then name and digest of each profile that is in it. Deletions come first: a server that is full lets a script that
+-- has begun to write go on.
+local function is(field, digest)
+  local text = redis.call('HGET', KEYS[1], field)
+  return (text and redis.sha1hex(text) or '') == digest
+end
+if not is(ARGV[1], ARGV[2]) then return 0 end
+for i = 4, #ARGV, 2 do
+  if not is(ARGV[i], ARGV[i + 1]) or redis.call('HGET', KEYS[2], ARGV[i]) then return 0 end
+end
+for i = 4, #ARGV, 2 do redis.call('HDEL', KEYS[1], ARGV[i]) end
+redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1
 """
 
@@ -138,7 +158,7 @@ return 1
 
 BEAT = """
 -- KEYS: beats, slots, pulses. ARGV: agent, line, the field of the token, a new token, the pulse, how many slots there
--- are, the slot it had ('' for none). As REPLACE; a token that is there stays. Returns the token, and the agent's slot:
+-- are, the slot it had ('' for none). As PUBLISH; a token that is there stays. Returns the token, and the agent's slot:
 -- the one that it has, else the first that is free. Nothing where none is.
 local function is_mine(slot) return redis.call('HGET', KEYS[2], slot) == ARGV[1] end
 local slot = ARGV[7] ~= '' and is_mine(ARGV[7]) and tonumber(ARGV[7]) or nil

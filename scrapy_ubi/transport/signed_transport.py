@@ -26,6 +26,7 @@ from scrapy_ubi.transport.contract import (
     HEAD,
     MEMORY,
     NO_FIELDS,
+    SUMMED_UP,
     Fields,
     Incoming,
     Outgoing,
@@ -74,6 +75,7 @@ class SignedTransport:
         self._strange: dict[str, str] = {}  # agent -> its line, where that does not hold
         self._refused: dict[tuple[str, str], str] = {}  # key and field -> text that was refused
         self._said = 0
+        self._strange_sum: str | None = None  # the sum of profiles, where it does not hold
         self._turn = asyncio.Lock()
         self._dead: list[Fields] = []
         self._consumed: list[str] = []  # refused letters
@@ -143,6 +145,7 @@ class SignedTransport:
         """See the contract; those that hold."""
         profiles = await self._inner.profiles()
         checked = {name: self._signer.checked("profile", name, name, text) for name, text in profiles.items()}
+        self._strange_sum = profiles.get(SUMMED_UP) if checked.get(SUMMED_UP) is None else None
         return {name: text for name, text in checked.items() if text is not None}
 
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
@@ -155,6 +158,15 @@ class SignedTransport:
     async def forget(self, gone: Fields) -> None:
         """See the contract."""
         await self._inner.forget({agent: self._line(agent, line) for agent, line in gone.items()})
+
+    async def sum_up(self, gone: Fields, before: str | None, after: str) -> bool:
+        """See the contract. A sum that does not hold counts as none, and is written over."""
+        there = self._strange_sum if before is None else self._profile(SUMMED_UP, before)
+        signed = {agent: self._profile(agent, text) for agent, text in {**gone, SUMMED_UP: after}.items()}
+        return await self._inner.sum_up(signed, there, signed.pop(SUMMED_UP))
+
+    def _profile(self, agent: str, text: str) -> str:
+        return self._signer.text("profile", agent, agent, text)
 
     def start_beating(
         self,
@@ -218,7 +230,7 @@ class SignedTransport:
             letters=[(receiver, self._letter(receiver, fields)) for receiver, fields in out.letters],
             acks={(to, lane): signer.text("ack", to, lane, text) for (to, lane), text in out.acks.items()},
             consumed=[*out.consumed, *self._consumed],
-            profile=None if out.profile is None else signer.text("profile", me, me, out.profile),
+            profile=None if out.profile is None else self._profile(me, out.profile),
             control=signer.control(run, out.control),
             seeds_answered=[*out.seeds_answered, *answers],
         )
@@ -239,7 +251,7 @@ class SignedTransport:
         acks = self._texts("ack", incoming.acks, lambda lane: self._agent)
         control = None if incoming.control is None else self._control(incoming.control)
         dead, self._dead = self._dead, []
-        return Incoming(letters, acks, control, seeds, dead)
+        return Incoming(letters, acks, control, seeds, dead, incoming.published)
 
     def _opened(self, number: str, raw: RawFields) -> RawFields | None:
         """A letter without its signature; None where it is refused."""

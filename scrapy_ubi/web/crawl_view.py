@@ -39,6 +39,7 @@ def view(status: CrawlStatus, lives: bool, events: Sequence[Event]) -> Document:
         "unreadable": status.unreadable,
         "measures": _measures(status),
         "agents_total": len(status.agents),
+        "summed_up": status.summed_up.agents if status.summed_up is not None else 0,
         "agents": [_row(one, owned.get(one.name), fair.get(one.name)) for one in shown],
         "events": [*events],
     }

@@ -12,6 +12,7 @@ from scrapy_ubi.monitor.inbox_text import Box, DeadLetter, read_letter
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.url_owner import Ownership
 from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.report.summed_up import SummedUp, read_sum, sum_of
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.untrusted.terminal_text import width
 from tests.monitor.by_hand import VIEW, letter, profile
@@ -302,3 +303,27 @@ def test_documents_are_json_without_control_characters() -> None:
 def test_live_of_a_finished_crawl_sums_what_the_agents_had() -> None:
     lines = render_status.live(crawl(agent("a1", state="finished"), agent("a2", state="finished"), finished="77 a1"))
     assert lines[-1].split() == ["all", "200", "0.0", "20", "80", "8", "500"]
+
+
+def test_those_who_are_long_gone_have_a_row_and_are_in_the_sums() -> None:
+    gone = {name: json.dumps(profile(name, counters={"pages": 450})) for name in ("old1", "old2")}
+    found = read_sum(sum_of(None, gone | {"odd": "{"}, {}).encode())
+    assert isinstance(found, SummedUp)
+    status = replace(crawl(agent("a1")), summed_up=found)
+    assert render_status.live(status)[2:] == [
+        "agent        state     pages  pages/s  hosts  queue  inbox  forwarded",
+        "a1           crawling    100      9.5     10     40      4        250",
+        "3 long gone              900                                      500",
+        "all                    1,000      9.5     10     40      4        750",
+        "",
+        "Agents long gone without figures that could be read: 1.",
+    ]
+    lines = render_report.report(status)
+    assert fits(lines)
+    assert any(line.split()[:5] == ["3", "long", "gone", "900", "90.0%"] for line in lines)
+    assert any(line.startswith("pages fetched") and "1,000" in line for line in lines)
+    for written in (document.report(status), document.status(status)):
+        assert (written["summed_up"]["agents"], written["summed_up"]["counters"]["pages"]) == (3, 900)
+    assert document.status(crawl(agent("a1")))["summed_up"] is None
+    broken = replace(crawl(agent("a1")), sum_trouble="not JSON", unreadable=1)
+    assert headline.remarks(broken)[-1] == "  the sum of those long gone: not JSON"

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.monitor.status import find_crawls, read_status, shown_state
 from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.node.report.summed_up import sum_of
 from scrapy_ubi.protocol.beat import Beat
+from scrapy_ubi.transport.contract import SUMMED_UP
 from tests.monitor.by_hand import CRAWL, CrawlByHand, beat, incarnation, profile
 from tests.support.server import Server
 
@@ -198,3 +201,17 @@ def test_status_when_redis_is_away_raises_what_the_caller_explains(one_server: S
 def test_profile_by_hand_is_the_one_that_is_read(crawl: CrawlByHand) -> None:
     crawl.client.hset(crawl.keys.agents, "a1", json.dumps(profile("a1")))
     assert read_status(crawl.client, CRAWL).unreadable == 0
+
+
+def test_those_who_are_long_gone_are_no_agent_and_are_counted(crawl: CrawlByHand) -> None:
+    crawl.agent("a1")
+    gone = json.dumps(profile("old", state="left", counters={"pages": 900, "seconds": 50.0}))
+    crawl.client.hset(crawl.keys.agents, SUMMED_UP, sum_of(None, {"old": gone, "odd": "{"}, {}))
+    status = read_status(crawl.client, CRAWL)
+    assert [agent.name for agent in status.agents] == ["a1"] and status.unreadable == 0
+    assert status.summed_up is not None and status.summed_up[:2] == (2, 1)
+    measures = measures_of(status)
+    assert (measures.agents, measures.totals["pages"], measures.totals["hosts"], measures.seconds) == (1, 1000, 10, 50)
+    crawl.client.hset(crawl.keys.agents, SUMMED_UP, "garbage")
+    status = read_status(crawl.client, CRAWL)
+    assert status.summed_up is None and (status.unreadable, status.sum_trouble) == (1, "not JSON")

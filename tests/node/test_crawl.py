@@ -176,3 +176,29 @@ def test_outputs_of_a_run_that_ended_meanwhile_are_kept_by_who_was_killed_not_by
             await disk.close()
 
     asyncio.run(test())
+
+
+def test_what_was_summed_up_is_not_counted_again_after_a_restart(tmp_path: Path) -> None:
+    async def test() -> None:
+        pages = []
+        for turn in range(3):
+            disk = await AgentDisk.open(tmp_path, SETTINGS, lambda: 1.0)
+            try:
+                crawl = Crawl(SETTINGS, "a", disk, fixed(SETTINGS, "a", "s"), lambda incarnation: None, lambda: 1.0)
+                pages.append(
+                    (crawl.tally.pages, crawl.tally.failed["x"], crawl.agent.counters.links, crawl.counts_anew)
+                )
+                crawl.tally.pages += 5
+                crawl.agent.counters.links += 5
+                crawl.fail("h", Entry(1, "http://h/", 0), "x")
+                for _ in range(2):
+                    disk.collect(snapshot.changes(crawl.agent), crawl.facts("0badcafe"))
+                    await disk.write()
+                    disk.settle()
+                    if turn == 1:
+                        crawl.published(False)
+            finally:
+                await disk.close()
+        assert pages == [(0, 0, 0, True), (5, 1, 5, False), (0, 0, 0, False)]
+
+    asyncio.run(test())

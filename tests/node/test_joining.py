@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.errors import UbiRefused
+from scrapy_ubi.node.group import other_layouts
+from scrapy_ubi.node.report import figures
 from scrapy_ubi.transport import TransportDown
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.redis_keys import LAYOUT
 from tests.node.crawler import SETTINGS, Crawler, Log, crawl
 from tests.node.groups import SEEDS, ends
 
@@ -39,6 +42,34 @@ def test_agent_that_differs_in_partition_is_refused() -> None:
         with pytest.raises(UbiRefused, match="UBI_PARTITION"):
             await second.node.open()
         await first.node.leave("test")
+
+    crawl(run)
+
+
+@pytest.mark.parametrize("theirs", [LAYOUT - 1, LAYOUT + 1])
+@pytest.mark.parametrize("heard", [True, False], ids=["its beats are read", "its beats are elsewhere"])
+def test_agent_of_another_layout_is_refused_be_it_older_or_newer(
+    theirs: int, heard: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(other_layouts, "PUBLISH", 1.0)
+
+    async def run() -> None:
+        hub, log = MemoryHub(), Log()
+        with monkeypatch.context() as patch:
+            patch.setattr(figures, "LAYOUT", theirs)
+            first = Crawler(hub, "a", log)
+        second = Crawler(hub, "b", log)
+        await first.node.open()
+        while not await second.node.transport.profiles():
+            await asyncio.sleep(0)
+        if not heard:
+            second.node.transport.beats = no_beats  # type: ignore[method-assign]
+        with pytest.raises(UbiRefused, match=f"layout {theirs}, this one {LAYOUT}"):
+            await second.node.open()
+        await first.node.leave("test")
+
+    async def no_beats() -> dict[str, str]:
+        return {}
 
     crawl(run)
 

@@ -17,7 +17,7 @@ from scrapy_ubi.transport import (
     exchange_commands,
     in_process,
 )
-from scrapy_ubi.transport.contract import DEAD_LETTERS, HEAD
+from scrapy_ubi.transport.contract import DEAD_LETTERS, HEAD, SUMMED_UP
 from tests.transport.exchanges import ids, letter, play, seqs, take
 from tests.transport.worlds import World
 
@@ -471,6 +471,67 @@ def test_who_is_gone_is_forgotten_with_the_mail_and_who_has_beaten_since_is_not(
         await c.close()
         assert await a.profiles() == {"a": "{}"}
         await a.forget({})
+
+    play(world, scene)
+
+
+# -- summing up who is gone ------------------------------------------------------------------------------------------
+
+
+def test_profiles_of_the_gone_are_summed_up_once(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        for name in ("c", "d", "e"):
+            world.set_field("agents", name.encode(), f"{{{name}}}".encode())
+        gone = {"c": "{c}", "d": "{d}"}
+        assert sorted(await asyncio.gather(*(one.sum_up(gone, None, "sum 1") for one in (a, b)))) == [False, True]
+        assert await a.profiles() == {"e": "{e}", SUMMED_UP: "sum 1"}
+        for before in (None, "sum 0", "sum 1"):  # those of before are there no more, or the sum is another one
+            assert not await b.sum_up(gone, before, "sum 2")
+        assert await b.sum_up({"e": "{e}"}, "sum 1", "sum é")
+        assert await a.profiles() == {SUMMED_UP: "sum é"}
+
+    play(world, scene)
+
+
+@pytest.mark.parametrize("odd", ["it has published since", "it beats"])
+def test_where_one_of_them_is_not_gone_nothing_is_summed_up(world: World, odd: str) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        for name in ("c", "d"):
+            world.set_field("agents", name.encode(), b"{}")
+        if odd == "it beats":
+            await a.claim("d", None, "d.1")
+        else:
+            world.set_field("agents", b"d", b"{1}")
+        before = await a.profiles()
+        assert not await a.sum_up({"c": "{}", "d": "{}"}, None, "sum")
+        assert await a.profiles() == before
+
+    play(world, scene)
+
+
+def test_who_was_summed_up_and_is_back_counts_anew(world: World) -> None:
+    """Else what it has counted would be in the sum, and in its profile."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        assert (await a.exchange(Outgoing(profile="{1}"))).published is True
+        assert (await a.exchange(Outgoing())).published is None
+        assert await b.sum_up({"a": "{1}"}, None, "sum")
+        assert (await a.exchange(Outgoing(profile="{2}"))).published is False
+        assert await b.profiles() == {SUMMED_UP: "sum"}
+        for text in ("{3}", "{4}"):  # the second: the answer to the first was lost
+            assert (await a.exchange(Outgoing(profile=text, counts_anew=True))).published is True
+        assert (await a.exchange(Outgoing(profile="{5}"))).published is True
+        assert await b.profiles() == {"a": "{5}", SUMMED_UP: "sum"}
+
+    play(world, scene)
+
+
+def test_a_server_that_is_full_sums_up_and_loses_nothing(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        world.set_field("agents", b"c", b"{}")
+        world.fill(True)
+        assert await a.sum_up({"c": "{}"}, None, "sum")
+        assert await a.profiles() == {SUMMED_UP: "sum"}
 
     play(world, scene)
 

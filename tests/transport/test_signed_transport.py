@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from scrapy_ubi.transport import Incoming, Outgoing, TransportDown, TransportError, TransportFull, signed_transport
-from scrapy_ubi.transport.contract import SeedAnswer
+from scrapy_ubi.transport.contract import SUMMED_UP, SeedAnswer
 from scrapy_ubi.transport.seed_reader import SeedSource
 from scrapy_ubi.transport.signed_transport import FORMER, REPLAYED, UNSIGNED, WRONG, SignedTransport
 from scrapy_ubi.transport.signer import Signer
@@ -404,3 +404,17 @@ def test_a_seed_that_is_handed_on_is_taken_by_its_owner(world: World) -> None:
         assert len((await a.exchange(Outgoing(read_seeds=10))).seeds) == 1
 
     play(serve(world), scene)
+
+
+def test_profiles_are_summed_up_and_a_sum_of_a_stranger_counts_as_none(world: World) -> None:
+    async def scene(a: SignedTransport, b: SignedTransport) -> None:
+        await a.exchange(Outgoing(profile='{"agent":"a"}'))
+        await a.stop_beating(None)
+        await b.forget({"a": line("a")})
+        world.set_field("agents", SUMMED_UP.encode(), b"forged")
+        assert await b.profiles() == {"a": '{"agent":"a"}'}
+        assert await b.sum_up({"a": '{"agent":"a"}'}, None, "sum")
+        assert await b.profiles() == {SUMMED_UP: "sum"}
+        assert (await a.exchange(Outgoing(profile='{"agent":"a"}'))).published is False
+
+    play(world, scene)

@@ -1,5 +1,5 @@
-"""Who is long gone leaves nothing in Redis but a profile: where agents come and go under names of their own (machines
-that are rented by the hour), all would else read the beats of all that ever were, each time.
+"""Who is long gone leaves nothing in Redis but a profile, at most: where agents come and go under names of their own
+(machines that are rented by the hour), all would else read the beats of all that ever were, each time.
 
 Rules of this module:
 
@@ -9,7 +9,8 @@ Rules of this module:
 * One agent does it: the first of a complete view. A line that has changed meanwhile stays, with its mail.
 * A process that was suspended for so long finds its line missing, writes it again, is told that it is dead, and
   joins again; its mail comes again, as after a start.
-* Profiles stay: `scrapy ubi report` counts what their agents did.
+* Profiles stay, of the last ones: `scrapy ubi report` counts what their agents did. Those before are summed up
+  (`summing_up`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from concurrent.futures import Future
 
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.mail.io_thread import IoThread
+from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.untrusted.checks import NAME
@@ -29,12 +31,18 @@ PAUSE = 60.0  # s between two looks
 MOST = 100  # agents whose keys are removed at once
 
 
+def is_first(agent: Agent, now: float) -> bool:
+    """Whether this agent is the one of its group that does what one has to do, at this time (s)."""
+    calm = agent.tenure.complete is agent.view and agent.group.may_act(now) and not agent.group.shadowed
+    return calm and agent.me == min(agent.view.members, default="")
+
+
 class DeadAgents:
-    """Removes what is left of agents that are gone. `failure_timeout` in seconds."""
+    """Removes what is left of agents that are gone for `long` (s). `failure_timeout` in seconds."""
 
     def __init__(self, crawl: Crawl, io: IoThread, transport: Transport, failure_timeout: float) -> None:
         self._crawl, self._io, self._transport = crawl, io, transport
-        self._long = max(LONG, TIMEOUTS * failure_timeout)
+        self.long = max(LONG, TIMEOUTS * failure_timeout)
         self._since: dict[
             str, tuple[str, float]
         ] = {}  # agent that is not alive -> its line, and when it was first seen
@@ -54,15 +62,13 @@ class DeadAgents:
             for name, line in silent.items()
             if NAME.fullmatch(name) and Beat.parse(line) is not None
         }
-        gone = {name: line for name, (line, since) in self._since.items() if now - since > self._long}
+        gone = {name: line for name, (line, since) in self._since.items() if now - since > self.long}
         if gone and self.is_mine(now):
             self._under_way = self._io.send(self._transport.forget(dict([*gone.items()][:MOST])), self._done)
 
     def is_mine(self, now: float) -> bool:
         """Whether it is this agent that removes them."""
-        agent = self._crawl.agent
-        calm = agent.tenure.complete is agent.view and agent.group.may_act(now) and not agent.group.shadowed
-        return calm and self._under_way is None and agent.me == min(agent.view.members, default="")
+        return self._under_way is None and is_first(self._crawl.agent, now)
 
     def _done(self) -> None:
         """What Redis has not done is tried again with a later look."""

@@ -11,6 +11,7 @@ Rules of this module:
   those who ended it knew no URL at all: they had nothing to do, as the seeds are the one's that comes late.
 * Nor does an agent that was killed before that end, and has kept outputs: what it has written is a part of the result
   of that run, so it ends it as the others did. The next start begins a new one. Who has left begins it at once.
+* Agents of another layout are found by their profiles, wherever they beat: who publishes on is there.
 * Agents must agree on what decides where a URL belongs (partition, normal form, fingerprinter, replicas, replication),
   on whether they serve, and on how they beat (`redis_keys.LAYOUT`).
   One that differs is refused, and told in what. So is one that was started from something else (`origin`). An agent
@@ -34,6 +35,7 @@ from typing import Any
 
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.node.group.origin import other_arguments, other_class
+from scrapy_ubi.node.group.other_layouts import check_layouts, other_layout
 from scrapy_ubi.node.group.pinned_settings import BEFORE
 from scrapy_ubi.node.mail.run_state import ended_ago, is_finished, is_lossy
 from scrapy_ubi.protocol.beat import LEFT, Beat
@@ -51,10 +53,6 @@ FINISHED = (
 SIGNED = (
     "The agents of this crawl sign what they write (UBI_SECRET), and this one does not: set UBI_SECRET as they have "
     "it, or, where none of them is to come back, forget the crawl with `scrapy ubi reset`."
-)
-OTHER_LAYOUT = (
-    "Agent {agent} of crawl {crawl} is of a version of scrapy-ubi that beats in another way: stop the agents of that "
-    "crawl, update all machines, and start them again (they go on with what is on their disks)."
 )
 MOST_PAST = 16  # finished runs that are remembered by name
 SEVERAL = 2.5  # heartbeat intervals, within which a beat comes from each agent that lives
@@ -213,12 +211,13 @@ async def check_group(transport: Transport, settings: UbiSettings, agent: str, o
         for name, (beat, refusal) in unsure.items():
             if _beats_on(beat, lines.get(name)):
                 raise UbiRefused(refusal)
+    await check_layouts(transport, settings.crawl, agent, profiles, own.get("layout"))
 
 
 def _difference(name: str, profile: Mapping[str, Any], settings: UbiSettings, own: Mapping[str, Any]) -> str:
     """In what the agent with this profile does not agree, as a sentence; '' where it does."""
-    if profile and profile.get("layout", 1) != own.get("layout", 1):
-        return OTHER_LAYOUT.format(agent=name, crawl=settings.crawl)
+    if refusal := other_layout(name, profile, settings.crawl, own.get("layout")):
+        return refusal
     for field, setting in AGREE.items():
         theirs = profile.get(field, BEFORE.get(field) if profile else None)
         if theirs is not None and theirs != own[field]:

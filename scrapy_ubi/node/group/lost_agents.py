@@ -7,6 +7,7 @@ Rules of this module:
 * Who was lost is back when an agent has its disk and takes part until the end, or has left cleanly. Of who was only
   missed at a restart the incarnation is not known: it is back when it takes part with a disk from before, or when its
   last words (beat or profile) are that it has handed on all it held.
+* Of who is long gone the sum of their profiles tells (`summed_up`), an agent `*` that has handed on all it held.
 * Where Redis does not answer, what this agent saw itself counts.
 """
 
@@ -23,6 +24,7 @@ from scrapy_ubi.node.mail.run_state import is_lossy
 from scrapy_ubi.protocol.beat import LEFT, LOSSY, OVER, Beat
 from scrapy_ubi.protocol.losses import GroupLoss, missing, read_losses
 from scrapy_ubi.transport import Transport, TransportError
+from scrapy_ubi.transport.contract import SUMMED_UP
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -66,6 +68,7 @@ def lost(
     ended = {name for name, beat in beats.items() if LEFT in beat.flags and OVER in beat.flags}
     relieved = {name for name, beat in beats.items() if LEFT in beat.flags and LOSSY not in beat.flags}
     relieved |= {name for name, profile in profiles.items() if profile.get("handed_over") is True}
+    relieved |= set(_names(profiles.get(SUMMED_UP, {}).get("relieved")))
     present = members | ended | relieved
     former = {name: _former(profile) for name, profile in profiles.items()}
     carried = {life for name, lives in former.items() if name in present for life in lives}
@@ -88,5 +91,8 @@ def _profile(text: str) -> dict[str, Any]:
 
 
 def _former(profile: Mapping[str, Any]) -> list[str]:
-    lives = profile.get("former")
-    return [life for life in lives if isinstance(life, str)] if isinstance(lives, list) else []
+    return _names(profile.get("former"))
+
+
+def _names(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []

@@ -67,7 +67,8 @@ class Exchange:
 
     `full`: Redis has refused the last exchange as it has no memory left, and `writes_refused` exchanges so far;
     `disk_full`: the last flush could not be written; `slowest`: how long the slowest round trip took that was answered
-    (s), since somebody has set it back.
+    (s), since somebody has set it back; `published`, `counts_anew`: as the transport's contract has them, of the last
+    one that was answered, and of the next ones.
     """
 
     def __init__(
@@ -103,7 +104,8 @@ class Exchange:
         self._absent = False  # the control hash must be looked at before anything is sent
         self._looked = 0.0  # when it was asked for last (s)
         self._unsent = Unsent(agent, settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER)
-        self.full = self.disk_full = False
+        self.full = self.disk_full = self.counts_anew = False
+        self.published: bool | None = None
         self.writes_refused = 0
         self.slowest = 0.0
 
@@ -116,6 +118,10 @@ class Exchange:
     def dead_letters(self) -> int:
         """Letters, and parts of some, set aside so far."""
         return self._check.set_aside
+
+    def count_anew(self) -> None:
+        """Count dead letters and refused writes from nothing."""
+        self._check.set_aside = self.writes_refused = 0
 
     @property
     def away(self) -> bool:
@@ -199,7 +205,8 @@ class Exchange:
         look = (read and look) or bool(out.control or out.forget_control or self.outage.kind)
         seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds is not None and read else 0
         part = self._unsent.part(out)
-        return replace(part, read_inbox=read, read_acks=read and waits, read_control=look, read_seeds=seeds)
+        wanted = replace(part, read_inbox=read, read_acks=read and waits, read_control=look, read_seeds=seeds)
+        return replace(wanted, counts_anew=self.counts_anew) if wanted.profile is not None else wanted
 
     async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
         """Write the disk, then exchange. What has happened is durable before others hear of it."""
@@ -304,6 +311,7 @@ class Exchange:
         self._unsent.refused()
 
     def _take(self, incoming: Incoming, now: float) -> None:
+        self.published = incoming.published
         if incoming.control is not None:
             self._timing.looked(now)
             # What was asked for before an absence may have waited for its end.

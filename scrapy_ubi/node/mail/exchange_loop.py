@@ -41,7 +41,7 @@ class ExchangeLoop:
 
     def open(self, exchange: Exchange) -> None:
         """From now on there is somebody to exchange mail with."""
-        self.exchange = exchange
+        self.exchange, exchange.counts_anew = exchange, self._crawl.counts_anew
 
     def close(self) -> None:
         """From now on the result of an exchange under way is not used."""
@@ -54,11 +54,22 @@ class ExchangeLoop:
             return
         if exchange.collect(now):
             self._ended.set()
+            if exchange.published is not None:
+                self._counted(exchange)
             self._on_exchange(exchange)
         if exchange.may_send(now, self.hurry):
             self.hurry = False
             self._crawl.agent.tick(now)
             exchange.send(now, self._publishing.profile)
+
+    def _counted(self, exchange: Exchange) -> None:
+        """A profile was taken, or left out."""
+        taken, exchange.published = bool(exchange.published), None
+        self._crawl.published(taken)
+        exchange.counts_anew = self._crawl.counts_anew
+        if not taken:
+            exchange.count_anew()
+            self._publishing.renew()
 
     def arrived(self) -> None:
         """There is something to take."""

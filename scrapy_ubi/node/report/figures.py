@@ -226,6 +226,17 @@ def restore(agent: Agent, tally: Tally, facts: Mapping[str, Any]) -> None:
     tally.resumed()
 
 
+def count_anew(agent: Agent, tally: Tally) -> None:
+    """Count from nothing: what was counted until now is in the sum of those who are gone (`summed_up`)."""
+    for name in asdict(agent.counters):
+        setattr(agent.counters, name, 0)
+    tally.pages = tally.dead_letters = tally.writes_refused = 0
+    for counts in (tally.failed, tally.noted, tally.joins.counts):
+        counts.clear()
+    tally.failed_at, tally.noted_at = HeavyHitters(), HeavyHitters()
+    tally.resumed()
+
+
 def text(
     fixed_part: dict[str, Any],
     agent: Agent,

@@ -62,6 +62,10 @@ COUNTERS: Mapping[str, str] = {
     "lost_agents": "agents that were lost together, more than there are copies, and were not back at the end",
 }
 
+# Counters that say what an agent has now, not what it has done: those of a dead agent describe what others have taken
+# over.
+STANDING = ("unique", "known", "queued", "in_flight", "hosts", "hosts_held", "hosts_busy", "hosts_waiting", "outbox")
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:

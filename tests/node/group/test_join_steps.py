@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.errors import UbiRefused
+from scrapy_ubi.node.group import other_layouts
 from scrapy_ubi.node.group.join_steps import (
     AGREE,
     CLAIMS,
@@ -37,6 +38,11 @@ CRAWL = "crawl"
 LIMIT = 20.0  # s: what has not come by then never will
 SETTINGS = UbiSettings(crawl=CRAWL, heartbeat_interval=0.01, lease_timeout=0.05, failure_timeout=0.2)
 OWN = figures.fixed(SETTINGS, "a", "spider")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(other_layouts, "PUBLISH", 0.01)
 
 
 def beat(incarnation: str = "0123abcd", counter: int = 1, **rest: Any) -> str:

@@ -25,6 +25,8 @@ class Counterpart:
     def __init__(self) -> None:
         self.full = self.disk_full = self.away = self.busy = False
         self.told = 0.0
+        self.published: bool | None = None
+        self.counts_anew, self.anew = False, 0
         self.sent: list[float] = []
         self.under_way = self.ended = False
 
@@ -32,6 +34,9 @@ class Counterpart:
         ended, self.ended = self.ended, False
         self.under_way = self.under_way and not ended
         return ended
+
+    def count_anew(self) -> None:
+        self.anew += 1
 
     def may_send(self, now: float, hurry: bool) -> bool:
         return hurry and not self.under_way
@@ -186,3 +191,20 @@ def test_much_that_may_leave_makes_an_agent_hurry_and_what_is_under_way_does_not
         agent.drain(part.now)
     assert not find(2 * MUCH), "the lane takes no more before something is acknowledged"
     agent.check_invariants()
+
+
+def test_an_agent_that_was_summed_up_counts_from_nothing_until_its_profile_was_taken() -> None:
+    turns = Turns()
+    turns.hold_lease()
+    turns.crawl.counts_anew = False  # as after a restart
+    turns.crawl.tally.pages, turns.crawl.agent.counters.done = 7, 8
+    turns.open()
+    post, crawl = turns.post, turns.crawl
+    seen = []
+    for published in (None, False, False, True, True):
+        post.ended, post.published = True, published
+        turns.exchanges.turn(turns.now)
+        seen.append((crawl.tally.pages, crawl.agent.counters.done, post.counts_anew))
+        crawl.tally.pages += 1
+    assert seen == [(7, 8, False), (0, 0, True), (1, 0, True), (2, 0, False), (3, 0, False)]
+    assert post.anew == 2 and post.published is None

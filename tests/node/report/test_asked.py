@@ -11,7 +11,7 @@ from scrapy_ubi import clock
 from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.node.report import answers_under_way
 from scrapy_ubi.node.report.queries import Question
-from scrapy_ubi.transport.in_process import Shelf
+from scrapy_ubi.transport.shelf import Shelf
 from tests.node.crawler import SETTINGS, crawl, entry
 from tests.node.groups import Alone
 from tests.transport.worlds import until
