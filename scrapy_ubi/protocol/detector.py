@@ -16,6 +16,9 @@ Rules of this module:
   reader believes them. It may: the writer saw no beat for the failure timeout, so the lease of the dead has ended. It
   must: an incarnation that one agent holds dead may not go on anyway. One that beats on has not heard of it, and is
   named again.
+* But what the dead name is not believed, and who begins anew lets go of those whom it alone holds dead and who beat on
+  (`reconsider`): nothing was done upon it. To act on a death takes a view that all its members have published, and with
+  it the death.
 """
 
 from __future__ import annotations
@@ -49,6 +52,8 @@ class Detector:
         self.seen: dict[str, Sight] = {}
         self._dead: dict[str, int | None] = {}  # -> the counter of its last beat, None while none was seen
         self._heard: set[str] = set()  # those of them that have beaten while they were watched
+        self._awake: set[str] = set()  # those of them that have beaten since
+        self._told: dict[str, None] = {}  # whom the living others named as dead at the last read
         self._left: dict[str, None] = {}  # incarnations that have left: what a late line says of them is old
         self._quiet = float("-inf")  # s: from then on none that is held dead has beaten for a failure time-out
         self.restless = False  # whether, at the last read, one held dead had beaten lately: it does not know, maybe
@@ -79,9 +84,13 @@ class Detector:
         self._last_read, self._memory = received, memory
         if forgotten:
             self._found = dict(beats)
+        self._told.clear()
         for agent, beat in beats.items():
-            for incarnation in beat.dead:
-                self.hold_dead(incarnation)
+            if agent != self.me and not self.is_dead(beat.incarnation):
+                self._told.update(dict.fromkeys(beat.dead))
+        for incarnation in self._told:
+            self.hold_dead(incarnation)
+        for agent, beat in beats.items():
             if agent != self.me:
                 self._look(agent, beat, received)
         for agent, sight in list(self.seen.items()):
@@ -104,6 +113,7 @@ class Detector:
             last = self._dead[beat.incarnation]
             if LEFT not in beat.flags and (last is None or beat.counter > last):
                 self._dead[beat.incarnation] = beat.counter
+                self._awake.add(beat.incarnation)
                 self._quiet = received + self.failure_timeout
                 self._name(beat.incarnation)
             return  # an old line that came late, maybe: it says nothing of a newer incarnation
@@ -147,9 +157,19 @@ class Detector:
                 self._heard.add(incarnation)
             self._name(incarnation)
             if len(self._dead) > DEAD_REMEMBERED:
-                oldest = next(iter(self._dead))
-                self._heard.discard(oldest)
-                del self._dead[oldest]
+                self._forget(next(iter(self._dead)))
+
+    def reconsider(self) -> None:
+        """The observer begins anew, held dead itself: those whom it alone holds dead and who have beaten since are to
+        be seen as anybody."""
+        for incarnation in self._awake - self._told.keys():
+            self._named = tuple(each for each in self._named if each != incarnation)
+            self._forget(incarnation)
+
+    def _forget(self, incarnation: str) -> None:
+        self._heard.discard(incarnation)
+        self._awake.discard(incarnation)
+        del self._dead[incarnation]
 
     def _name(self, incarnation: str) -> None:
         """Tell the others, and itself, that it is dead."""

@@ -117,6 +117,7 @@ class Membership:
         self.incarnation = self._new_incarnation()
         self._own.add(self.incarnation)
         self.epoch = 0
+        self.watch.reconsider()
         self.counters.rejoins += 1
 
     def notice_gaps(self) -> bool:

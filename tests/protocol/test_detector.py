@@ -222,13 +222,33 @@ def test_own_death_is_heard_of() -> None:
     assert observer.living == {"c"}
 
 
-def test_the_dead_may_name_the_dead() -> None:
-    """Who wrote it saw no beat for the failure timeout, whatever became of the writer since."""
+def test_what_the_dead_name_is_not_believed_and_what_they_named_before_is() -> None:
+    """Who comes back after the others have gone on without it may have held somebody dead before, and told nobody."""
     observer = Observer()
-    observer.read({"b": beat()})
-    observer.go_on({"b": beat()}, FAILURE + 1)
-    observer.read({"b": beat(counter=2, dead=("dddddddd",)), "d": beat("dddddddd")})
-    assert observer.living == set()
+    observer.read({"b": beat(dead=("cccccccc",)), "c": beat("cccccccc"), "d": beat("dddddddd")})
+    assert observer.living == {"b", "d"}
+    for counter in range(2, 20):
+        observer.go_on({"b": beat(dead=("cccccccc",)), "d": beat("dddddddd", counter)}, INTERVAL)
+    observer.read({"b": beat(counter=2, dead=("cccccccc", "dddddddd")), "d": beat("dddddddd", counter=20)})
+    assert observer.living == {"d"}
+    assert observer.watch.is_dead("cccccccc")
+
+
+def test_who_begins_anew_lets_go_of_those_it_alone_holds_dead_and_who_beat_on() -> None:
+    observer = Observer()
+    alone, shared, silent = "aaaaaaaa", "bbbbbbbb", "cccccccc"
+    observer.read({"a": beat(alone), "b": beat(shared), "c": beat(silent), "d": beat("dddddddd")})
+    observer.watch.hold_dead(alone)
+    observer.watch.hold_dead(shared)
+    observer.watch.hold_dead(silent)
+    on = {"a": beat(alone, 2), "b": beat(shared, 2), "c": beat(silent), "d": beat("dddddddd", 2, dead=(shared,))}
+    observer.go_on(on, INTERVAL)
+    assert observer.living == {"d"}
+    observer.watch.reconsider()
+    observer.go_on(on, INTERVAL)
+    assert observer.living == {"a", "d"}
+    assert observer.watch.dead == (silent, shared)
+    assert observer.watch.restless, "for a failure timeout from the last beat of one held dead"
 
 
 def test_own_pause_starts_all_ages_anew() -> None:

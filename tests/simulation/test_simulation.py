@@ -55,6 +55,11 @@ ONCE_FAILED_IN_SHARDS = {
     2712632408: "one that came back passed on a done mark of one that had been alone (P5; no rule was broken)",
 }
 
+# With each page visited again, twice.
+ONCE_FAILED_IN_ROUNDS = {
+    2811700316: "one came back from two pauses and told of a death that it alone had seen, before the first (P4)",
+}
+
 # With letters of three records, one under way at a time, these end a few seconds after the limit.
 LATE = (881001485, 881020392)
 
@@ -66,16 +71,17 @@ def hold(
     kinds: tuple[str, ...] | None = None,
     loads: int = 1,
     shards: int = 1,
+    rounds: int = 0,
 ) -> int:
     """Run one crawl; how many loads of a host were open at once at most. The assertion names the line that repeats
     it."""
-    plan = Plan(seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards)
+    plan = Plan(seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards, rounds=rounds)
     try:
         plan.run(stride)
     except AssertionError as violation:
         frontier = "disk" if on_disk else "memory"
         repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier} --loads {loads}"
-        repeat += f" --shards {shards}"
+        repeat += f" --shards {shards} --rounds {rounds}"
         repeat += f" --kinds {','.join(kinds)}" if kinds is not None else ""
         raise AssertionError(f"{violation}\n{plan}\nrepeat: {repeat}") from None
     return plan.world.referee.most_open
@@ -104,6 +110,11 @@ def test_promises_hold_under_faults_that_once_broke_one(seed: int, on_disk: bool
 @pytest.mark.parametrize("seed", ONCE_FAILED_IN_SHARDS)
 def test_promises_hold_in_shards_under_seeds_that_once_failed(seed: int) -> None:
     hold(seed, loads=2, shards=2)
+
+
+@pytest.mark.parametrize("seed", ONCE_FAILED_IN_ROUNDS)
+def test_promises_hold_in_rounds_under_seeds_that_once_failed(seed: int) -> None:
+    hold(seed, rounds=2)
 
 
 @pytest.mark.parametrize("seed", LATE)
