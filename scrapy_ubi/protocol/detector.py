@@ -16,7 +16,7 @@ Rules of this module:
   reader believes them. It may: the writer saw no beat for the failure timeout, so the lease of the dead has ended. It
   must: an incarnation that one agent holds dead may not go on anyway. One that beats on has not heard of it, and is
   named again.
-* But what the dead name is not believed, and who begins anew lets go of those whom it alone holds dead and who beat on
+* But what the dead name is not believed, and who joins again lets go of those whom it alone holds dead and who beat on
   (`reconsider`): nothing was done upon it. To act on a death takes a view that all its members have published, and with
   it the death.
 """
@@ -160,8 +160,8 @@ class Detector:
                 self._forget(next(iter(self._dead)))
 
     def reconsider(self) -> None:
-        """The observer begins anew, held dead itself: those whom it alone holds dead and who have beaten since are to
-        be seen as anybody."""
+        """The observer joins again, held dead itself: those whom it alone holds dead and who have beaten since are to
+        be seen as any other."""
         for incarnation in self._awake - self._told.keys():
             self._named = tuple(each for each in self._named if each != incarnation)
             self._forget(incarnation)

