@@ -92,8 +92,7 @@ class Plan:
     def _recrawl(self, random: Random, rounds: int | None) -> None:
         """Pages are visited again, some are slow; meanwhile the crawl is paused, and its settings change."""
         world = self.world
-        drawn = random.choice((0, 0, 1, 2, 3))
-        self.rounds = drawn if rounds is None else rounds  # so what is drawn next is the same when it is repeated
+        self.rounds = random.choice((0, 0, 1, 2, 3)) if rounds is None else rounds
         if not self.rounds:
             return
         world.rounds, world.interval = self.rounds, random.choice((1, 2, 5))
