@@ -185,6 +185,8 @@ class DiskFrontier:
         news = entries.returned(state, key)
         if news:
             entries.done(state, key, key ^ state.salt)
+        else:
+            self.visits.page_ended(state, key)
         return news
 
     def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
@@ -196,6 +198,7 @@ class DiskFrontier:
             self._entries.put(own, entry or old)
         else:
             self._entries.overtaken(own, old)
+            self.visits.page_ended(own, key)
 
     def _own(self, state: HostState) -> DiskState:
         assert isinstance(state, DiskState)

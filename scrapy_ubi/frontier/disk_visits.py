@@ -70,13 +70,16 @@ class StoredVisits(HostRevisits):
             if row.due:
                 yield visit_rows.due_key(hid, row.due, key), b""
         dues = [self.due, *(row.due for row, _ in self.ready), *(row.due for row in self.out.values())]
+        ended = [self.row(key) for key in self._state.out if self._state.is_done(key)]  # elsewhere, while they are out
+        dues += [row.due for row in ended if row is not None]
         earliest = min((due for due in dues if due), default=0)
         yield visit_rows.VISITS + hid, visit_rows.host_value(self.count, self.xor, earliest)
 
     def take_in(self, read: Iterable[bytes], wall: int) -> None:
         """These rows were read, the most overdue first: what is due by that time is ready."""
         late, self.late = self.late or set(), None
-        at_hand, self.due = {*self.out, *(row.key for row, _ in self.ready)}, 0
+        # A page that is out, not to be visited again, comes back by `DiskVisits.page_ended`.
+        at_hand, self.due = {*self.out, *self._state.out, *(row.key for row, _ in self.ready)}, 0
         changed = {**self.writing, **self.fresh}
         found = [row for key, row in changed.items() if row.due and key not in at_hand]
         for text in read:
@@ -175,6 +178,12 @@ class DiskVisits:
             self._window.settle(state)
         self._follow(state, visits)
 
+    def page_ended(self, state: DiskState, key: int) -> None:
+        """A page that was out, not to be visited again, is out no longer, and was done elsewhere meanwhile."""
+        if state.visits is not NO_VISITS and (row := self._of(state).row(key)) is not None:
+            self._of(state).expect(row.due)
+            self._follow(state, self._of(state))
+
     def next(self, state: DiskState, now: float, loads: HostLoads | None, delay: float) -> Entry | None:
         """Hand out the next page of this busy host that is due; None when it is not its turn. The host has its turn
         again at once where `loads` says so, after its delay (s)."""
@@ -210,7 +219,7 @@ class DiskVisits:
             visits.late = set()
             self._at_hand.add(state)
             start, end = visit_rows.dues_of(state.hid)
-            scans.append(Scan(state, start, end, READY + len(visits.out), due=self.hosts.wall))
+            scans.append(Scan(state, start, end, READY + len(visits.out) + len(state.out), due=self.hosts.wall))
         return scans
 
     def take(self, scan: Scan, read: Iterable[bytes]) -> None:
@@ -253,6 +262,7 @@ class DiskVisits:
             if not visits.fresh and not visits.writing:
                 found = {visit_rows.read_due(row) for row, _ in every(self._store, *visit_rows.dues_of(state.hid))}
                 assert found == {(row.due, key) for key, row in rows.items() if row.due}, state
-            expected = {row.key for row in rows.values() if row.due} - {*visits.out, *(r.key for r, _ in visits.ready)}
+            at_hand = {*visits.out, *state.out, *(row.key for row, _ in visits.ready)}
+            expected = {row.key for row in rows.values() if row.due} - at_hand
             earliest = min((rows[key].due for key in expected), default=0)
             assert not earliest or visits.late is not None or 0 < visits.due <= earliest, (state, earliest, visits.due)

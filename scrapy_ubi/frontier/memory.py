@@ -112,7 +112,11 @@ class MemoryFrontier:
 
     def finish(self, state: HostState, key: int) -> bool:
         """An entry handed out is done; True when that was news."""
-        return self._states[state.host].finish(key)
+        own = self._states[state.host]
+        news = own.finish(key)
+        if not news:
+            self._visits.page_ended(own, key)
+        return news
 
     def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:
         """An entry handed out waits again, as `entry` when given."""
@@ -120,6 +124,8 @@ class MemoryFrontier:
         if own.put_back(key, entry):
             self._queues[state.host].push(own.queued[key])
             self.workbench.activate(state.host, state.next_at)
+        else:
+            self._visits.page_ended(own, key)
 
     def look_again(self) -> None:
         """Parked hosts wait again."""

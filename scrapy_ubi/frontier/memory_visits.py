@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from scrapy_ubi.frontier.due_hosts import DueHosts, Mine
 from scrapy_ubi.frontier.host_revisits import READY, HostRevisits
@@ -22,14 +22,15 @@ class HeapedVisits(HostRevisits):
         super().__init__()
         self.times: list[tuple[int, int]] = []  # due, key
 
-    def take_in(self, rows: Mapping[int, VisitRow], wall: int) -> None:
-        """Some of the rows that are due by that time are ready; `due` is that of the next one."""
+    def take_in(self, rows: Mapping[int, VisitRow], wall: int, loading: Container[int]) -> None:
+        """Some of the rows that are due by that time are ready; `due` is that of the next one. `loading`: pages that
+        are out, not to be visited again; they come back by `MemoryVisits.page_ended`."""
         at_hand = {row.key for row, _ in self.ready}
         self.due = 0
         while self.times:
             due, key = self.times[0]
             row = rows.get(key)
-            if row is None or row.due != due or key in self.out or key in at_hand:
+            if row is None or row.due != due or key in self.out or key in at_hand or key in loading:
                 heapq.heappop(self.times)
             elif due <= wall and len(self.ready) < READY:
                 heapq.heappop(self.times)
@@ -81,6 +82,11 @@ class MemoryVisits:
             self._expect(self._states[state.host], kept)
         return news
 
+    def page_ended(self, own: SetState, key: int) -> None:
+        """A page that was out, not to be visited again, is out no longer, and was done elsewhere meanwhile."""
+        if (row := own.visit_row(key)) is not None:
+            self._expect(own, row)
+
     def _expect(self, own: SetState, row: VisitRow) -> None:
         """A row that came while its page was out is due, too."""
         visits = self._of(own)
@@ -115,7 +121,7 @@ class MemoryVisits:
             self._take_in(own, self._of(own))
 
     def _take_in(self, own: SetState, visits: HeapedVisits) -> None:
-        visits.take_in(own.rows, self.hosts.wall)
+        visits.take_in(own.rows, self.hosts.wall, own.out)
         if visits.ready:
             self._workbench.activate(own.host, own.next_at)
         if visits.due > self.hosts.wall or not visits.ready:  # else when these are used up

@@ -266,4 +266,5 @@ class HostState:
         assert all(map(self.is_known, self.redo)), self
         assert self.open_work >= len(self.out) + len(self.visits.out), (self, self.open_work)
         assert all(map(self.is_done, self.visits.out)), self
+        assert self.visits.out.keys().isdisjoint(self.out), self
         assert all(map(self.is_done, self.visits.closing)), self

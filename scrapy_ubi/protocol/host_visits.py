@@ -4,6 +4,8 @@ may not be told yet.
 Rules of this module:
 
 * Where the rows rest is a subclass's matter: in memory or on disk.
+* A page that is out for its first visit, and was done elsewhere meanwhile, is not handed out for its next one before
+  that has ended: whose end is told would not be known.
 * The row of a visit leaves its owner as a done mark does: when every outlink of its flush is acknowledged (P5). Else an
   heir would take the page for visited, find it unchanged, and never learn what it leads to. Until then it is *closing*,
   and the others are told the row *before* it. A page that is visited once more meanwhile closes with its last visit.

@@ -127,6 +127,32 @@ def test_a_page_put_back_comes_again_as_it_was_given_and_one_visited_elsewhere_d
 
 
 @EVERY
+@pytest.mark.parametrize("put_back", [False, True])
+def test_a_page_that_another_has_done_is_not_due_here_before_its_own_load_has_ended(make: Make, put_back: bool) -> None:
+    frontier = make(0.0)
+    one = row(1, 10)
+    state, _ = frontier.add("h", [one.entry])
+    assert frontier.pop(0.0, any_host) == (state, one.entry)
+    state.open_work += 1  # as the protocol counts it
+    frontier.add_done(state, [1])
+    assert frontier.keep_row(state, one)
+    frontier.free(state, 0.0)
+    for wall in (20, 21):
+        frontier.wake(wall, any_host)
+        frontier.check_invariants()
+        assert frontier.pop(1e6, any_host) is None
+    if put_back:
+        frontier.put_back(state, 1)
+    else:
+        assert not frontier.finish(state, 1)
+    state.open_work -= 1
+    frontier.check_invariants()
+    assert frontier.awaits(any_host)
+    frontier.wake(22, any_host)
+    assert handed_out(frontier) == ["http://h/1"]
+
+
+@EVERY
 def test_an_older_row_is_no_news(make: Make) -> None:
     frontier = make(0.0)
     state = done(frontier, "h", row(1, 10, 3))
@@ -139,6 +165,22 @@ def test_an_older_row_is_no_news(make: Make) -> None:
     frontier.wake(100, any_host)
     assert handed_out(frontier) == []
     assert not frontier.awaits(any_host)
+
+
+def test_what_is_due_of_a_page_that_was_out_outlives_the_process() -> None:
+    store = MemoryStore()
+    first = reopened(store, DictKind())
+    state, _ = first.add("h", [row(1, 50).entry])
+    assert first.pop(0.0, any_host) is not None
+    first.add_done(state, [1])
+    first.keep_row(state, row(1, 50))
+    first.wake(60, any_host)
+    first.free(state, 0.0)
+    assert first.pop(1e6, any_host) is None
+    first.flush()
+    later = reopened(store, DictKind(first.seen))
+    later.wake(60, any_host)
+    assert handed_out(later) == ["http://h/1"]
 
 
 def test_what_is_due_outlives_the_process() -> None:

@@ -61,7 +61,9 @@ class Figures:
             what = str(violation)[:600] or "an invariant does not hold"
             frontier = "disk" if on_disk else "memory"
             repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier}"
-            repeat += f" --loads {plan.loads} --shards {plan.shards} --rounds {plan.rounds}"
+            # What was drawn is left out: with a number given, other things may be drawn after it.
+            given = {"loads": loads, "shards": shards, "rounds": rounds}
+            repeat += "".join(f" --{name} {number}" for name, number in given.items() if number is not None)
             repeat += f" --kinds {','.join(kinds)}" if kinds is not None else ""
             self.violations.append(f"{plan}\n  {what}\n  repeat: {repeat}")
         world = plan.world
