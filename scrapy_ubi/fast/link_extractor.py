@@ -93,7 +93,7 @@ class Told(NamedTuple):
 
 
 _OTHER = Told((), "", True, False, (), (), (), (), frozenset(), frozenset(), frozenset())
-_METHODS = frozenset(STOOD_FOR[LxmlLinkExtractor])
+_METHODS = frozenset((*STOOD_FOR[LxmlLinkExtractor], *STOOD_FOR[LxmlParserLinkExtractor]))
 
 
 def told(extractor: Any) -> Told:
@@ -103,7 +103,7 @@ def told(extractor: Any) -> Told:
     plain = inner.unique is True and inner.process_attr is _identity
     if not plain or len(attributes) != 1 or not tree.can_read(tags, attributes[0]):
         return _OTHER
-    if not _METHODS.isdisjoint(vars(extractor)) or type(inner) is not LxmlParserLinkExtractor:
+    if type(inner) is not LxmlParserLinkExtractor or not _METHODS.isdisjoint((*vars(extractor), *vars(inner))):
         return _OTHER
     return Told(
         tags, attributes[0], bool(inner.strip), bool(extractor.canonicalize), tuple(extractor.restrict_xpaths),

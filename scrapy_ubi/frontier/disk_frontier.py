@@ -168,8 +168,7 @@ class DiskFrontier:
 
     def add_done(self, state: HostState, keys: Iterable[int], by: str = "") -> list[int]:
         """Merge done marks, from the agent `by`; those that were news."""
-        own = self._own(state)
-        mark = self._entries.mark
+        own, mark = self._own(state), self._entries.mark
         news = [key for key in keys if mark(own, key, by)]
         if news and own.garbage >= LEAST_GARBAGE:
             self.window.tidy(own)
@@ -177,16 +176,14 @@ class DiskFrontier:
 
     def finish(self, state: HostState, key: int) -> bool:
         """An entry handed out is done; True when that was news."""
-        assert isinstance(state, DiskState)
-        entries = self._entries
-        if state.out.pop(key, None) is None:
-            return entries.mark(state, key)
-        state.out = state.out or NONE
-        news = entries.returned(state, key)
-        if news:
-            entries.done(state, key, key ^ state.salt)
+        own, entries = self._own(state), self._entries
+        if own.out.pop(key, None) is None:
+            return entries.mark(own, key)
+        own.out = own.out or NONE
+        if news := entries.returned(own, key):
+            entries.done(own, key, key ^ own.salt)
         else:
-            self.visits.page_ended(state, key)
+            self.visits.page_ended(own, key)
         return news
 
     def put_back(self, state: HostState, key: int, entry: Entry | None = None) -> None:

@@ -113,8 +113,7 @@ class MemoryFrontier:
     def finish(self, state: HostState, key: int) -> bool:
         """An entry handed out is done; True when that was news."""
         own = self._states[state.host]
-        news = own.finish(key)
-        if not news:
+        if not (news := own.finish(key)):
             self._visits.page_ended(own, key)
         return news
 

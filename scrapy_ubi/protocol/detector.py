@@ -53,7 +53,7 @@ class Detector:
         self._dead: dict[str, int | None] = {}  # -> the counter of its last beat, None while none was seen
         self._heard: set[str] = set()  # those of them that have beaten while they were watched
         self._awake: set[str] = set()  # those of them that have beaten since
-        self._told: dict[str, None] = {}  # whom the living others named as dead at the last read
+        self._told: set[str] = set()  # whom the living others named as dead at the last read
         self._left: dict[str, None] = {}  # incarnations that have left: what a late line says of them is old
         self._quiet = float("-inf")  # s: from then on none that is held dead has beaten for a failure time-out
         self.restless = False  # whether, at the last read, one held dead had beaten lately: it does not know, maybe
@@ -84,12 +84,7 @@ class Detector:
         self._last_read, self._memory = received, memory
         if forgotten:
             self._found = dict(beats)
-        self._told.clear()
-        for agent, beat in beats.items():
-            if agent != self.me and not self.is_dead(beat.incarnation):
-                self._told.update(dict.fromkeys(beat.dead))
-        for incarnation in self._told:
-            self.hold_dead(incarnation)
+        self._believe(beats)
         for agent, beat in beats.items():
             if agent != self.me:
                 self._look(agent, beat, received)
@@ -105,6 +100,14 @@ class Detector:
                 del self.seen[agent]
         self.restless = received < self._quiet
         return forgotten
+
+    def _believe(self, beats: Mapping[str, Beat]) -> None:
+        """Hold dead whom these beats name, but for those of the dead."""
+        named = {agent: beat.dead for agent, beat in beats.items() if not self.is_dead(beat.incarnation)}
+        self._told = {incarnation for agent, dead in named.items() if agent != self.me for incarnation in dead}
+        for dead in named.values():
+            for incarnation in dead:
+                self.hold_dead(incarnation)
 
     def _look(self, agent: str, beat: Beat, received: float) -> None:
         if beat.incarnation in self._left:
@@ -162,7 +165,7 @@ class Detector:
     def reconsider(self) -> None:
         """The observer joins again, held dead itself: those whom it alone holds dead and who have beaten since are to
         be seen as any other."""
-        for incarnation in self._awake - self._told.keys():
+        for incarnation in self._awake - self._told:
             self._named = tuple(each for each in self._named if each != incarnation)
             self._forget(incarnation)
 

@@ -74,9 +74,8 @@ class SignedTransport:
         self._questions = Gone(USED)
         self._strange: dict[str, str] = {}  # agent -> its line, where that does not hold
         self._refused: dict[tuple[str, str], str] = {}  # key and field -> text that was refused
-        self._said = 0
         self._strange_sum: str | None = None  # the sum of profiles, where it does not hold
-        self._turn = asyncio.Lock()
+        self._turn, self._said = asyncio.Lock(), 0
         self._dead: list[Fields] = []
         self._consumed: list[str] = []  # refused letters
         self._answers: list[SeedAnswer] = []  # to refused seeds

@@ -78,8 +78,8 @@ def hold(
     shards: int | None = 1,
     rounds: int | None = 0,
 ) -> int:
-    """Run one crawl (None: as the seed draws it); how many loads of a host were open at once at most. The assertion names the line that repeats
-    it."""
+    """Run one crawl (None: as the seed draws it); how many loads of a host were open at once at most. The assertion
+    names the line that repeats it."""
     plan = Plan(seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards, rounds=rounds)
     try:
         plan.run(stride)

@@ -45,7 +45,12 @@ class Below:
         """`wrapped`: what stands for the TLS of our side."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-        wrapping: Any = SimpleNamespace(wrap_bio=lambda *bios, **how: wrapped(context.wrap_bio(*bios, **how)))
+
+        def wrap_bio(incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, **how: Any) -> Any:
+            self.incoming = incoming  # what waits there
+            return wrapped(context.wrap_bio(incoming, outgoing, **how))
+
+        wrapping: Any = SimpleNamespace(wrap_bio=wrap_bio)
         self.ours = TlsTransport(wrapping, "raw", above)
         self.comes, self.goes = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.server = tls().wrap_bio(self.comes, self.goes, server_side=True)
@@ -102,24 +107,30 @@ def test_bytes_go_both_ways_and_an_error_is_told_with_the_end() -> None:
 
 
 def test_tls_is_given_what_comes_in_portions_and_keeps_no_more_memory_than_for_one() -> None:
+    pending: list[int] = []
+    below: Below | None = None
+
+    class Watched:
+        """TLS, with what waits for it at each read."""
+
+        def __init__(self, tls: ssl.SSLObject) -> None:
+            self.do_handshake, self.write, self.inner = tls.do_handshake, tls.write, tls
+
+        def read(self, most: int) -> bytes:
+            if below is not None:  # the handshake is over
+                pending.append(below.incoming.pending)
+            return self.inner.read(most)
+
     async def main() -> None:
+        nonlocal below
         above = Above()
-        below = Below(above)
-        ours: Any = below.ours
-        read, pending = ours._tls.read, list[int]()
-
-        def reading(most: int) -> bytes:
-            pending.append(ours._in.pending)
-            data: bytes = read(most)
-            return data
-
-        ours._tls = SimpleNamespace(read=reading)
+        below = Below(above, Watched)
         data = bytes(range(256)) * 1500
         below.answer(data)
         assert above.data == data
         assert max(pending) <= PORTION + RECORD + 300  # a record, and what TLS puts around it
 
-    asyncio.run(main())
+    run(main())
 
 
 def test_what_cannot_be_written_during_another_handshake_is_written_after_it() -> None:

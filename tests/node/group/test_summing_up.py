@@ -165,10 +165,11 @@ def test_two_at_once_with_a_real_server_and_one_that_comes_back(server: Server) 
             for number in range(KEPT + 5):
                 said = {"agent": f"gone{number}", "state": "left", "updated": number, "counters": {"pages": 10**number}}
                 client.hset(keys.agents, f"gone{number}", json.dumps(said))
+            others = asyncio.all_tasks()
             for turn in range(1, 30):
                 for one in both:
                     one.look([], turn * PAUSE)
-                await until(lambda: not io._tasks)
+                await until(lambda: asyncio.all_tasks() <= others)
             found = read_sum(client.hget(keys.agents, SUMMED_UP))
             left = {name.decode() for name in client.hkeys(keys.agents)}
         assert isinstance(found, SummedUp) and (found.agents, found.profile.count("pages")) == (5, 11111)
