@@ -1,4 +1,5 @@
-"""Link extraction: UbiLinkExtractor beside Scrapy's LinkExtractor, on made pages and on a directory of real ones.
+"""Link extraction: UbiLinkExtractor, and Scrapy's LinkExtractor with UBI_LEAN, beside Scrapy's alone, on made pages
+and on a directory of real ones.
 
     python benchmarks/links.py                        # pages of 10 kB with 40 links, 50 kB with 200, 300 kB with 1,500
     python benchmarks/links.py --parsed               # the same of a spider that has called `response.css` before
@@ -25,6 +26,7 @@ from rounds import save, table, take_turns
 from scrapy.http import HtmlResponse
 from scrapy.linkextractors import LinkExtractor
 
+from scrapy_ubi.fast.link_extractor import FastLinkExtraction
 from scrapy_ubi.linkextractor import UbiLinkExtractor
 
 SIZES = ((10_000, 40, 60), (50_000, 200, 12), (300_000, 1_500, 3))
@@ -32,6 +34,15 @@ WORDS = "time node page crawl graph lorem ipsum dolor sit amet index".split()
 ADDRESS = "http://h0001.example/d1/index.html"
 
 theirs, ours = LinkExtractor(), UbiLinkExtractor()
+LEAN = "Scrapy with UBI_LEAN"
+undo = FastLinkExtraction.change()
+in_their_place = LinkExtractor.extract_links
+undo()
+
+
+def lean(page: HtmlResponse) -> list:
+    """The links that Scrapy's extractor finds with UBI_LEAN."""
+    return in_their_place(theirs, page)
 
 
 def made_page(size: int, links: int) -> bytes:
@@ -66,7 +77,7 @@ def on_made_pages(rounds: int, before: bool) -> dict[str, dict[str, float]]:
     gc.freeze()
     for size, links, times in SIZES:
         body = made_page(size, links)
-        assert theirs.extract_links(response(body)) == ours.extract_links(response(body)), "not the same links"
+        assert theirs.extract_links(response(body)) == ours.extract_links(response(body)) == lean(response(body))
 
         def by(extract, body: bytes = body, times: int = times):
             pages = [parsed(response(body)) for _ in range(times)] if before else None
@@ -78,7 +89,7 @@ def on_made_pages(rounds: int, before: bool) -> dict[str, dict[str, float]]:
 
             return way
 
-        ways = {"Scrapy": by(theirs.extract_links), "UbiLinkExtractor": by(ours.extract_links)}
+        ways = {"Scrapy": by(theirs.extract_links), LEAN: by(lean), "UbiLinkExtractor": by(ours.extract_links)}
         ways["extract_urls"] = by(ours.extract_urls)
         found[f"{size // 1000} kB, {links}"] = take_turns(ways, times, rounds)
     return found
@@ -108,7 +119,8 @@ def on_real_pages(files: list[Path], show: int) -> dict[str, object]:
             seconds[side] += results[extractor][0]
         counts.update(pages=1, bytes=len(body), links=len(results[theirs][1]))
         again = parsed(response(body, address, "text/html"))
-        assert ours.extract_links(again) == theirs.extract_links(again), f"{file}, when it was parsed before"
+        scrapys = theirs.extract_links(again)
+        assert ours.extract_links(again) == scrapys == lean(again), f"{file}, when it was parsed before"
         lines = differences(results[theirs][1], results[ours][1])
         if lines:
             counts["pages that differ"] += 1
@@ -144,7 +156,7 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
     args = parser.parse_args()
     made = on_made_pages(args.rounds, args.parsed)
-    names = ("Scrapy", "UbiLinkExtractor", "extract_urls")
+    names = ("Scrapy", LEAN, "UbiLinkExtractor", "extract_urls")
     rows = {name: [f"{each[name] * 1e6:.0f}" for each in made.values()] for name in names}
     for name in names[1:]:
         rows[f"ratio, {name}"] = [f"{each['Scrapy'] / each[name]:.1f}" for each in made.values()]

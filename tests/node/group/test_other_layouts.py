@@ -149,11 +149,10 @@ def test_who_comes_is_refused_where_one_of_another_layout_publishes(
         name = SUMMED_UP if odd == "is summed up" else "b"
         town.publish(name, layout, updated=1, state="left" if odd == "has left" else "crawling")
         profiles = await town.transport.profiles()
-        check = asyncio.ensure_future(check_layouts(town.transport, "shop", "a", profiles, LAYOUT))
-        await asyncio.sleep(0.01)
         if odd != "is silent":
             now = LAYOUT if odd == "was updated" else layout
             town.publish(name, now, updated=2, state="left" if odd == "has left" else "crawling")
+        check = check_layouts(town.transport, "shop", "a", profiles, LAYOUT)
         if odd != "lives":
             await check
             return
