@@ -3,6 +3,8 @@
 A test with the marker `processes` that fails is run once more, and the summary names it as RERUN: real processes with
 real time share the machine with whatever else it does (docs/decisions/0044-reruns.md). No other test is repeated.
 
+A test that hangs fails, and says where it was (docs/decisions/0090-a-test-that-hangs-fails.md).
+
 A machine without either skips what needs one; under CI (CI=true) that is a failure, so nothing is lost unnoticed.
 """
 
@@ -25,14 +27,22 @@ hypothesis.settings.load_profile("house")
 
 KINDS = available()
 
+# Seconds after which a test hangs. Ten times what the slowest test takes on a quiet machine; the long ones have an hour.
+HANGS = 300
+LONG_HANGS = 3600
+LONG = ("faults", "compatibility")
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Let tests of real processes have a second run (not with `-p no:rerunfailures`)."""
-    if not config.pluginmanager.hasplugin("rerunfailures"):
-        return
+    """Let tests of real processes have a second run (not with `-p no:rerunfailures`), and none hang."""
+    reruns = config.pluginmanager.hasplugin("rerunfailures")
+    timeouts = config.pluginmanager.hasplugin("timeout")
     for item in items:
-        if item.get_closest_marker("processes") is not None:
+        if reruns and item.get_closest_marker("processes") is not None:
             item.add_marker(pytest.mark.flaky(reruns=1))
+        if timeouts:
+            long = any(item.get_closest_marker(name) is not None for name in LONG)
+            item.add_marker(pytest.mark.timeout(LONG_HANGS if long else HANGS))
 
 
 def no_server() -> None:

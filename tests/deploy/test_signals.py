@@ -145,28 +145,42 @@ def test_a_unit_that_cannot_start_is_a_failure(project: Project, site: Site) -> 
 
 STANDS_FOR_SCRAPY = """#!/bin/sh
 # What an agent does, as far as the pod's shell sees it: 0 at its end, and 0 when it has left after SIGTERM.
-echo "$@" > started
 trap 'echo left > left; exit 0' TERM
+echo "$@" > started
 while [ ! -e finish ]; do sleep 0.05; done
 exit "$(cat finish)"
 """
 
 
+MOMENT = "agent=$!"  # the shell has started the agent, and does not know its number yet
+
+
 @pytest.mark.parametrize(("finish", "status"), [("0", 0), ("1", 1), ("", 143)], ids=["finished", "failed", "told"])
-def test_the_shell_of_a_batch_pod_tells_an_eviction_from_the_end(tmp_path: Path, finish: str, status: int) -> None:
+@pytest.mark.parametrize("early", [False, True], ids=["", "in the moment of the start"])
+def test_the_shell_of_a_batch_pod_tells_an_eviction_from_the_end(
+    tmp_path: Path, finish: str, status: int, early: bool
+) -> None:
     program = tmp_path / "scrapy"
     program.write_text(STANDS_FOR_SCRAPY)
     program.chmod(0o755)
     environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "CRAWL_SPIDER": "walk", "INDEX": "3"}
-    command = agent(document("kubernetes/batch.yaml", "Job"))["command"]
-    with subprocess.Popen(command, cwd=tmp_path, env=environment) as pod:
-        until((tmp_path / "started").exists)
+    sh, c, text = agent(document("kubernetes/batch.yaml", "Job"))["command"]
+    assert text.count(MOMENT) == 1
+    if early:
+        text = text.replace(MOMENT, f"while [ ! -e go ]; do sleep 0.02; done; {MOMENT}")
+    pod = subprocess.Popen([sh, c, text], cwd=tmp_path, env=environment)
+    try:
+        until(lambda: (tmp_path / "started").exists() and bool((tmp_path / "started").read_text()))
         if finish:
             (tmp_path / "finish.new").write_text(finish)
             (tmp_path / "finish.new").rename(tmp_path / "finish")
         else:
-            until(lambda: bool((tmp_path / "started").read_text()))
             pod.terminate()
+        (tmp_path / "go").touch()
         assert pod.wait(LIMIT) == status
+    finally:
+        pod.kill()
+        pod.wait(LIMIT)
+        (tmp_path / "finish").write_text("0")  # an agent that was not told ends as well
     assert (tmp_path / "left").exists() == (not finish), "it was given the time to leave"
     assert "UBI_AGENT_ID=agent-3" in shlex.split((tmp_path / "started").read_text())
