@@ -27,7 +27,7 @@ hypothesis.settings.load_profile("house")
 
 KINDS = available()
 
-# Seconds after which a test hangs. Ten times what the slowest test takes on a quiet machine; the long ones have an hour.
+# Seconds after which a test hangs: ten times what the slowest takes on a quiet machine, and an hour for the long ones.
 HANGS = 300
 LONG_HANGS = 3600
 LONG = ("faults", "compatibility")

@@ -56,15 +56,7 @@ def _lines(found: Gathered, rows: list[Answer], total: int, reasons: Counter[str
 
 def requeue(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Have failed requests fetched again. Raises UbiError, UsageError."""
-    if opts.outputs_of and (opts.all or opts.reason):
-        raise UsageError("--outputs-of goes with --host and --url only: it is about pages that did not fail.")
-    if opts.all == bool(opts.reason or opts.host or opts.url or opts.outputs_of):
-        raise UsageError(
-            "--all and a choice exclude each other: leave one out."
-            if opts.all
-            else "Nothing is chosen: give --reason, --host, --url, --outputs-of, or --all for every failed request.",
-            print_help=False,
-        )
+    _check_choice(opts)
     by_agent: Counter[str] = Counter()
     begun, before = time.time(), 0.0
     while True:  # an agent takes some thousands at once
@@ -78,12 +70,32 @@ def requeue(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     requeued, unfit = by_agent.total(), found.total("unfit")
     document = {**found.document(), "requeued": requeued, "unfit": unfit, "agents": by_agent}
     what = ("page", "pages") if opts.outputs_of else ("failed request", "failed requests")
-    line = f"{found.whose}: {count(requeued)} {f'{what[0]} is' if requeued == 1 else f'{what[1]} are'} queued again"
-    who = [f"{agent} {count(number)}" for agent, number in by_agent.items() if number]
-    lines = folded(f"{line} ({', '.join(who)})" if len(who) > 1 else line)
+    lines = folded(f"{found.whose}: {_queued_again(by_agent, what)}")
     if unfit:
         lines += folded(f"{count(unfit)} could not be: too large to travel, unreadable, or the crawl is over")
     return QueryReport(lines, document, found.answers.complaint)
+
+
+def _check_choice(opts: argparse.Namespace) -> None:
+    """Raises UsageError unless it is said which requests: all of them, or a choice."""
+    if opts.outputs_of and (opts.all or opts.reason):
+        raise UsageError("--outputs-of goes with --host and --url only: it is about pages that did not fail.")
+    chosen = bool(opts.reason or opts.host or opts.url or opts.outputs_of)
+    if opts.all and chosen:
+        raise UsageError("--all and a choice exclude each other: leave one out.", print_help=False)
+    if not opts.all and not chosen:
+        raise UsageError(
+            "Nothing is chosen: give --reason, --host, --url, --outputs-of, or --all for every failed request.",
+            print_help=False,
+        )
+
+
+def _queued_again(by_agent: Counter[str], what: tuple[str, str]) -> str:
+    """How many of these (one, several) are queued again, and by whom if by more than one agent."""
+    requeued = by_agent.total()
+    line = f"{count(requeued)} {f'{what[0]} is' if requeued == 1 else f'{what[1]} are'} queued again"
+    who = [f"{agent} {count(number)}" for agent, number in by_agent.items() if number]
+    return f"{line} ({', '.join(who)})" if len(who) > 1 else line
 
 
 def _question(ask: str, opts: argparse.Namespace, group: GroupSettings, before: float = 0.0) -> Question:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlencode, urlsplit
@@ -224,17 +224,31 @@ def _options(parts: SplitResult, kind: Kind, scheme: str) -> dict[str, str]:
             raise _malformed(f"its option {name[:40]!r} is of TLS, which only rediss:// speaks")
         if name not in known:
             raise _malformed(f"its option {name[:40]!r} is not known (known: {', '.join(known)})")
-        if name == "db" and not re.fullmatch(r"\d{1,9}", value):
-            raise _malformed("its option 'db' is no number")
-        if name == "wait_replicas" and value not in map(str, range(MOST_REPLICAS + 1)):
-            raise _malformed(f"its option 'wait_replicas' is no number from 0 to {MOST_REPLICAS}")
-        if name == "ssl_min_version" and value not in MIN_VERSIONS:
-            raise _malformed(f"its option 'ssl_min_version' is none of {', '.join(MIN_VERSIONS)}")
-        if name == "ssl_check_hostname" and value.lower() not in ("true", "false"):
-            raise _malformed("its option 'ssl_check_hostname' is neither true nor false")
-        if name == "ssl_cert_reqs" and value not in ("none", "optional", "required"):
-            raise _malformed("its option 'ssl_cert_reqs' is none of none, optional, required")
+        fits, otherwise = _VALUES.get(name, _ANY)
+        if not fits(value):
+            raise _malformed(f"its option {name!r} {otherwise}")
     return options
+
+
+def _is_number(value: str) -> bool:
+    return re.fullmatch(r"\d{1,9}", value) is not None
+
+
+def _is_truth(value: str) -> bool:
+    return value.lower() in ("true", "false")
+
+
+_REQUIREMENTS = ("none", "optional", "required")
+_REPLICAS = tuple(map(str, range(MOST_REPLICAS + 1)))
+_ANY: tuple[Callable[[str], bool], str] = (lambda _: True, "")
+# Which values an option may have, and what is said of others.
+_VALUES: Mapping[str, tuple[Callable[[str], bool], str]] = {
+    "db": (_is_number, "is no number"),
+    "wait_replicas": (_REPLICAS.__contains__, f"is no number from 0 to {MOST_REPLICAS}"),
+    "ssl_min_version": (MIN_VERSIONS.__contains__, f"is none of {', '.join(MIN_VERSIONS)}"),
+    "ssl_check_hostname": (_is_truth, "is neither true nor false"),
+    "ssl_cert_reqs": (_REQUIREMENTS.__contains__, f"is none of {', '.join(_REQUIREMENTS)}"),
+}
 
 
 def _unread() -> TransportError:
