@@ -64,6 +64,7 @@ from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport, TransportError
 
 if TYPE_CHECKING:
+    from scrapy_ubi.components.start_items import StartItems
     from scrapy_ubi.metrics.agent_metrics import AgentMetrics
     from scrapy_ubi.outputs.page_outputs import PageOutputs
     from scrapy_ubi.outputs.setup import Outputs
@@ -85,6 +86,7 @@ class UbiScheduler(BaseScheduler):
     reach: Reach
     hooks: EngineHooks
     duplicates: DuplicateLinks
+    start_items: StartItems
     outside: OutsideSeeds
     outputs: PageOutputs | None = None  # none where UBI_STORES names no store
     metrics: AgentMetrics | None = None  # none without UBI_METRICS
@@ -188,6 +190,7 @@ class UbiScheduler(BaseScheduler):
         self._page_links = PageLinks(self.crawler, self._tools, wiring.why_one_by_one(self._keys, self.settings, own))
         self._dequeue = self._make_dequeue()
         wiring.follow_changes(self, parts, self._stores)
+        self.start_items = wiring.make_start_items(self, self._stores)
 
     def _assemble(self) -> None:
         """Put together what requests go through, before this agent's node."""
@@ -197,7 +200,7 @@ class UbiScheduler(BaseScheduler):
         drops = Drops(count, self.notices, self._kept, settings.max_letter_bytes, self.alone, self.is_trial)
         self._tools = Tools(
             settings, self._codec, self._keys, self.node, self.flights, self._link_filter, drops, self.reach,
-            Seeds(self._keys, self._codec), self._scores,
+            Seeds(self._keys, self._codec, self.alone), self._scores,
         )  # fmt: skip
         self._enqueue = Enqueue(self._tools, self._local, self._stat_buffer)
         self.outside = OutsideSeeds(self._tools, self._enqueue.take)
@@ -244,13 +247,13 @@ class UbiScheduler(BaseScheduler):
 
     async def _leave(self, reason: str) -> None:
         try:
+            await self.start_items.close()
             await self.node.leave(reason)
             atexit.unregister(self._cut_short)
         finally:
-            if self._stores is not None:
-                await self._stores.close()
-            if self.metrics is not None:
-                await self.metrics.close()
+            for part in (self._stores, self.metrics):
+                if part is not None:
+                    await part.close()
             self._stat_buffer.close(self.node, self._keys.changed, self._page_links.taken)
             if self.trial is None:
                 self.ending.say(self.node, self.settings, self._stores.names if self._stores is not None else ())
@@ -333,12 +336,11 @@ class UbiScheduler(BaseScheduler):
         """The spider's `start()` has yielded its last."""
         self._start_ended = True
         if self._opened:
-            self._tools.seeds.running = False
+            self._tools.seeds.start_ended()
         self._tell_start()
 
     def _tell_start(self) -> None:
-        """Tell the node whether more may come from outside of its queues: from start(), from a local request, from
-        who holds the spider open, or as seeds."""
+        """Tell the node whether more may come from outside of its queues: start(), local requests, handlers, seeds."""
         if self._opened:
             serves = self.node.seeds is not None and self.node.seeds.serves
             self.node.agent.start_exhausted = self._start_ended and self._local.over and not (self._held or serves)

@@ -10,6 +10,7 @@
 * Plain links of callbacks are taken here as one object. Those of `start()` become requests, as seeds are few.
 * What a page was parsed into is let go at the end of its output. Page and tree hold each other, so they would stay in
   memory, a hundred kB and more each, until Python looks for garbage among old objects: 30 MB of pages at a time.
+* Items of `start()` come once in the whole cluster, too (`start_items`).
 * Without our scheduler (a crawler without an engine, as in users' tests) everything passes as it is, and plain links
   become requests.
 * Most links of a page are known. Their requests go no further than this, as the engine would send two signals about
@@ -63,16 +64,20 @@ class UbiSpiderMiddleware:
                 for found in self._as_scrapy(output):
                     yield found
             return
-        trial = scheduler.is_trial
+        trial, items = scheduler.is_trial, scheduler.start_items
         try:
             async for output in start:
                 for found in scheduler.seeds(output) if isinstance(output, PlainLinks) else (output,):
                     if isinstance(found, Request):
                         _mark_seed(found, trial)
+                    elif found is not None and not await items.is_own(found):
+                        continue
                     yield found
                     count += 1
                     if count % PAUSE_EVERY == 0:
                         await self._turn_of_others(scheduler)
+            async for found in items.rest():
+                yield found
         finally:
             scheduler.start_ended()
 

@@ -10,7 +10,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi import clock
 from scrapy_ubi.components import measured
 from scrapy_ubi.components.live_changes import LiveChanges
+from scrapy_ubi.components.start_items import StartItems
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.downloads.resolver import Resolver
 from scrapy_ubi.errors import UbiSettingError
@@ -170,6 +171,24 @@ def make_parts(scheduler: UbiScheduler, spider: Spider, stats: StatBuffer, links
         links.scores,
         links.ranker,
     )
+
+
+def make_start_items(scheduler: UbiScheduler, stores: Outputs | None) -> StartItems:
+    """What takes care of the items of start(). The node is there, and not open yet."""
+    node, settings = scheduler.node, scheduler.settings
+
+    def outlasts() -> bool:
+        stored = stores is None or not (stores.writer.changed or stores.writer.waiting)
+        return stored and not scheduler.feeds.flush()
+
+    def members() -> Container[str]:
+        return node.agent.view.members
+
+    claims = None if scheduler.alone or scheduler.is_trial else node.item_claims
+    notices, count, patience = scheduler.notices, scheduler.count, settings.failure_timeout
+    items = StartItems(claims, scheduler.agent_id, members, patience, outlasts, notices, count)
+    items.listen(scheduler.crawler)
+    return items
 
 
 def follow_changes(scheduler: UbiScheduler, parts: Parts, stores: Outputs | None) -> None:

@@ -44,6 +44,7 @@ from scrapy_ubi.node.mail.exchange import Exchange
 from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
 from scrapy_ubi.node.mail.inbox_check import InboxCheck, judge_of
 from scrapy_ubi.node.mail.io_thread import IoThread
+from scrapy_ubi.node.mail.item_claims import ItemClaims
 from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.report import figures, query_source, timeline_answer
@@ -128,6 +129,7 @@ class Node:
         self._group_watch = GroupWatch(crawl, io, transport, settings)
         self._lost_agents = LostAgents(crawl, io, transport, self._exchanges.control)
         self._join = Join(crawl, settings, io, transport, start, self._beats.line, self._follow, clock)
+        self.item_claims = ItemClaims(io, transport)
         self._leave = Leave(crawl, settings, fatal, self._exchanges, self.publisher, clock, self._lost_agents.look)
 
     def _make_work(self) -> None:
@@ -218,8 +220,6 @@ class Node:
         await self._io.call(self.transport.close())
         await self._io.stop()
         await self._crawl.disk.close()
-
-    # -- what comes by itself
 
     def _exchanged(self, exchange: Exchange) -> None:
         """An exchange of mail has ended."""

@@ -15,8 +15,14 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from datetime import date, time, timedelta, tzinfo
+from decimal import Decimal
+from enum import Enum
 from functools import partial
+from pathlib import PurePath
+from re import Pattern
 from typing import Any
+from uuid import UUID
 
 from scrapy import Request
 
@@ -80,4 +86,7 @@ def _changes(value: object) -> bool:
     return not isinstance(value, _IMMUTABLE)
 
 
-_IMMUTABLE = (str, bytes, int, float, tuple, frozenset, type(None))
+_IMMUTABLE = (
+    *(str, bytes, int, float, complex, tuple, frozenset, range, type, type(None)),
+    *(date, time, timedelta, tzinfo, Decimal, Enum, Pattern, PurePath, UUID),
+)

@@ -85,6 +85,7 @@ class Dequeue:
         self._errors, self._sitemaps, self._sessions, self._outputs, self._judge, self._ranked = readers
         self.page_room = PageRoom(tools.settings.memory_mb << 20, tools.flights, stat_buffer.count)
         self._visited = VisitedPages.of(crawler, tools.settings, tools.flights, stat_buffer.count)
+        self._links: dict[int, Flight] = {}  # under way that may be the same as a seed, by the seed's key
         self._told = 0  # pages that failed as they could not travel
         # The URLs of a sitemap begin at depth 0 as well.
         self._depth_counted = crawler.get_spider_middleware(DepthMiddleware) is not None
@@ -101,15 +102,20 @@ class Dequeue:
         passed = 0
         while passed < MOST_PASSED and (visit := self._node.next()) is not None:
             request = self._kept.take(visit.entry.key) or self._decode(visit)
-            if request is not None and self._is_seed(visit, request):
+            if request is None:
+                continue
+            as_seed = self._seeds.key_beside(visit, request) if visit.before is None else None
+            if self._waits_for_link(visit) or self._is_done_with(as_seed, visit, request):
                 passed += 1  # of a host that is free again at once: the engine is told to ask once more
-            elif request is not None:
+            else:
                 self._sessions.restore(visit)
                 if self._visited is not None:
                     self._visited.begin(visit, request)
                 if not visit.entry.depth and self._depth_counted and not self._sitemaps.most:
                     self._look_at_seed(request)
-                flight = self._flights.add(Flight(request, visit.host, visit))
+                flight = self._flights.add(Flight(request, visit.host, visit, as_seed=as_seed))
+                if as_seed is not None:
+                    self._links[as_seed] = flight
                 if self._outputs is not None:
                     self._outputs.begin(flight)
                 if self._ranked is not None:
@@ -117,17 +123,32 @@ class Dequeue:
                 return request
         return None
 
-    def _is_seed(self, visit: Visit, request: Request) -> bool:
-        """Whether this is the same request as a seed that is known: it is done then."""
-        key = self._seeds.key_beside(visit, request) if visit.before is None else None
-        if key is None or not visit.state.is_known(key):
+    def _waits_for_link(self, visit: Visit) -> bool:
+        """Whether this seed is the same request as a link that is under way: what becomes of it is seen then."""
+        flight = self._links.get(visit.entry.key)
+        if flight is None:
             return False
+        flight.seed = visit
+        return True
+
+    def _is_done_with(self, as_seed: int | None, visit: Visit, request: Request) -> bool:
+        """Whether this is the same request as a seed that is known, or a seed whose page was fetched by such a link: it
+        is done then."""
+        if request.dont_filter:
+            self._seeds.handed_out(request)
+        known = as_seed is not None and visit.state.is_known(as_seed)
+        if not known and not self._seeds.is_fetched(visit.entry.key):
+            return False
+        self._pass(visit, request)
+        return True
+
+    def _pass(self, visit: Visit, request: Request) -> None:
+        """A request that was handed out is done without a load."""
         self._stat_buffer.sums["ubi/scheduler/duplicates"] += 1
         if (place := self._seeds.spelled(request)) is not None:
             self._node.joins.join(request.url, place.normal, place.steps)
         self._node.limits.passed(visit.state)
         self._node.ended(visit, fetched=False)
-        return True
 
     def _look_at_seed(self, request: Request) -> None:
         """A start request that another agent has met, and this one perhaps not: no link has depth 0, but where a
@@ -199,14 +220,22 @@ class Dequeue:
                 status=flight.status,
                 content=flight.content,
             )
-            if self._seeds.running and flight.fetched and flight.failed is None:
-                self._look_for_seed(flight.visit, request)
+        if flight.as_seed is not None and flight.visit is not None:
+            self._link_over(flight, flight.visit, flight.as_seed)
 
-    def _look_for_seed(self, visit: Visit, request: Request) -> None:
-        """A page was fetched, and start() may still yield a seed that is the same request."""
-        key = self._seeds.key_beside(visit, request)
-        if key is not None:
-            self._node.also_done(visit, key)
+    def _link_over(self, flight: Flight, visit: Visit, as_seed: int) -> None:
+        """A link's page is over. A seed that is the same request may be handed out, may wait, or may still come."""
+        self._links.pop(as_seed, None)
+        fetched = flight.fetched and flight.failed is None and not flight.withdrawn and visit.again is None
+        if flight.seed is not None:
+            if fetched:
+                self._pass(flight.seed, flight.request)
+            else:
+                self._node.put_back(flight.seed)
+        elif fetched and visit.state.is_known(as_seed):
+            self._seeds.came_meanwhile(as_seed)
+        elif fetched and self._seeds.may_come:
+            self._node.also_done(visit, as_seed)
 
     def _put_back(self, flight: Flight, visit: Visit) -> None:
         encoded = self._codec.encode(flight.request)

@@ -64,6 +64,7 @@ SEEDED_FOR = 3600  # seconds they are kept after the last one
 SEED_IDLE = 30.0  # seconds after which a seed that an agent has taken, and not looked at since, is another's
 LIST_AHEAD = 1000  # seeds that wait, from which on none are made of a list: that is where the rest waits
 LISTED = "listed"  # the only field of a seed that was in a list
+MOST_START_ITEMS = 100_000  # items of start() that are known: some 10 MB; spiders yield few there
 INBOX = 10_000  # entries; windows of unacknowledged letters keep it far below, this bounds a flood of garbage
 
 MEMORY = "*"
@@ -222,6 +223,11 @@ class Transport(Protocol):
 
     async def exchange(self, out: Outgoing) -> Incoming:
         """Write, then read, in one round trip. Raises TransportDown, or TransportFull (look at its `incoming`)."""
+
+    async def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> dict[str, str]:
+        """Of items of start(), by what each is known by: let the second text be said of it if the first one is (None:
+        nothing), all at one instant. What is said of each then; "" of one more than `MOST_START_ITEMS`. What is no text
+        counts as "". Raises TransportDown, TransportFull."""
 
     def start_beating(
         self,

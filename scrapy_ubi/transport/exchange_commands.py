@@ -21,6 +21,7 @@ from scrapy_ubi.transport.contract import (
     INBOX,
     LIST_AHEAD,
     LISTED,
+    MOST_START_ITEMS,
     SEEDED,
     SEEDED_FOR,
     SUMMED_UP,
@@ -104,6 +105,14 @@ class ExchangeCommands:
         said = [part for agent, text in gone.items() for part in (agent, _digest(text))]
         args: list[str | bytes | int] = [SUMMED_UP, present, encode(after), *said]
         return RedisCommand(("EVAL", scripts.SUM_UP, 2, key, self.keys.beats, *args), key, "hash")
+
+    def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> RedisCommand:
+        """What is said of items of start(), changed where it is as expected."""
+        key = self.keys.start
+        args: list[str | bytes | int] = [MOST_START_ITEMS]
+        for item, (before, after) in claims.items():
+            args += [encode(item), int(before is not None), encode(before or ""), encode(after)]
+        return RedisCommand(("EVAL", scripts.CLAIM_ITEMS, 1, key, *args), key, "hash")
 
     def answer_seeds(self, out: Outgoing) -> Iterator[RedisCommand]:
         """Seeds are answered, or handed on."""

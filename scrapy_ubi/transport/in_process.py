@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import count
 
@@ -166,6 +166,14 @@ class MemoryTransport:
         """Compare, delete and set."""
         await self._trip()
         return self.shelf.sum_up(gone, before, after)
+
+    async def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> dict[str, str]:
+        """Compare and set."""
+        await self._trip()
+        if self._hub.full:
+            raise TransportFull("the hub is full")
+        good, _ = texts(self.shelf.claim_items(claims).items(), TEXT * self._largest)
+        return dict.fromkeys(claims, "") | good
 
     def start_beating(
         self,

@@ -194,6 +194,14 @@ class RedisTransport:
         (result,) = await self._server.call([self._commands.sum_up(gone, before, after)])
         return bool(result)
 
+    async def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> dict[str, str]:
+        """Compare and set, by a script."""
+        (answer,) = await self._server.call([self._commands.claim_items(claims)])
+        said = answer if isinstance(answer, list) else []
+        found = {encode(item): text for item, text in zip(claims, said, strict=False) if isinstance(text, bytes)}
+        good, _ = texts(found.items(), TEXT * self._largest)
+        return dict.fromkeys(claims, "") | good
+
     def start_beating(
         self,
         agent: str,

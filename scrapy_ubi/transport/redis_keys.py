@@ -7,6 +7,7 @@
 | `ubi:{<crawl>}:slots`          | hash   | place of a pulse in that string -> the agent                      |
 | `ubi:{<crawl>}:agents`         | hash   | agent -> its profile, JSON                                        |
 | `ubi:{<crawl>}:control`        | hash   | `run`, `finished`, `drain:<agent>`, `ask:<id>`, ...: words to all |
+| `ubi:{<crawl>}:start`          | hash   | an item of start() -> which agent has it, and whether it is kept  |
 | `ubi:{<crawl>}:<agent>:inbox`  | stream | letters that wait for this agent                                  |
 | `ubi:{<crawl>}:<agent>:acks`   | hash   | lane -> what became of the letters this agent sent on that lane   |
 | `ubi:{<crawl>}:<agent>:dead`   | stream | letters this agent refused, with the reason; about 1,000          |
@@ -60,6 +61,7 @@ class RedisKeys:
         self.slots = f"{self.prefix}slots"
         self.agents = f"{self.prefix}agents"
         self.control = f"{self.prefix}control"
+        self.start = f"{self.prefix}start"
         self.seeds = f"{self.prefix}seeds"
         self.seeded = f"{self.prefix}seeded"
 
@@ -92,7 +94,7 @@ class RedisKeys:
     @property
     def shared(self) -> tuple[str, ...]:
         """The keys of the crawl as a whole, control first, with their `:aside` forms."""
-        names = (self.control, self.beats, self.agents, self.slots, self.pulses)
+        names = (self.control, self.beats, self.agents, self.slots, self.pulses, self.start)
         return (*names, *(name + ASIDE for name in names))
 
     @property

@@ -146,6 +146,22 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1
 """
 
+CLAIM_ITEMS = """
+-- KEYS[1] start. ARGV: how many fields there may be, then field, '1' if a text is expected, the expected and the new
+-- text of each. Returns what each field holds then, '' for one more than there may be.
+local said = {}
+for i = 2, #ARGV, 4 do
+  local present = redis.call('HGET', KEYS[1], ARGV[i])
+  local as_expected = (ARGV[i + 1] == '1' and present == ARGV[i + 2]) or (ARGV[i + 1] == '0' and not present)
+  if as_expected and (present or redis.call('HLEN', KEYS[1]) < tonumber(ARGV[1])) then
+    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 3])
+    present = ARGV[i + 3]
+  end
+  said[#said + 1] = present or ''
+end
+return said
+"""
+
 REPLY = """
 -- KEYS[1] answers. ARGV: agent, text, seconds. One step, so no answer is left without an end. One that Redis does not
 -- take (it is full, or does not allow it) is lost, and the user who asked gets none: the crawl must not wait for that.

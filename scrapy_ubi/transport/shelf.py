@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scrapy_ubi.transport.beat_text import encode
-from scrapy_ubi.transport.contract import DEAD_LETTERS, SUMMED_UP, Fields
+from scrapy_ubi.transport.contract import DEAD_LETTERS, MOST_START_ITEMS, SUMMED_UP, Fields
 from scrapy_ubi.transport.shelf_seeds import ShelfSeeds
 
 Raw = dict[bytes, bytes]
@@ -23,6 +24,7 @@ class Shelf:
     beats: Raw = field(default_factory=dict)
     agents: Raw = field(default_factory=dict)
     control: Raw = field(default_factory=dict)
+    start: Raw = field(default_factory=dict)
     inbox: defaultdict[str, dict[str, Raw]] = field(default_factory=lambda: defaultdict(dict))
     acks: defaultdict[str, Raw] = field(default_factory=lambda: defaultdict(dict))
     dead: defaultdict[str, deque[Raw]] = field(default_factory=lambda: defaultdict(_dead))
@@ -54,3 +56,13 @@ class Shelf:
             del self.agents[encode(agent)]
         self.agents[name] = encode(after)
         return True
+
+    def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> Raw:
+        """Let this be said of items, where what is said of them is as expected; what is said then."""
+        for item, (before, after) in claims.items():
+            name = encode(item)
+            if name not in self.start and len(self.start) >= MOST_START_ITEMS:
+                continue
+            if self.start.get(name) == (None if before is None else encode(before)):
+                self.start[name] = encode(after)
+        return {encode(item): self.start.get(encode(item), b"") for item in claims}

@@ -39,6 +39,7 @@ from scrapy_ubi.transport.contract import (
 )
 from scrapy_ubi.transport.redis_keys import ASK
 from scrapy_ubi.transport.replay_window import Gone, ReplayWindows, UsedOnce
+from scrapy_ubi.transport.signed_items import claim_items
 from scrapy_ubi.transport.signer import RUN_FREE, SIGNED, Signer, bare
 
 logger = logging.getLogger("scrapy_ubi")
@@ -163,6 +164,10 @@ class SignedTransport:
         there = self._strange_sum if before is None else self._profile(SUMMED_UP, before)
         signed = {agent: self._profile(agent, text) for agent, text in {**gone, SUMMED_UP: after}.items()}
         return await self._inner.sum_up(signed, there, signed.pop(SUMMED_UP))
+
+    async def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> dict[str, str]:
+        """See the contract. What is said without a signature that holds counts as nothing, and is written over."""
+        return await claim_items(self._inner, self._signer, claims, lambda odd: self._texts("start", odd, lambda _: ""))
 
     def _profile(self, agent: str, text: str) -> str:
         return self._signer.text("profile", agent, agent, text)

@@ -15,11 +15,18 @@ from scrapy.signalmanager import SignalManager
 from scrapy_ubi.components import spider_middleware
 from scrapy_ubi.components.scheduler import SEED, UbiScheduler
 from scrapy_ubi.components.spider_middleware import PAUSE_EVERY, UbiSpiderMiddleware
+from scrapy_ubi.components.start_items import StartItems
 from scrapy_ubi.plainlinks import PlainLinks
+from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.check import NONCE
 from tests.support.turns import turns_of_others
 
 URL = "http://h1.example/"
+
+
+def alone() -> StartItems:
+    """The items of an agent that is alone."""
+    return StartItems(None, "a1", dict, 1.0, lambda: True, Notices(), lambda stat: None)
 
 
 class Recorder(UbiScheduler):
@@ -32,6 +39,7 @@ class Recorder(UbiScheduler):
         self.marked: list[Request | None] = []
         self.waits = 0
         self.duplicates: Any = SimpleNamespace(dropped=lambda response: False)
+        self.start_items = alone()
 
     @property
     def start_waits(self) -> bool:

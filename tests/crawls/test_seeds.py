@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 from scrapy import Request, Spider
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 
+from scrapy_ubi.components.find_scheduler import scheduler_of
 from scrapy_ubi.components.spider_middleware import PAUSE_EVERY
 from tests.crawls.ring import AGENTS, HOSTS, Walk
-from tests.support.crawls import agent_of, crawl, items_of
-from tests.support.site import Page, Site
+from tests.support.crawls import LIMIT, agent_of, crawl, items_of
+from tests.support.site import Held, Page, Site, links
 
 
 class Floods(Walk):
@@ -120,3 +125,65 @@ def test_an_error_status_that_callbacks_get_is_no_failure(site: Site, settings: 
     [outcome] = crawl(Seeds, site.proxy, settings=settings)
     assert [item["url"] for item in items_of([outcome])] == [f"{host}/" for host in HOSTS]  # all are 404
     assert not [stat for stat in outcome.stats if stat.startswith("ubi/failed")]
+
+
+class NamedByOne(Walk):
+    """One agent names the seeds of all, and the pages of the later ones are fetched before, by links. `moment`: what a
+    seed is named after."""
+
+    moment: Callable[[], bool] = staticmethod(lambda: True)
+
+    async def start(self) -> AsyncIterator[Any]:
+        if agent_of(self).agent_id != "a0":
+            return
+        yield Request(f"{HOSTS[0]}/", dont_filter=True)
+        while not NamedByOne.moment():
+            await asyncio.sleep(0.01)
+        for host in HOSTS:
+            yield Request(f"{host}/", dont_filter=True)
+
+
+@AGENTS
+def test_a_page_that_a_link_led_to_is_not_fetched_again_for_a_later_seed_of_another_agent(
+    site: Site, agents: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.page(f"{HOSTS[0]}/", links(*(f"{host}/" for host in HOSTS)))
+    for host in HOSTS[1:]:
+        site.page(f"{host}/", host)
+    monkeypatch.setattr(NamedByOne, "moment", staticmethod(lambda: len(site.urls()) == len(HOSTS)))
+    items = items_of(crawl(NamedByOne, site.proxy, agents))
+    assert sorted(item["url"] for item in items) == sorted(f"{host}/" for host in HOSTS)
+    assert set(site.urls().values()) == {1}
+
+
+@AGENTS
+def test_a_seed_that_comes_while_a_link_has_its_page_fetched_is_done_with_it(
+    site: Site, agents: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.page(f"{HOSTS[0]}/", links(*(f"{host}/" for host in HOSTS)))
+    for host in HOSTS[1:]:
+        site.page(f"{host}/", host)
+    crawlers: list[Crawler] = []
+    with ExitStack() as stack:
+        held = [stack.enter_context(site.hold(f"{host}/")) for host in HOSTS[1:]]
+        monkeypatch.setattr(NamedByOne, "moment", staticmethod(lambda: all(one.arrived.is_set() for one in held)))
+        looking = threading.Thread(target=_release_when_queued, args=(crawlers, held))
+        looking.start()
+        items = items_of(crawl(NamedByOne, site.proxy, agents, with_crawlers=crawlers.extend))
+        looking.join()
+    assert sorted(item["url"] for item in items) == sorted(f"{host}/" for host in HOSTS)
+    assert set(site.urls().values()) == {1}
+
+
+def _release_when_queued(crawlers: list[Crawler], held: list[Held]) -> None:
+    """Let the pages have their answers when the seeds of their hosts wait."""
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end and sum(_waiting(crawler) for crawler in crawlers) < len(held):
+        time.sleep(0.01)
+    for one in held:
+        one.release()
+
+
+def _waiting(crawler: Crawler) -> int:
+    scheduler = scheduler_of(crawler)
+    return len(scheduler) if scheduler is not None else 0

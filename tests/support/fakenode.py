@@ -30,7 +30,7 @@ class FakeVisit:
         self.host = host
         self.entry = entry
         self.state = SetState(host)
-        self.before = None
+        self.before = self.again = None
 
 
 class FakeHosts:
@@ -84,7 +84,7 @@ class FakeNode:
         self.tally = Tally(0.0)
         self.state = "crawling"
         self.recorder = SimpleNamespace(timeline=Timeline())
-        self.seeds = None
+        self.seeds = self.item_claims = None
         self.concurrency = self.recrawl = None
         self.published: dict[str, str] = {}
         self.lost_agents: tuple[str, ...] = ()

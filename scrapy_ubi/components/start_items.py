@@ -1,0 +1,186 @@
+"""Items that `start()` yields: once in the whole crawl, though every agent runs `start()`.
+
+Rules of this module:
+
+* An item is known by its class and content; alike ones of one `start()` are numbered. So agents may yield the same
+  items, or each its own. What is no JSON cannot be told to be alike: it comes from each agent, and that is said.
+* The agent that is the first to yield an item *holds* it, by a word in Redis. The others keep theirs back.
+* An item is *kept* when it has passed the pipelines, and what feeds and stores have of it outlasts the process. The
+  holder says so, and no agent yields it again in this crawl, not after a restart either.
+* `start()` is not over before all of its items are kept, here and at the others. Where a holder has been away for as
+  long as an agent may be silent, the first agent to see that holds the item in its place, and yields its own. So an
+  item may come twice if its holder was killed in between, and is not lost.
+* While Redis is away items wait, and `start()` with them.
+* An agent alone, without Redis, yields all of them, at each start, as Scrapy does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Container
+from hashlib import blake2b
+from typing import Any
+
+from itemadapter import ItemAdapter
+from scrapy import signals
+from scrapy.crawler import Crawler
+from scrapy.utils.serialize import ScrapyJSONEncoder
+
+from scrapy_ubi.node.mail.item_claims import ItemClaims
+from scrapy_ubi.process.log_once import Notices
+from scrapy_ubi.transport.contract import MOST_START_ITEMS
+from scrapy_ubi.untrusted.terminal_text import plain
+
+LOOK_EVERY = 0.2  # s between two looks at what waits
+LAST_LOOKS = 10  # of an agent that leaves
+NAME = 100  # characters of a holder's name that are shown
+
+HELD, KEPT = "held", "kept"
+ELSEWHERE = "Items that start() yields come once in the crawl: {} of agent {} stands for the one of this agent."
+ALIKE = "{} of start() is no JSON, so nothing can tell whether other agents yield the same: it comes from each of them."
+MANY = "start() yields more than {:,} items: further ones come from each agent."
+
+
+class StartItems:
+    """The items of one agent's `start()`. `claims`: None where it is alone; `members`: who is in the crawl; `patience`:
+    how long an agent may be away (s); `outlasts`: whether what was scraped so far outlasts the process."""
+
+    def __init__(
+        self,
+        claims: ItemClaims | None,
+        agent: str,
+        members: Callable[[], Container[str]],
+        patience: float,
+        outlasts: Callable[[], bool],
+        notices: Notices,
+        count: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._claims, self._members, self._patience = claims, members, patience
+        self._outlasts, self._notices, self._count, self._clock = outlasts, notices, count, clock
+        self._own_held, self._own_kept = f"{HELD} {agent}", f"{KEPT} {agent}"
+        self._numbers: Counter[str] = Counter()
+        self._held: list[str] = []  # by this agent, not kept yet
+        self._back: dict[str, tuple[str, Any]] = {}  # kept back -> what was said of it last, the item
+        self._away: dict[str, float] = {}  # holder that is not in the crawl -> since when
+        self._yielded = self._passed = 0
+        self._was_through = False
+
+    def listen(self, crawler: Crawler) -> None:
+        """Hear of items that are through the pipelines."""
+        for signal in (signals.item_scraped, signals.item_dropped, signals.item_error):
+            crawler.signals.connect(self._through, signal)
+
+    def _through(self, item: Any, response: Any) -> None:
+        self._passed += response is None  # as those of start() have none
+
+    async def is_own(self, item: Any) -> bool:
+        """Whether this agent is to yield the item; else another one has it."""
+        claims, name = self._claims, self._name(item)
+        own = claims is None or name is None or await self._holds(claims, name, item)
+        self._yielded += own
+        return own
+
+    async def _holds(self, claims: ItemClaims, name: str, item: Any) -> bool:
+        said = (await claims.settle({name: (None, self._own_held)}))[name]
+        if said == self._own_held:  # a former life of this agent may have held it
+            self._held.append(name)
+            return True
+        if not said:
+            self._notices.once("start_items_many", MANY.format(MOST_START_ITEMS))
+            return True
+        kind, _, holder = said.partition(" ")
+        self._count("ubi/start/items_elsewhere")
+        sentence = ELSEWHERE.format(f"a {type(item).__name__}", plain(holder, NAME))
+        self._notices.once("start_items", sentence, logging.INFO)
+        if kind != KEPT:
+            self._back[name] = said, item
+        return False
+
+    async def rest(self) -> AsyncIterator[Any]:
+        """Wait until all are kept. Yields items whose holders have gone."""
+        claims = self._claims
+        while claims is not None and (self._held or self._back):
+            await asyncio.sleep(LOOK_EVERY)
+            if self._are_through():
+                await claims.settle(self._all_kept())
+                self._held.clear()
+            for item in await self._taken_over(claims):
+                yield item
+
+    async def close(self) -> None:
+        """This agent leaves, and its pipelines are through: say what is kept, if that can be said. What is not comes
+        again after a restart."""
+        for _ in range(LAST_LOOKS):
+            if self._claims is None or not self._held:
+                return
+            if self._outlasts():
+                if await self._claims.try_once(self._all_kept()):
+                    self._held.clear()
+                return
+            await asyncio.sleep(LOOK_EVERY)
+
+    def _all_kept(self) -> dict[str, tuple[str | None, str]]:
+        return dict.fromkeys(self._held, (self._own_held, self._own_kept))
+
+    def _are_through(self) -> bool:
+        """Whether all items are, since the last look: handlers of the signals run in any order."""
+        through, self._was_through = self._was_through, self._passed >= self._yielded
+        return through and self._was_through and bool(self._held) and self._outlasts()
+
+    async def _taken_over(self, claims: ItemClaims) -> list[Any]:
+        """Items that this agent holds from now on in the place of others."""
+        wanted: dict[str, tuple[str | None, str]] = {}
+        looks = {name: (said, said) for name, (said, _) in self._back.items()}
+        for name, said in (await claims.settle(looks)).items():
+            kind, _, holder = said.partition(" ")
+            self._back[name] = said, self._back[name][1]
+            if kind == KEPT:
+                del self._back[name]
+            elif not said:  # Redis has forgotten it
+                wanted[name] = None, self._own_held
+            elif self._has_gone(holder):
+                wanted[name] = said, self._own_held
+        taken = [name for name, said in (await claims.settle(wanted)).items() if said == self._own_held]
+        if taken:
+            self._held += taken
+            self._yielded += len(taken)
+            self._was_through = False
+        return [self._back.pop(name)[1] for name in taken]
+
+    def _has_gone(self, holder: str) -> bool:
+        if holder in self._members():
+            self._away.pop(holder, None)
+            return False
+        return self._clock() - self._away.setdefault(holder, self._clock()) > self._patience
+
+    def _name(self, item: Any) -> str | None:
+        """What an item is known by; None where that cannot be said, or too many are known."""
+        try:
+            text = json.dumps(ItemAdapter(item).asdict(), cls=_Content, sort_keys=True)
+        except (TypeError, ValueError, RecursionError):
+            if self._claims is not None:
+                self._notices.once("start_items_alike", ALIKE.format(f"A {type(item).__name__}"))
+            return None
+        kind = f"{type(item).__module__}.{type(item).__qualname__}"
+        digest = blake2b(f"{kind}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        if digest not in self._numbers and len(self._numbers) >= MOST_START_ITEMS:
+            self._notices.once("start_items_many", MANY.format(MOST_START_ITEMS))
+            return None
+        self._numbers[digest] += 1
+        return f"{digest}.{self._numbers[digest]}"
+
+
+class _Content(json.JSONEncoder):
+    """The same text for the same content: sets have an order of their own in each process."""
+
+    _scrapys = ScrapyJSONEncoder()
+
+    def default(self, o: Any) -> Any:
+        if isinstance(o, set | frozenset):
+            return sorted(json.dumps(one, cls=_Content, sort_keys=True) for one in o)
+        return self._scrapys.default(o)
