@@ -165,8 +165,8 @@ class UbiScheduler(BaseScheduler):
     def make_node(self, transport: Transport, disk: AgentDisk | None) -> Node:
         """The node of this agent; tests put another in its place."""
         start = wiring.make_start(self, self._spider.name, self._origin)
-        events = wiring.SchedulerEvents(self)
-        return Node(self.settings, transport, start, self._codec.check, self._keys, events, disk=disk)
+        check, events = self._codec.check, wiring.SchedulerEvents(self)
+        return Node(self.settings, transport, start, check, self._keys, events, disk=disk)
 
     def put_together(self, parts: wiring.Parts, disk: AgentDisk | None = None) -> None:
         """Put together, of these and a node, what requests go through. `settings` and `agent_id` are set before."""
@@ -182,8 +182,9 @@ class UbiScheduler(BaseScheduler):
         self._downloads = UnscheduledResults(self.crawler.stats.inc_value, self.node.note, self.gate.hosts.of_url)
         self._assemble()
         if self._stores is not None:
-            normal, named = self._keys.normal_form, self._tools.seeds.name
-            self.outputs = self._stores.of_pages(self.flights, normal, named, self._stat_buffer.count)
+            self.outputs = self._stores.of_pages(
+                self.flights, self._keys.normal_form, self._tools.seeds.name, self.count
+            )
             self._stores.writer.on_room(self.hooks.wake)
         self.duplicates = DuplicateLinks(self.flights, self._stat_buffer)
         own = type(self) if type(self).enqueue_request is not UbiScheduler.enqueue_request else None
@@ -234,8 +235,8 @@ class UbiScheduler(BaseScheduler):
     def _closing(self) -> None:
         self.gate.close()
         if not self.node.over:  # Scrapy waits for what is under way
-            loads = sum(one.held for one in self.flights)
-            logger.info("No new request is sent; %d requests under way end first.", loads)
+            held = sum(one.held for one in self.flights)
+            logger.info("No new request is sent; %d requests under way end first.", held)
 
     def _cut_short(self) -> None:
         if not self.node.over:
@@ -277,8 +278,7 @@ class UbiScheduler(BaseScheduler):
         return self._enqueue.take(request, bool(request.meta.pop(SEED, False))).is_taken
 
     def is_known(self, request: Request) -> bool:
-        """Whether a request that a page yields (`mark_child`) is a duplicate; counted then, and it need not be
-        enqueued. The same decision as that of `enqueue_request`, for the most frequent case."""
+        """Whether a request of a page is a duplicate, counted then: what `enqueue_request` decides in most cases."""
         return not self._keys.asks and self._enqueue.is_known(request)
 
     def take_links(self, plain: PlainLinks, response: Response, ordinary: Ordinary, unheard: bool) -> Iterator[None]:
@@ -302,8 +302,6 @@ class UbiScheduler(BaseScheduler):
     def count(self, stat: str) -> None:
         """One more of this, in Scrapy's stats."""
         self._stat_buffer.count(stat)
-
-    # Requests out
 
     def has_pending_requests(self) -> bool:
         """Whether requests wait that this agent is to fetch."""
@@ -336,7 +334,7 @@ class UbiScheduler(BaseScheduler):
         """The spider's `start()` has yielded its last."""
         self._start_ended = True
         if self._opened:
-            self._tools.seeds.start_ended()
+            self._tools.seeds.running = False
         self._tell_start()
 
     def _tell_start(self) -> None:

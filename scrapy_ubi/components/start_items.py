@@ -2,9 +2,10 @@
 
 Rules of this module:
 
-* An item is known by its class and content; alike ones of one `start()` are numbered. So agents may yield the same
-  items, or each its own. What is no JSON cannot be told to be alike: it comes from each agent, and that is said.
-* The agent that is the first to yield an item *holds* it, by a word in Redis. The others keep theirs back.
+* An item is known by its class and content. So agents may yield the same items, or each its own; alike ones of one
+  `start()` come all of them. What is no JSON cannot be told to be alike: it comes from each agent, and that is said.
+* The agent that is the first to yield an item *holds* it, and those alike, by a word in Redis. The others keep theirs
+  back.
 * An item is *kept* when it has passed the pipelines, and what feeds and stores have of it outlasts the process. The
   holder says so, and no agent yields it again in this crawl, not after a restart either.
 * `start()` is not over before all of its items are kept, here and at the others. Where a holder has been away for as
@@ -20,7 +21,6 @@ import asyncio
 import json
 import logging
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Container
 from hashlib import blake2b
 from typing import Any
@@ -63,9 +63,10 @@ class StartItems:
         self._claims, self._members, self._patience = claims, members, patience
         self._outlasts, self._notices, self._count, self._clock = outlasts, notices, count, clock
         self._own_held, self._own_kept = f"{HELD} {agent}", f"{KEPT} {agent}"
-        self._numbers: Counter[str] = Counter()
-        self._held: list[str] = []  # by this agent, not kept yet
-        self._back: dict[str, tuple[str, Any]] = {}  # kept back -> what was said of it last, the item
+        self._held: set[str] = set()  # by this agent, not kept yet
+        self._back: dict[str, list[Any]] = {}  # items that others hold: kept back
+        self._said: dict[str, str] = {}  # of these, last
+        self._many = 0  # kept back
         self._away: dict[str, float] = {}  # holder that is not in the crawl -> since when
         self._yielded = self._passed = 0
         self._was_through = False
@@ -73,32 +74,37 @@ class StartItems:
     def listen(self, crawler: Crawler) -> None:
         """Hear of items that are through the pipelines."""
         for signal in (signals.item_scraped, signals.item_dropped, signals.item_error):
-            crawler.signals.connect(self._through, signal)
+            crawler.signals.connect(self.through, signal)
 
-    def _through(self, item: Any, response: Any) -> None:
+    def through(self, item: Any, response: Any) -> None:
+        """This one is."""
         self._passed += response is None  # as those of start() have none
 
     async def is_own(self, item: Any) -> bool:
         """Whether this agent is to yield the item; else another one has it."""
-        claims, name = self._claims, self._name(item)
-        own = claims is None or name is None or await self._holds(claims, name, item)
+        claims = self._claims
+        own = claims is None or (name := self._name(item)) is None or await self._holds(claims, name, item)
         self._yielded += own
         return own
 
     async def _holds(self, claims: ItemClaims, name: str, item: Any) -> bool:
+        if name in self._held:
+            return True
         said = (await claims.settle({name: (None, self._own_held)}))[name]
         if said == self._own_held:  # a former life of this agent may have held it
-            self._held.append(name)
-            return True
-        if not said:
-            self._notices.once("start_items_many", MANY.format(MOST_START_ITEMS))
+            self._held.add(name)
             return True
         kind, _, holder = said.partition(" ")
+        if not said or (kind != KEPT and self._many >= MOST_START_ITEMS):
+            self._notices.once("start_items_many", MANY.format(MOST_START_ITEMS))
+            return True
         self._count("ubi/start/items_elsewhere")
         sentence = ELSEWHERE.format(f"a {type(item).__name__}", plain(holder, NAME))
         self._notices.once("start_items", sentence, logging.INFO)
         if kind != KEPT:
-            self._back[name] = said, item
+            self._back.setdefault(name, []).append(item)
+            self._said[name] = said
+            self._many += 1
         return False
 
     async def rest(self) -> AsyncIterator[Any]:
@@ -135,22 +141,24 @@ class StartItems:
     async def _taken_over(self, claims: ItemClaims) -> list[Any]:
         """Items that this agent holds from now on in the place of others."""
         wanted: dict[str, tuple[str | None, str]] = {}
-        looks = {name: (said, said) for name, (said, _) in self._back.items()}
+        looks = {name: (said, said) for name, said in self._said.items()}
         for name, said in (await claims.settle(looks)).items():
             kind, _, holder = said.partition(" ")
-            self._back[name] = said, self._back[name][1]
+            self._said[name] = said
             if kind == KEPT:
-                del self._back[name]
+                del self._back[name], self._said[name]
             elif not said:  # Redis has forgotten it
                 wanted[name] = None, self._own_held
             elif self._has_gone(holder):
                 wanted[name] = said, self._own_held
-        taken = [name for name, said in (await claims.settle(wanted)).items() if said == self._own_held]
-        if taken:
-            self._held += taken
-            self._yielded += len(taken)
-            self._was_through = False
-        return [self._back.pop(name)[1] for name in taken]
+        names = {name for name, said in (await claims.settle(wanted)).items() if said == self._own_held}
+        self._held |= names
+        items = [item for name in names for item in self._back.pop(name)]
+        for name in names:
+            del self._said[name]
+        self._yielded += len(items)
+        self._was_through = self._was_through and not items
+        return items
 
     def _has_gone(self, holder: str) -> bool:
         if holder in self._members():
@@ -159,20 +167,14 @@ class StartItems:
         return self._clock() - self._away.setdefault(holder, self._clock()) > self._patience
 
     def _name(self, item: Any) -> str | None:
-        """What an item is known by; None where that cannot be said, or too many are known."""
+        """What an item is known by; None where that cannot be said."""
         try:
             text = json.dumps(ItemAdapter(item).asdict(), cls=_Content, sort_keys=True)
         except (TypeError, ValueError, RecursionError):
-            if self._claims is not None:
-                self._notices.once("start_items_alike", ALIKE.format(f"A {type(item).__name__}"))
+            self._notices.once("start_items_alike", ALIKE.format(f"A {type(item).__name__}"))
             return None
         kind = f"{type(item).__module__}.{type(item).__qualname__}"
-        digest = blake2b(f"{kind}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-        if digest not in self._numbers and len(self._numbers) >= MOST_START_ITEMS:
-            self._notices.once("start_items_many", MANY.format(MOST_START_ITEMS))
-            return None
-        self._numbers[digest] += 1
-        return f"{digest}.{self._numbers[digest]}"
+        return blake2b(f"{kind}\0{text}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 class _Content(json.JSONEncoder):

@@ -299,11 +299,6 @@ class Node:
             self._exchanges.turn(self._clock())
             self._waker.arm()
 
-    def also_done(self, visit: Visit, key: int) -> None:
-        """Another key of its host is done with the page of this visit, which has just ended."""
-        if visit.again is None:
-            self.agent.work.also_done(visit.state, visit.entry._replace(key=key))
-
     def note(self, what: str, host: str = "") -> None:
         """Something happened at this host that the report should name."""
         self.tally.note(what, host)

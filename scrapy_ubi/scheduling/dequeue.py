@@ -134,8 +134,6 @@ class Dequeue:
     def _is_done_with(self, as_seed: int | None, visit: Visit, request: Request) -> bool:
         """Whether this is the same request as a seed that is known, or a seed whose page was fetched by such a link: it
         is done then."""
-        if request.dont_filter:
-            self._seeds.handed_out(request)
         known = as_seed is not None and visit.state.is_known(as_seed)
         if not known and not self._seeds.is_fetched(visit.entry.key):
             return False
@@ -232,10 +230,8 @@ class Dequeue:
                 self._pass(flight.seed, flight.request)
             else:
                 self._node.put_back(flight.seed)
-        elif fetched and visit.state.is_known(as_seed):
-            self._seeds.came_meanwhile(as_seed)
-        elif fetched and self._seeds.may_come:
-            self._node.also_done(visit, as_seed)
+        elif fetched and (self._seeds.may_come or visit.state.is_known(as_seed)):
+            self._seeds.fetched(as_seed)
 
     def _put_back(self, flight: Flight, visit: Visit) -> None:
         encoded = self._codec.encode(flight.request)

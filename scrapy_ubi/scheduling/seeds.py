@@ -13,16 +13,13 @@ Rules of this module:
   another agent has found it, which did not know of the seed.
 * What a page leaves behind is called by the page and by what was asked of it (`name`): a bare seed and a bare link that
   are the same request have one name, whichever of them was fetched; after a crash it may be both.
-* A link that was fetched before its seed was met: as long as seeds may come, the seed's key is done with its page; and
-  a seed that came while the page was under way is done when its turn comes. Seeds may come while start() runs, and in
-  a group for `LINGER` after it, or after the last seed of another agent: one agent may name the seeds of all.
+* A link that was fetched before its seed was met: the seed is done when its turn comes. The last `MOST_PAGES` of such
+  pages are remembered, as long as start() runs, and in a group always: one agent may name the seeds of all.
 """
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
 
 MOST_SEEDS = 10_000  # remembered, to tell those that start() names twice from those that others have named
 MOST_PAGES = 100_000  # of bare seeds, remembered: some 10 MB. A link to another's page is told when it has its turn
-LINGER = 60.0  # s; letters take seconds at most, so this is for agents that start one after the other
 LEAST = -(1 << 62)  # a priority below all others
 
 # Meta that Scrapy sets by itself; a callback does with or without it.
@@ -51,19 +47,17 @@ Methods = tuple[Any, Any]
 
 
 class Seeds:
-    """The seeds of one agent that are to be fetched anyway."""
+    """The seeds of one agent that are to be fetched anyway. `alone`: no other agent names any."""
 
-    def __init__(
-        self, keys: RequestKeys, codec: Codec, alone: bool = True, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._keys, self._codec, self._alone, self._clock = keys, codec, alone, clock
+    def __init__(self, keys: RequestKeys, codec: Codec, alone: bool = True) -> None:
+        self._keys, self._codec, self.alone = keys, codec, alone
         self._pages: set[int] = set()  # keys that links to the pages of bare seeds have
         self._carried: dict[int, list[str]] = {}  # key of a seed that is not bare -> the texts of those alike
         self._named: set[int] = set()
         self._nonces: dict[Methods, str] = {}  # of bare requests with such a callback and errback
         self.pages = self._pages
-        self._until = math.inf  # seeds may come
-        self._fetched: set[int] = set()  # keys of bare seeds that wait though their pages were fetched, by a link
+        self.running = True  # start() of this agent may yield more
+        self._fetched: OrderedDict[int, None] = OrderedDict()  # keys of seeds whose pages were fetched, by links
 
     # -- seeds
 
@@ -108,27 +102,19 @@ class Seeds:
 
     @property
     def may_come(self) -> bool:
-        """Whether a seed may come that is the same request as a link whose page was fetched."""
-        return self._clock() < self._until
+        """Whether there may be seeds that were not met yet."""
+        return self.running or not self.alone
 
-    def start_ended(self) -> None:
-        """The start() of this agent has yielded its last."""
-        self._until = -math.inf if self._alone else self._clock() + LINGER
-
-    def handed_out(self, request: Request) -> None:
-        """A request that somebody wants to have fetched anyway is handed out: maybe a seed of another agent."""
-        if not self._alone and str(request.meta.get(NONCE, "")).startswith(SEED):
-            self._until = max(self._until, self._clock() + LINGER)
-
-    def came_meanwhile(self, key: int) -> None:
-        """The bare seed of this key waits, and its page was fetched by a link."""
-        if len(self._fetched) < MOST_SEEDS:
-            self._fetched.add(key)
+    def fetched(self, key: int) -> None:
+        """The page of the bare seed of this key was fetched, by a link."""
+        self._fetched[key] = None
+        if len(self._fetched) > MOST_PAGES:
+            self._fetched.popitem(last=False)
 
     def is_fetched(self, key: int) -> bool:
-        """Whether that was said of this one, which is handed out."""
+        """Whether that is remembered of this one, which is handed out."""
         if key in self._fetched:
-            self._fetched.discard(key)
+            del self._fetched[key]
             return True
         return False
 

@@ -16,6 +16,7 @@ from itertools import count
 
 from scrapy_ubi import clock
 from scrapy_ubi.transport.beat_text import encode, marker, size_of, texts, writer
+from scrapy_ubi.transport.claimed_items import said_of
 from scrapy_ubi.transport.contract import (
     INBOX,
     MEMORY,
@@ -172,8 +173,7 @@ class MemoryTransport:
         await self._trip()
         if self._hub.full:
             raise TransportFull("the hub is full")
-        good, _ = texts(self.shelf.claim_items(claims).items(), TEXT * self._largest)
-        return dict.fromkeys(claims, "") | good
+        return said_of(claims, self.shelf.claim_items(claims), TEXT * self._largest)
 
     def start_beating(
         self,

@@ -23,6 +23,7 @@ from scrapy_ubi.transport import scripts
 from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.beat_connection import RedisLink
 from scrapy_ubi.transport.beat_text import encode, size_of, texts
+from scrapy_ubi.transport.claimed_items import said_of
 from scrapy_ubi.transport.contract import (
     MEMORY,
     NO_FIELDS,
@@ -197,10 +198,7 @@ class RedisTransport:
     async def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> dict[str, str]:
         """Compare and set, by a script."""
         (answer,) = await self._server.call([self._commands.claim_items(claims)])
-        said = answer if isinstance(answer, list) else []
-        found = {encode(item): text for item, text in zip(claims, said, strict=False) if isinstance(text, bytes)}
-        good, _ = texts(found.items(), TEXT * self._largest)
-        return dict.fromkeys(claims, "") | good
+        return said_of(claims, answer, TEXT * self._largest)
 
     def start_beating(
         self,

@@ -57,7 +57,7 @@ class Shelf:
         self.agents[name] = encode(after)
         return True
 
-    def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> Raw:
+    def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> list[bytes]:
         """Let this be said of items, where what is said of them is as expected; what is said then."""
         for item, (before, after) in claims.items():
             name = encode(item)
@@ -65,4 +65,4 @@ class Shelf:
                 continue
             if self.start.get(name) == (None if before is None else encode(before)):
                 self.start[name] = encode(after)
-        return {encode(item): self.start.get(encode(item), b"") for item in claims}
+        return [self.start.get(encode(item), b"") for item in claims]

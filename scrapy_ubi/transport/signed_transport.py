@@ -19,9 +19,11 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.transport.beat_text import size_of, writer
+from scrapy_ubi.transport.claimed_items import signed_claims
 from scrapy_ubi.transport.contract import (
     HEAD,
     MEMORY,
@@ -39,8 +41,7 @@ from scrapy_ubi.transport.contract import (
 )
 from scrapy_ubi.transport.redis_keys import ASK
 from scrapy_ubi.transport.replay_window import Gone, ReplayWindows, UsedOnce
-from scrapy_ubi.transport.signed_items import claim_items
-from scrapy_ubi.transport.signer import RUN_FREE, SIGNED, Signer, bare
+from scrapy_ubi.transport.signer import RUN_FREE, SIGNED, Signer, bare, without_signature
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -102,8 +103,9 @@ class SignedTransport:
 
     def _strangers(self, lines: Mapping[str, str]) -> dict[str, str]:
         """Lines that do not hold, of agents that have not left."""
-        found = {agent: (line, Beat.parse(bare(line))) for agent, line in lines.items() if not self._beat(agent, line)}
-        return {agent: line for agent, (line, beat) in found.items() if beat is not None and LEFT not in beat.flags}
+        odd = {name: line for name, line in lines.items() if not self._signer.checked("beat", name, name, line)}
+        beats = {agent: Beat.parse(bare(line)) for agent, line in odd.items()}
+        return {agent: odd[agent] for agent, beat in beats.items() if beat is not None and LEFT not in beat.flags}
 
     def now(self) -> float:
         """See the contract."""
@@ -115,9 +117,6 @@ class SignedTransport:
 
     # -- beats -------------------------------------------------------------------------------------------------------
 
-    def _beat(self, agent: str, line: str) -> str | None:
-        return self._signer.checked("beat", agent, agent, line)
-
     def _line(self, agent: str, line: str) -> str:
         return self._signer.text("beat", agent, agent, line)
 
@@ -126,7 +125,7 @@ class SignedTransport:
         held: dict[str, str] = {}
         strange: dict[str, str] = {}
         for agent, line in lines.items():
-            text = line if agent == MEMORY else self._beat(agent, line)
+            text = line if agent == MEMORY else self._signer.checked("beat", agent, agent, line)
             if text is None:
                 strange[agent] = line
             else:
@@ -167,7 +166,7 @@ class SignedTransport:
 
     async def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> dict[str, str]:
         """See the contract. What is said without a signature that holds counts as nothing, and is written over."""
-        return await claim_items(self._inner, self._signer, claims, lambda odd: self._texts("start", odd, lambda _: ""))
+        return await signed_claims(self._inner, self._signer, claims, partial(self._texts, "start", whose=str))
 
     def _profile(self, agent: str, text: str) -> str:
         return self._signer.text("profile", agent, agent, text)
@@ -263,7 +262,7 @@ class SignedTransport:
             return raw  # it was never read whole, and becomes a dead letter
         why = self._why_not(raw)
         if not why:
-            return _without_signature(raw)
+            return without_signature(raw)
         self._consumed.append(number)
         self._refuse(raw, why, raw.get(b"from", b"?")[:64].decode("utf-8", "replace"), quiet=why == FORMER)
         return None
@@ -290,7 +289,7 @@ class SignedTransport:
             why = WRONG if SIGNED.encode() in raw else UNSIGNED
         elif self._seeds.take(bound[0], number):
             self._seed_tokens[number] = bound[0]
-            return _without_signature(raw)
+            return without_signature(raw)
         else:
             why = REPLAYED
         name = raw.get(b"id", b"")[:200].decode("utf-8", "replace")
@@ -349,7 +348,3 @@ class SignedTransport:
 
 def _incarnation(line: str) -> str:
     return writer(line.encode()).decode("utf-8", "replace")
-
-
-def _without_signature(raw: RawFields) -> RawFields:
-    return {name: value for name, value in raw.items() if name != SIGNED.encode()}

@@ -122,3 +122,8 @@ class Signer:
 def _bytes(text: str) -> bytes:
     """As the transport sends it."""
     return text.encode("utf-8", "backslashreplace")
+
+
+def without_signature(raw: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """The fields of an entry but for its signature."""
+    return {name: value for name, value in raw.items() if name != _SIGNED}

@@ -62,18 +62,50 @@ def test_a_link_that_is_a_seed_is_done_without_a_load_when_it_has_its_turn() -> 
     assert unit.stat("scheduler/duplicates") == 2
 
 
+def fetched(unit: Unit, request: Request) -> None:
+    """This one was handed out, and is over."""
+    flight = unit.flights.get(request)
+    assert flight is not None
+    flight.fetched = True
+    request.meta["download_latency"] = 0.1  # as Scrapy notes there
+    unit.let_go(request)
+
+
+@pytest.mark.parametrize("failed", [None, "http/500"])
+@pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("ended", [False, True])
-def test_a_link_fetched_while_start_runs_stands_for_a_seed_that_is_met_later(ended: bool) -> None:
+def test_a_link_that_was_fetched_stands_for_a_seed_that_is_met_later(
+    ended: bool, alone: bool, failed: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Unit, "alone", alone)
     unit = Unit()
-    bare, carrying = Request(URL), Request(f"{URL}x", cb_kwargs={"word": 1})
-    for request in (bare, carrying):
-        unit.enqueue_request(request)
+    urls = [URL, f"{URL}x"]
+    for url, more in zip(urls, ({}, {"cb_kwargs": {"word": 1}}), strict=True):
+        unit.enqueue_request(Request(url, **more))
     if ended:
         unit.start_ended()
     for page in (unit.take(), unit.take()):
-        unit.flights.get(page).fetched = True  # type: ignore[union-attr]
-        unit.let_go(page)
-    assert unit.node.also == ([] if ended else [(URL, seed_key(unit.found()[0][1].key))])
+        unit.flights.get(page).failed = failed  # type: ignore[union-attr]
+        fetched(unit, page)
+    for url in urls:
+        unit.enqueue_request(Request(url, dont_filter=True, meta={SEED: True}))
+    met = failed is not None or (ended and alone)
+    assert [unit.take().url for _ in range(1 + met)] == (urls if met else urls[1:])
+    assert unit.next_request() is None and unit.stat("scheduler/duplicates") == (not met)
+
+
+@pytest.mark.parametrize("failed", [None, "http/500"])
+def test_a_seed_that_has_its_turn_while_such_a_link_is_under_way_waits_for_it(failed: str | None) -> None:
+    unit = Unit()
+    unit.start_ended()
+    unit.enqueue_request(Request(URL))
+    page = unit.take()
+    unit.enqueue_request(Request(URL, dont_filter=True, meta={SEED: True}))
+    assert unit.next_request() is None
+    unit.flights.get(page).failed = failed  # type: ignore[union-attr]
+    fetched(unit, page)
+    assert unit.stat("scheduler/duplicates") == (failed is None)
+    assert unit.node.calls[-1][0] == ("ended" if failed is None else "put_back")
 
 
 def test_what_asks_to_be_fetched_anyway_is_another_request_each_time() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from collections.abc import Iterator
+from decimal import Decimal
 from functools import partial
+from pathlib import PurePath
 from typing import Any
+from uuid import UUID
 
 import pytest
 from scrapy import Request, Spider
@@ -52,6 +56,25 @@ def test_an_object_is_shared_where_one_page_has_it_in_two_requests() -> None:
     assert shared.shared(request(cb_kwargs={"bag": bag}), object()) == [], "it goes from page to page"
     assert shared.shared(request(meta={"redirect_urls": (urls := [HOST])}), page) == []
     assert shared.shared(request(meta={"redirect_urls": urls}), page) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        datetime.date(2026, 1, 1),
+        datetime.timedelta(1),
+        datetime.UTC,
+        Decimal("1.50"),
+        UUID(int=1),
+        PurePath("a"),
+        1j,
+        int,
+    ],
+)
+def test_what_cannot_change_is_no_object_that_callbacks_share(value: object) -> None:
+    shared, page = SharedObjects(), object()
+    for _ in range(2):
+        assert shared.shared(request(cb_kwargs={"value": value}, meta={"value": value}), page) == []
 
 
 def test_what_is_remembered_is_bounded() -> None:

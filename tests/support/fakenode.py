@@ -76,7 +76,6 @@ class FakeNode:
         self.out = 0
         self.grants: Counter[str] = Counter()
         self.put_off: set[str] = set()
-        self.also: list[tuple[str, int]] = []  # keys that were done with a page
         self.waiters: Counter[str] = Counter()  # by host
         self.again: list[str] = []  # hosts whose permit was asked for once more, before all others
         self.joins = MergedUrls()
@@ -168,9 +167,6 @@ class FakeNode:
         if visit in self._again:
             self.queue.append(FakeVisit(visit.host, self._again.pop(visit)))
         self.wake()
-
-    def also_done(self, visit: FakeVisit, key: int) -> None:
-        self.also.append((visit.entry.url, key))
 
     def put_back(self, visit: FakeVisit) -> None:
         self.out -= 1

@@ -418,3 +418,16 @@ def test_profiles_are_summed_up_and_a_sum_of_a_stranger_counts_as_none(world: Wo
         assert (await a.exchange(Outgoing(profile='{"agent":"a"}'))).published is False
 
     play(world, scene)
+
+
+def test_what_a_stranger_says_of_items_is_written_over(world: World) -> None:
+    async def scene(a: SignedTransport, b: SignedTransport) -> None:
+        assert await a.claim_items({"1": (None, "held a")}) == {"1": "held a"}
+        assert await b.claim_items({"1": (None, "held b")}) == {"1": "held a"}
+        world.set_field("start", b"2", b"kept stranger")
+        assert await b.claim_items({"2": (None, "held b")}) == {"2": "held b"}
+        assert await a.claim_items({"2": (None, "held a"), "1": ("held a", "kept a")}) == {"2": "held b", "1": "kept a"}
+        assert reasons(await b.exchange(Outgoing())) == [UNSIGNED]
+        assert b.counts["unsigned"] == 1
+
+    play(world, scene)

@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* Redis is asked for some at a time, in the I/O thread. While it is away, or full, whoever asks waits.
+* Redis is asked for some at a time, in the I/O thread. While it is away, or full, the caller waits.
 """
 
 from __future__ import annotations
