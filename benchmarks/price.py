@@ -4,9 +4,10 @@
         python benchmarks/price.py      # on a quiet machine: half an hour; --write puts the tables into the page
 
 CPU time a page (user and system, of the crawler alone) is that of the testbed (net/bench.py, its figures in
-results/net.json): TLS, DNS, compression, real sizes of pages. What a page costs more in a group of agents is the ratio
-that peers.py has measured of four agents to one (results/peers.json). A core is taken to be busy for `--busy` of the
-time. Prices are those of `MACHINES`, or of `--machine NAME=CORES,DOLLARS_AN_HOUR`. Nothing is run here.
+results/net.json): TLS, DNS, compression, real sizes of pages. What a page costs more in a group of agents is what
+peers.py has measured of four agents beside one (results/peers.json), for as many links as pages of the testbed have: a
+group talks of links, whatever the size of a page. A core is taken to be busy for `--busy` of the time. Prices are those
+of `MACHINES`, or of `--machine NAME=CORES,DOLLARS_AN_HOUR`. Nothing is run here.
 """
 
 from __future__ import annotations
@@ -27,19 +28,25 @@ MACHINES = {"AWS c7a.2xlarge (8 vCPUs, each a core)": (8, 0.4106), "AWS c7i.2xla
 # System of net/bench.py: label, and those of peers.py whose ratio is the cost of a group.
 SYSTEMS = {
     "scrapy16": ("plain Scrapy, 16 at once", None),
+    "scrapy500": ("plain Scrapy, 500 at once", None),
     "walk": ("unmodified spider", ("walk1", "walk4")),
     "short": ("short path", ("short1", "short4")),
     "fast": ("short path, `UBI_FAST`", ("fast1", "fast4")),
 }
 
 
-def group_ratio(peers: dict[str, Any], pair: tuple[str, str] | None) -> float:
-    """CPU a page of four agents by that of one, the median of paired runs; 1 without a group."""
+LINKS = 87 / 40  # links of a page of the testbed, on average, and of a page of peers.py
+
+
+def group_cost(peers: dict[str, Any], pair: tuple[str, str] | None) -> float:
+    """CPU ms that a page of the testbed costs four agents more than one, by the median of paired runs; 0 without a
+    group."""
     if pair is None:
-        return 1.0
+        return 0.0
     one, four = pair
     rounds = [row for part in peers.values() if "rounds" in part for row in part["rounds"]]
-    return statistics.median(row[four]["cpu_ms"] / row[one]["cpu_ms"] for row in rounds if one in row and four in row)
+    more = [row[four]["cpu_ms"] - row[one]["cpu_ms"] for row in rounds if one in row and four in row]
+    return statistics.median(more) * LINKS
 
 
 def dollars_a_million(dollars_an_hour: float, pages_a_second: float) -> float:
@@ -50,17 +57,17 @@ def tables(net: dict[str, Any], peers: dict[str, Any], machines: dict[str, tuple
     """As Markdown."""
     columns = "".join(f" {name}: pages/s | $ a million |" for name in machines)
     lines = [
-        f"| | CPU ms a page (least-most) | pages/s of a core | four agents to one |{columns}",
+        f"| | CPU ms a page (least-most) | pages/s of a core | ms more in a group |{columns}",
         "| --- |" + " ---: |" * (3 + 2 * len(machines)),
     ]
     for name, (label, pair) in SYSTEMS.items():
         found = [row[name]["cpu_ms"] for row in net["rounds"] if name in row]
         if not found:
             continue
-        cpu, ratio = statistics.median(found), group_ratio(peers, pair)
-        cells = [f"{cpu:.1f} ({min(found):.1f}-{max(found):.1f})", f"{1000 * busy / cpu:.0f}", f"{ratio:.2f}"]
+        cpu, more = statistics.median(found), group_cost(peers, pair)
+        cells = [f"{cpu:.1f} ({min(found):.1f}-{max(found):.1f})", f"{1000 * busy / cpu:.0f}", f"{more:.1f}"]
         for cores, dollars in machines.values():
-            rate = cores * 1000 * busy / (cpu * ratio)
+            rate = cores * 1000 * busy / (cpu + more)
             cells += [f"{rate:.0f}", f"{dollars_a_million(dollars, rate):.2f}"]
         lines.append(f"| {label} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

@@ -79,7 +79,7 @@ def bodies(seed: int, scale: float = 1.0) -> dict[str, list[Body]]:
     pool = _pool(random.Random(seed))
     for place in range(SIZES):
         share = (place + 0.5) / SIZES
-        links = _links(share)
+        links = links_at(share)
         size = int(1000 * scale * quantile(share))
         room = 400 + links * LINK_BYTES
         draw = random.Random(seed * 1000 + place)
@@ -113,7 +113,8 @@ def quantile(share: float) -> float:
     return QUANTILES[-1][1]
 
 
-def _links(share: float) -> int:
+def links_at(share: float) -> int:
+    """Links of a page that is larger than this share of all."""
     few, usual, many = LINKS
     low, high, at = (few, usual, share / 0.5) if share < 0.5 else (usual, many, (share - 0.5) / 0.5)
     return round(low * (high / low) ** at)

@@ -42,6 +42,16 @@ def test_sizes_are_those_of_the_web_almanac() -> None:
         assert quantile(share) == pytest.approx(size)
 
 
+def test_pages_have_as_many_links_as_the_price_of_a_group_is_reckoned_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    from page_bodies import SIZES, links_at
+
+    monkeypatch.syspath_prepend(str(NET.parent))
+    import price
+
+    links = sum(links_at((place + 0.5) / SIZES) for place in range(SIZES)) / SIZES
+    assert links / 40 == pytest.approx(price.LINKS, rel=0.01)
+
+
 def test_links_stand_in_pages_that_were_compressed_before(monkeypatch: pytest.MonkeyPatch) -> None:
     import page_bodies
     from page_links import PageLinks
