@@ -25,7 +25,6 @@ from collections.abc import AsyncIterator, Callable, Container
 from hashlib import blake2b
 from typing import Any
 
-from itemadapter import ItemAdapter
 from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.utils.serialize import ScrapyJSONEncoder
@@ -169,7 +168,7 @@ class StartItems:
     def _name(self, item: Any) -> str | None:
         """What an item is known by; None where that cannot be said."""
         try:
-            text = json.dumps(ItemAdapter(item).asdict(), cls=_Content, sort_keys=True)
+            text = json.dumps(item, cls=_Content, sort_keys=True)
         except (TypeError, ValueError, RecursionError):
             self._notices.once("start_items_alike", ALIKE.format(f"A {type(item).__name__}"))
             return None

@@ -252,7 +252,7 @@ def test_a_redis_that_has_forgotten_all_is_told_again() -> None:
 
 
 def test_what_cannot_be_told_apart_comes_from_each_agent_and_that_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    odd: list[Any] = ["no item", {"of": object()}, {1: 2, "x": 3}, None]
+    odd: list[Any] = [{"of": object()}, {1: 2, "x": 3}, object()]
 
     async def scene(group: Group) -> None:
         for name in "ab":
@@ -263,7 +263,7 @@ def test_what_cannot_be_told_apart_comes_from_each_agent_and_that_is_said(caplog
         play(scene)
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == 3 and said[0] == said[1]
-    assert said[0].startswith("A str of start() is no JSON, so nothing can tell whether other agents yield the same")
+    assert said[0].startswith("A dict of start() is no JSON, so nothing can tell whether other agents yield the same")
     assert "a dict of agent a stands for the one of this agent" in said[2]
 
 
