@@ -17,9 +17,8 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.support.preloaded import Running
-from tests.support.project import LIMIT, Project
+from tests.support.project import LIMIT, Project, until_there
 from tests.support.server import Server
 from tests.support.site import Site
 
@@ -220,18 +219,15 @@ def _judge_failed(missing: Counter[str], told: Counter[str]) -> None:
 
 
 def test_two_agents_give_the_items_of_plain_scrapy_or_a_reason(project: Parts, site: Site, one_server: Server) -> None:
-    keys = RedisKeys("parts")
     settings = {"UBI_REDIS_URL": one_server.url, "UBI_CRAWL": "parts"}
     options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     processes = []
-    with site.hold(START) as held, one_server.client() as client:
+    with site.hold(START) as held:
         for name in ("a0", "a1"):
             own = ["-s", f"UBI_AGENT_ID={name}", "-s", f"UBI_DIR={project.place / name}", "-o", f"{name}.jsonl"]
             processes.append(project.crawl(*options, *own))
-        until(
-            lambda: held.arrived.is_set() and {b"a0", b"a1"} <= client.hgetall(keys.beats).keys(),
-            "both agents are there",
-        )
+        until_there(one_server, 2)
+        until(held.arrived.is_set, "the start page is asked for")
         held.release()
     logs = ended(processes)
     found, wanted = items(project), expected()

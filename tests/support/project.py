@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import redis
 
-from scrapy_ubi.protocol.beat import LEFT
+from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.transport.contract import MEMORY
 from tests.support import preloaded
 from tests.support.preloaded import Running
@@ -140,7 +140,7 @@ def until_joined(site: Site, url: str, server: Server, number: int) -> Iterator[
 
 
 def until_there(server: Server, number: int) -> None:
-    """Until so many agents have joined their crawls."""
+    """Until so many agents have joined their crawls, and those of each see the same group."""
     end = time.monotonic() + LIMIT
     with server.client() as client:
         while (there := _joined(client)) < number:
@@ -149,9 +149,11 @@ def until_there(server: Server, number: int) -> None:
 
 
 def _joined(client: redis.Redis) -> int:
-    """Agents of all crawls that have written a beat, and have not left."""
+    """Agents that have written a beat, and have not left, of all crawls whose agents see the same group."""
     found = 0
     for key in client.scan_iter("ubi:{*}:beats", count=1000):
         lines = cast("dict[bytes, bytes]", client.hgetall(key))
-        found += sum(name != MEMORY.encode() and LEFT.encode() not in line.split()[5] for name, line in lines.items())
+        beats = [Beat.parse(line.decode()) for name, line in lines.items() if name != MEMORY.encode()]
+        views = [beat.digest for beat in beats if beat is not None and LEFT not in beat.flags]
+        found += len(views) if len(set(views)) == 1 else 0
     return found
