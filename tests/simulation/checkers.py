@@ -342,8 +342,20 @@ class Referee:
                 self._vanished = bool(members) and not self.world.living and not self.world.awaited
                 if not members:  # nobody to hand over to: its done marks stay on its disk
                     self.grant(self._only_there(process))
+                elif self.losses.lost and not self._heirs(process):  # they died when they had it all, and it is going
+                    self.losses.too_many = True
+                    self.grant(self._only_there(process))
             else:
                 self.crashed(process, keep=False)
+
+    def _heirs(self, leaver: Process) -> list[Process]:
+        """Who has been handed all that this agent had, and lives."""
+        members = leaver.agent.view.members
+        return [
+            heir
+            for heir in self.world.alive()
+            if heir.name in members and members[heir.name].incarnation == heir.agent.incarnation
+        ]
 
     def hung(self) -> None:
         """P6: with faults over, the crawl ends. Where a letter has three records, one is under way at a time and
