@@ -1,7 +1,7 @@
 """What a million pages cost: pages a second and dollars, for one core and for a machine of eight, from CPU time a page.
 
-    python benchmarks/net/bench.py --systems scrapy16,walk,short,fast --json benchmarks/results/net.json && \
-        python benchmarks/price.py      # on a quiet machine: half an hour; --write puts the tables into the page
+    python benchmarks/net/bench.py --systems scrapy16,scrapy500,walk,short,fast \
+        --json benchmarks/results/net.json && python benchmarks/price.py --write    # on a quiet machine: half an hour
 
 CPU time a page (user and system, of the crawler alone) is that of the testbed (net/bench.py, its figures in
 results/net.json): TLS, DNS, compression, real sizes of pages. What a page costs more in a group of agents is what
