@@ -69,9 +69,11 @@ class StartItems:
         self._away: dict[str, float] = {}  # holder that is not in the crawl -> since when
         self._yielded = self._passed = 0
         self._was_through = False
+        self.before_first: Callable[[], None] | None = None  # called before the first item is asked about
 
     def listen(self, crawler: Crawler) -> None:
-        """Hear of items that are through the pipelines."""
+        """Hear of items that are through the pipelines. It makes each item of a page dearer: not where start() yields
+        none."""
         for signal in (signals.item_scraped, signals.item_dropped, signals.item_error):
             crawler.signals.connect(self.through, signal)
 
@@ -81,8 +83,12 @@ class StartItems:
 
     async def is_own(self, item: Any) -> bool:
         """Whether this agent is to yield the item; else another one has it."""
-        claims = self._claims
-        own = claims is None or (name := self._name(item)) is None or await self._holds(claims, name, item)
+        if (claims := self._claims) is None:
+            return True
+        if self.before_first is not None:
+            self.before_first()
+            self.before_first = None
+        own = (name := self._name(item)) is None or await self._holds(claims, name, item)
         self._yielded += own
         return own
 
@@ -123,7 +129,7 @@ class StartItems:
         for _ in range(LAST_LOOKS):
             if self._claims is None or not self._held:
                 return
-            if self._outlasts():
+            if self._passed >= self._yielded and self._outlasts():
                 if await self._claims.try_once(self._all_kept()):
                     self._held.clear()
                 return

@@ -187,7 +187,7 @@ def make_start_items(scheduler: UbiScheduler, stores: Outputs | None) -> StartIt
     claims = None if scheduler.alone or scheduler.is_trial else node.item_claims
     notices, count, patience = scheduler.notices, scheduler.count, settings.failure_timeout
     items = StartItems(claims, scheduler.agent_id, members, patience, outlasts, notices, count)
-    items.listen(scheduler.crawler)
+    items.before_first = partial(items.listen, scheduler.crawler)
     return items
 
 

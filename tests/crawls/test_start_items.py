@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from scrapy import Request
+from pydispatch.dispatcher import getAllReceivers
+from scrapy import Request, signals
 from scrapy.exceptions import DropItem
+from scrapy.http import Response
 
 from tests.crawls.ring import HOSTS, PLAIN, Walk, ring
 from tests.support.crawls import agent_of, crawl, items_of
@@ -69,6 +71,28 @@ def test_items_are_those_of_plain_scrapy(site: Site, agents: int) -> None:
     assert all(outcome.reason == "finished" for outcome in outcomes)
     elsewhere = sum(outcome.stats.get("ubi/start/items_elsewhere", 0) for outcome in outcomes)
     assert elsewhere == 6 * (agents - 1)
+
+
+class Silent(Walk):
+    """Its start() yields requests only. `heard`: who hears of its items."""
+
+    heard: ClassVar[list[int]] = []
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        self.heard.append(len(list(getAllReceivers(self.crawler.signals.sender, signals.item_scraped))))
+        yield from super().parse(response)
+
+
+def test_where_start_yields_no_items_nothing_is_heard_of_those_of_pages(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring(site)
+    heard = []
+    for settings in ({**PLAIN, "agents": 1}, {"agents": 2}):
+        monkeypatch.setattr(Silent, "heard", [])
+        crawl(Silent, site.proxy, int(str(settings.pop("agents"))), settings)
+        heard.append(set(Silent.heard))
+    assert heard[0] == heard[1] and len(heard[0]) == 1
 
 
 def test_agents_may_have_items_of_their_own(site: Site) -> None:
