@@ -10,7 +10,8 @@ Rules of this module:
   holder says so, and no agent yields it again in this crawl, not after a restart either.
 * `start()` is not over before all of its items are kept, here and at the others. Where a holder has been away for as
   long as an agent may be silent, the first agent to see that holds the item in its place, and yields its own. So an
-  item may come twice if its holder was killed in between, and is not lost.
+  item may come twice if its holder was killed in between, and is not lost. A `start()` that never ends does not look:
+  then only its holder yields the item again, when that is started again.
 * While Redis is away items wait, and `start()` with them.
 * An agent alone, without Redis, yields all of them, at each start, as Scrapy does.
 """

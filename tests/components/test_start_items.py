@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from scrapy_ubi.components import start_items
 from scrapy_ubi.components.start_items import StartItems
 from scrapy_ubi.node.mail import item_claims
 from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.mail.item_claims import ItemClaims
+from scrapy_ubi.node.mail.item_claims import Claims, ItemClaims
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.transport import shelf
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
@@ -34,6 +34,26 @@ class Page(scrapy.Item):
     url = scrapy.Field()
 
 
+class Looks(MemoryTransport):
+    """Counts what it is asked."""
+
+    asked = 0
+
+    async def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> dict[str, str]:
+        self.asked += 1
+        return await super().claim_items(claims)
+
+
+class Rounds(ItemClaims):
+    """Counts how often somebody looks, also at nothing."""
+
+    rounds = 0
+
+    async def settle(self, claims: Claims) -> dict[str, str]:
+        self.rounds += 1
+        return await super().settle(claims)
+
+
 class One:
     """One agent. What it has yielded is through its pipelines at once, unless `busy`."""
 
@@ -41,9 +61,17 @@ class One:
         self.of, self.name = of, name
         self.busy, self.outlasts = False, True
         self.counts = Counter[str]()
-        claims = ItemClaims(IoThread(own_thread=False), MemoryTransport(of.hub, name, "crawl", 1000))
+        self.transport = Looks(of.hub, name, "crawl", 1000)
+        self.claims = Rounds(IoThread(own_thread=False), self.transport)
         self.items = StartItems(
-            claims, name, lambda: of.members, PATIENCE, lambda: self.outlasts, Notices(), self._count, lambda: of.now
+            self.claims,
+            name,
+            lambda: of.members,
+            PATIENCE,
+            lambda: self.outlasts,
+            Notices(),
+            self._count,
+            lambda: of.now,
         )
         self.got: list[Any] = []
 
@@ -60,6 +88,12 @@ class One:
         self.got += items
         for item in [] if self.busy else items:
             self.items.through(item, None)
+
+    async def looks(self, number: int = 6) -> None:
+        """Until it has looked so many times more."""
+        until = self.claims.rounds + number
+        while self.claims.rounds < until:
+            await asyncio.sleep(0)
 
     async def rest(self) -> None:
         async for item in self.items.rest():
@@ -132,13 +166,11 @@ def test_start_is_not_over_before_all_is_kept() -> None:
         await group["a"].start({"n": 1})
         await group["b"].start({"n": 1})
         ends = [asyncio.ensure_future(group[name].rest()) for name in "ab"]
-        for _ in range(20):
-            await asyncio.sleep(0.001)
+        await asyncio.gather(group["a"].looks(), group["b"].looks())
         assert group.words() == {"held a"} and not any(end.done() for end in ends)
         group["a"].outlasts = False
         group["a"].items.through({"n": 1}, None)
-        for _ in range(20):
-            await asyncio.sleep(0.001)
+        await asyncio.gather(group["a"].looks(), group["b"].looks())
         assert group.words() == {"held a"}, "its feed is not flushed yet"
         group["a"].outlasts = True
         await asyncio.gather(*ends)
@@ -153,8 +185,7 @@ def test_items_of_pages_are_none_of_these() -> None:
         await group["a"].start({"n": 1})
         group["a"].items.through({"n": 2}, scrapy.http.Response("http://h.example/"))
         rest = asyncio.ensure_future(group["a"].rest())
-        for _ in range(20):
-            await asyncio.sleep(0.001)
+        await group["a"].looks()
         assert not rest.done()
         rest.cancel()
 
@@ -169,8 +200,7 @@ def test_what_a_lost_agent_holds_one_of_the_others_yields() -> None:
             await group[name].start({"n": 1}, {"n": 2})
         group.members = {"b", "c"}
         ends = [asyncio.ensure_future(group[name].rest()) for name in "bc"]
-        for _ in range(20):
-            await asyncio.sleep(0.001)
+        await asyncio.gather(group["b"].looks(), group["c"].looks())
         assert group.words() == {"held a"}, "it may only have been away"
         group.now += PATIENCE + 1
         await asyncio.gather(*ends)
@@ -190,10 +220,9 @@ def test_a_holder_that_is_back_in_time_keeps_it() -> None:
         rest = asyncio.ensure_future(group["b"].rest())
         for members in ({"b"}, {"a", "b"}, {"b"}):
             group.members = members
-            for _ in range(20):
-                await asyncio.sleep(0.001)
+            await group["b"].looks()
             group.now += PATIENCE - 1
-        await asyncio.sleep(0.01)
+        await group["b"].looks()
         assert group.words() == {"held a"}
         rest.cancel()
 
@@ -229,8 +258,9 @@ def test_while_redis_is_away_items_wait_and_who_leaves_does_not() -> None:
         await group["a"].start({"n": 0})
         group.hub.down = True
         begun = asyncio.ensure_future(group["a"].start({"n": 1}))
-        for _ in range(20):
-            await asyncio.sleep(0.001)
+        asked = group["a"].transport.asked
+        while group["a"].transport.asked < asked + 3:
+            await asyncio.sleep(0)
         assert not begun.done()
         await group["a"].items.close()
         group.hub.down = False

@@ -143,13 +143,18 @@ class NamedByOne(Walk):
             yield Request(f"{host}/", dont_filter=True)
 
 
+def star(site: Site) -> None:
+    """A page that links to one of each host."""
+    site.page(f"{HOSTS[0]}/", links(*(f"{host}/" for host in HOSTS)))
+    for host in HOSTS[1:]:
+        site.page(f"{host}/", host)
+
+
 @AGENTS
 def test_a_page_that_a_link_led_to_is_not_fetched_again_for_a_later_seed_of_another_agent(
     site: Site, agents: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site.page(f"{HOSTS[0]}/", links(*(f"{host}/" for host in HOSTS)))
-    for host in HOSTS[1:]:
-        site.page(f"{host}/", host)
+    star(site)
     monkeypatch.setattr(NamedByOne, "moment", staticmethod(lambda: len(site.urls()) == len(HOSTS)))
     items = items_of(crawl(NamedByOne, site.proxy, agents))
     assert sorted(item["url"] for item in items) == sorted(f"{host}/" for host in HOSTS)
@@ -160,9 +165,7 @@ def test_a_page_that_a_link_led_to_is_not_fetched_again_for_a_later_seed_of_anot
 def test_a_seed_that_comes_while_a_link_has_its_page_fetched_is_done_with_it(
     site: Site, agents: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    site.page(f"{HOSTS[0]}/", links(*(f"{host}/" for host in HOSTS)))
-    for host in HOSTS[1:]:
-        site.page(f"{host}/", host)
+    star(site)
     crawlers: list[Crawler] = []
     with ExitStack() as stack:
         held = [stack.enter_context(site.hold(f"{host}/")) for host in HOSTS[1:]]
