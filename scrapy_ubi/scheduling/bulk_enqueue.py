@@ -226,6 +226,8 @@ class BulkEnqueue:
     def _discover_all(self, found: dict[str, list[Entry]]) -> None:
         """Links that are news, as far as was looked; afterwards there are none left."""
         node, page = self._tools.node, self._page
+        if found:
+            self._hosts.clear()  # of a host that was not known something is known now
         for host, entries in found.items():
             assert page is not None, "what comes from no page is told one by one"
             no_news = node.discover_all(host, entries, page)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.spidermiddlewares.depth import DepthMiddleware
@@ -105,7 +105,7 @@ class Dequeue:
             if request is None:
                 continue
             as_seed = self._seeds.key_beside(visit, request) if visit.before is None else None
-            if self._waits_for_link(visit) or self._is_done_with(as_seed, visit, request):
+            if self._waits_for_link(visit, request) or self._is_done_with(as_seed, visit, request):
                 passed += 1  # of a host that is free again at once: the engine is told to ask once more
             else:
                 self._sessions.restore(visit)
@@ -123,12 +123,12 @@ class Dequeue:
                 return request
         return None
 
-    def _waits_for_link(self, visit: Visit) -> bool:
+    def _waits_for_link(self, visit: Visit, request: Request) -> bool:
         """Whether this seed is the same request as a link that is under way: what becomes of it is seen then."""
         flight = self._links.get(visit.entry.key)
         if flight is None:
             return False
-        flight.seed = visit
+        flight.seed = visit, request
         return True
 
     def _is_done_with(self, as_seed: int | None, visit: Visit, request: Request) -> bool:
@@ -141,8 +141,9 @@ class Dequeue:
         return True
 
     def _pass(self, visit: Visit, request: Request) -> None:
-        """A request that was handed out is done without a load."""
+        """A request that was handed out is done without a load: a duplicate, of which listeners hear."""
         self._stat_buffer.sums["ubi/scheduler/duplicates"] += 1
+        self._crawler.signals.send_catch_log(signals.request_dropped, request=request, spider=self._spider)
         if (place := self._seeds.spelled(request)) is not None:
             self._node.joins.join(request.url, place.normal, place.steps)
         self._node.limits.passed(visit.state)
@@ -201,7 +202,7 @@ class Dequeue:
             self._local.done()
         elif flight.visit is not None and flight.withdrawn:
             self._stat_buffer.count("ubi/scheduler/put_back")
-            self._put_back(flight, flight.visit)
+            self._put_back(flight.visit, request)
         elif flight.visit is not None:
             self._errors.page_done()
             if flight.sets_cookies or request.cookies:
@@ -227,18 +228,18 @@ class Dequeue:
         fetched = flight.fetched and flight.failed is None and not flight.withdrawn and visit.again is None
         if flight.seed is not None:
             if fetched:
-                self._pass(flight.seed, flight.request)
+                self._pass(*flight.seed)
             else:
-                self._node.put_back(flight.seed)
+                self._put_back(*flight.seed)
         elif fetched and (self._seeds.may_come or visit.state.is_known(as_seed)):
             self._seeds.fetched(as_seed)
 
-    def _put_back(self, flight: Flight, visit: Visit) -> None:
-        encoded = self._codec.encode(flight.request)
+    def _put_back(self, visit: Visit, request: Request) -> None:
+        encoded = self._codec.encode(request)
         if encoded.losses:
-            self._kept.add(visit.entry.key, flight.request)
+            self._kept.add(visit.entry.key, request)
         elif encoded.objects:
-            self._kept.add_holder(visit.entry.key, flight.request)
+            self._kept.add_holder(visit.entry.key, request)
         self._node.put_back(visit)
 
     def _lacking(self, request: Request, failed: str) -> str:

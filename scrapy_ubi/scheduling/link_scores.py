@@ -26,6 +26,7 @@ from scrapy_ubi.requests.codec import depth_of
 from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import Normaliser
+from scrapy_ubi.urls.canonical import usual_parts
 from scrapy_ubi.urls.normaliser import parse
 from scrapy_ubi.urls.scores import LinkBatch, ScoreChain, read_scores
 from scrapy_ubi.urls.scores.link_batch import Scorer
@@ -34,6 +35,7 @@ from scrapy_ubi.urls.scores.score_table import ScoresRead
 logger = logging.getLogger("scrapy_ubi")
 
 FILE = "scores"  # the name of UBI_SCORES among the scorers
+_LONGEST = 10_000  # characters of a link that is made safe to be scored: for a page full of longer ones that takes long
 
 
 class LinkScores:
@@ -66,7 +68,7 @@ class LinkScores:
 
     def of_links(self, plain: PlainLinks, start: int, stop: int, depth: int, page: str) -> list[int]:
         """The scores of some plain links, found so deep on `page`."""
-        urls = [url if isinstance(url, str) else "" for url in plain.urls[start:stop]]
+        urls = [_as_requested(url) for url in plain.urls[start:stop]]
         anchors = _anchors(plain, start, stop) or [""] * len(urls)
         return self._chain.scores(LinkBatch(urls, anchors, depth, page, self._now()))
 
@@ -83,6 +85,18 @@ class LinkScores:
                 scorer.name,
                 exc_info=error,
             )
+
+
+def _as_requested(url: object) -> str:
+    """A plain link as its request would say it, which is what is scored; "" for what is no URL."""
+    if not isinstance(url, str):
+        return ""
+    if len(url) > _LONGEST or (usual_parts(url) is not None and "/." not in url):
+        return url
+    try:
+        return Request(url).url
+    except ValueError:
+        return ""
 
 
 def _anchors(plain: PlainLinks, start: int, stop: int) -> Sequence[str]:

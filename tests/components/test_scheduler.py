@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.http import Response
 
 from scrapy_ubi.components.scheduler import SEED
@@ -48,7 +48,12 @@ def test_seeds_are_taken_once_also_when_they_ask_to_be_fetched_anyway() -> None:
 
 
 def test_a_link_that_is_a_seed_is_done_without_a_load_when_it_has_its_turn() -> None:
-    unit = Unit()
+    unit, dropped = Unit(), list[str]()
+
+    def drop(request: Request) -> None:
+        dropped.append(request.url)
+
+    unit.crawler.signals.connect(drop, signals.request_dropped)
     for path in ("", "a", "b"):
         unit.enqueue_request(Request(URL + path, meta={"depth": 1}))
     for visit in list(unit.node.queue)[:2]:
@@ -59,7 +64,7 @@ def test_a_link_that_is_a_seed_is_done_without_a_load_when_it_has_its_turn() -> 
         (URL + "a", None, False),
     ]
     assert [call for call in unit.node.calls if call[0] == "passed"] == [("passed", "h1.example")] * 2
-    assert unit.stat("scheduler/duplicates") == 2
+    assert unit.stat("scheduler/duplicates") == 2 and dropped == [URL, URL + "a"]
 
 
 def fetched(unit: Unit, request: Request) -> None:
@@ -102,8 +107,15 @@ def test_a_seed_that_has_its_turn_while_such_a_link_is_under_way_waits_for_it(fa
     page = unit.take()
     unit.enqueue_request(Request(URL, dont_filter=True, meta={SEED: True}))
     assert unit.next_request() is None
+    dropped = list[Request]()
+
+    def drop(request: Request) -> None:
+        dropped.append(request)
+
+    unit.crawler.signals.connect(drop, signals.request_dropped)
     unit.flights.get(page).failed = failed  # type: ignore[union-attr]
     fetched(unit, page)
+    assert [(request.url, request is page) for request in dropped] == [(URL, False)] * (failed is None)
     assert unit.stat("scheduler/duplicates") == (failed is None)
     assert unit.node.calls[-1][0] == ("ended" if failed is None else "put_back")
 

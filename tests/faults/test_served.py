@@ -38,7 +38,7 @@ LIST = "served:start_urls"
 SEEDS = 10_000
 LIMIT = 240.0  # s
 PATIENCE = 20.0  # s without an answer, after which a writer writes again
-OF_A_CRASH = 60  # pages that an agent may have fetched without having told of them when it is killed
+OF_A_CRASH = 1.0  # s; what a killed agent has fetched in them others may not have heard of
 HOSTS = [f"h{number}.example" for number in range(60)]
 
 
@@ -162,6 +162,15 @@ class Served:
         with self.agents.pop(name) as agent:
             agent.kill()
 
+    def kill_at_work(self, name: str) -> float:
+        """Kill one while all of the group fetch; how many pages may be fetched again for it."""
+        begun, before = time.monotonic(), self.fetched()
+        until(lambda: self.fetched() >= before + 100, "pages")
+        rate = (self.fetched() - before) / (time.monotonic() - begun)
+        allowed = rate / len(self.agents) * OF_A_CRASH
+        self.kill(name)
+        return allowed
+
     def leave(self, name: str) -> None:
         agent = self.agents.pop(name)
         agent.send_signal(signal.SIGTERM)
@@ -200,11 +209,11 @@ def test_10000_seeds_are_fetched_once_each(served: Served) -> None:
     assert not again, f"fetched again without a crash: {again}"
 
     view = served.until_settled()
-    served.kill("a2")
+    allowed = served.kill_at_work("a2")
     until(lambda: served.fetched() > SEEDS * 0.75, "75 % fetched")
     served.start("a2")
     served.until_settled(view)  # there is one copy of each host: an agent more before it is made again is one too many
-    served.kill("a3")
+    allowed += served.kill_at_work("a3")
     until(lambda: site.urls().keys() >= set(urls), "all fetched")
     until(writers.is_done, "the writers' end")
     assert not writers.failed
@@ -213,4 +222,6 @@ def test_10000_seeds_are_fetched_once_each(served: Served) -> None:
     for name in list(served.agents):
         served.leave(name)
     assert site.urls().keys() == set(urls) and max(site.most_at_once.values()) == 1
-    assert site.urls().total() - SEEDS <= 2 * OF_A_CRASH
+    again_by_kills = site.urls().total() - SEEDS
+    print(f"fetched again: {again_by_kills} of {allowed:.0f} allowed")
+    assert again_by_kills <= allowed

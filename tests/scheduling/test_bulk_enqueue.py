@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scrapy import Request, Spider, version_info
 from scrapy.crawler import Crawler
@@ -267,6 +267,7 @@ ODD = [
     b"http://h1.example/bytes",
     ["http://h1.example/list"],
 ]
+SCORED = {"UBI_SCORE": ["keywords(a, here, x)", "depth(-3)", "path(/a=3, *b=-7)"]}
 SETTINGS: list[dict[str, Any]] = [
     {},
     {"UBI_PARTITION": "domain"},
@@ -281,7 +282,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"UBI_HOST_MAX_KNOWN": 3},
     {"UBI_PRIVATE_HOSTS": "allow", "UBI_LINK_SCHEMES": ["ftp"]},
     {"UBI_CRAWL_MAX_DEPTH": 2},
-    {"UBI_SCORE": ["keywords(a, here, x)", "depth(-3)", "path(/a=3, *b=-7)"]},
+    SCORED,
     {"UBI_SCORE": ["keywords(a)"], "UBI_FILTERS": ["visited"], "DEPTH_PRIORITY": -1, "UBI_NORMALISE": "larm"},
     *([{"DEPTH_LIMIT": 2, "DEPTH_STATS_VERBOSE": True}] if version_info >= (2, 18) else []),  # 2.17 counts less
     {"DEPTH_PRIORITY": 1, "URLLENGTH_LIMIT": 40},
@@ -308,7 +309,9 @@ PAGES = st.lists(st.tuples(LINKS, st.integers(0, 3)), min_size=1, max_size=3)
     seeds=st.lists(st.sampled_from(USUAL), max_size=3),
     callback=st.sampled_from([None, "parse", "other"]),
 )
+@example([(["http://büher.example/"], 0)], SCORED, None, False, [], None)
 @settings(max_examples=25, deadline=None)
+@example([(["http://h2.example/b?y=2&x=1", ODD[0], "http://h2.example/b?x=1&y=2"], 0)], {}, None, False, [], None)
 def test_whatever_pages_hold_it_is_taken_as_its_requests_would_be(
     pages: list[tuple[list[Any], int]],
     scrapy: dict[str, Any],
