@@ -16,7 +16,7 @@ from scrapy.http import Response, TextResponse
 from scrapy_ubi.monitor.crawl_metrics import targets
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.profile import Profile, read_profile
-from tests.support.crawls import agent_of, crawl
+from tests.support.crawls import LIMIT, agent_of, crawl
 from tests.support.prometheus import Recorded, needs_promtool, promtool
 from tests.support.site import Site, links
 
@@ -47,7 +47,12 @@ class Asks(Spider):
         scheduler = agent_of(self)
         assert scheduler.metrics is not None
         address = scheduler.metrics.address
-        answers = {path: await get(address, path) for path in ("/metrics", "/live", "/ready")}
+        async with asyncio.timeout(LIMIT):
+            while True:  # a crawl of a few pages may be over before its first flush
+                answers = {path: await get(address, path) for path in ("/metrics", "/live", "/ready")}
+                if Recorded(answers["/metrics"][1]).value("ubi_flush_seconds_count"):
+                    break
+                await asyncio.sleep(0.02)
         yield {"agent": scheduler.agent_id, "profile": scheduler.node.publisher.shown(), **answers}
         for link in response.css("a::attr(href)").getall():
             yield Request(link)
