@@ -50,7 +50,7 @@ from scrapy_ubi.settings import UbiSettings
 logger = logging.getLogger("scrapy_ubi")
 
 KINDS: dict[str, SeenKind] = {"exact": SeenTable, "bloom": SeenBloom}  # by UBI_SEEN
-SUPPRESSED_BYTES = 100  # of a foreign URL that is remembered as known to its owner, in a dict
+SUPPRESSED_BYTES = 9  # of a foreign URL that is remembered as known to its owner
 FACTS_EVERY = 1.0  # s between two writes of the counters
 
 T = TypeVar("T")

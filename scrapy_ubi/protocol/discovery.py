@@ -26,6 +26,7 @@ from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.records import MOST_OUTLINKS, Record, weight
+from scrapy_ubi.protocol.told_keys import ToldKeys
 
 
 def _firsts(entries: Sequence[Entry]) -> Sequence[Entry]:
@@ -43,7 +44,7 @@ def _firsts(entries: Sequence[Entry]) -> Sequence[Entry]:
 
 
 class Discovery:
-    """What one agent finds, under this policy. `forwarded` has what owners were told: key -> depth."""
+    """What one agent finds, under this policy. `forwarded` has what owners were told."""
 
     def __init__(self, keeping: Keeping, closing: Closing, quiescence: Quiescence, policy: HostPolicy) -> None:
         self._me = keeping.me
@@ -56,7 +57,7 @@ class Discovery:
         self._closing = closing
         self._quiescence = quiescence
         self.refuses, self._on_request = policy.refuses, policy.on_request
-        self.forwarded: dict[int, int] = {}
+        self.forwarded = ToldKeys(keeping.config.suppressed_keys)
 
     def met(self, host: str, key: int, depth: int, priority: int) -> bool:
         """Whether a URL that was found is known, here or by its owner, as far as is known here; counted if so.
@@ -78,8 +79,7 @@ class Discovery:
         """Whether a URL of another's host was told its owner before, as one found no deeper; counted if so. The
         priority does not matter: it is there for this to be asked as `SetState.holds` is.
         """
-        before = self.forwarded.get(key)
-        if before is None or before > depth:
+        if not self.forwarded.has(key, depth):
             return False
         self._counters.suppressed += 1
         return True
@@ -134,20 +134,16 @@ class Discovery:
     def _tell(self, owner: str, host: str, entries: Sequence[Entry]) -> list[Entry]:
         """Tell the owner of a host of entries; those that it was not told before."""
         forwarded, flush = self.forwarded, self._journal.flush
-        most, kept = self._config.bounds.size, self._config.suppressed_keys
-        news = []
+        most, news = self._config.bounds.size, []
         for entry in entries:
             key, url, depth, _, request = entry
-            before = forwarded.get(key)
-            if before is not None and before <= depth:  # `told` in place
+            if forwarded.has(key, depth):  # `told` in place
                 self._counters.suppressed += 1
                 continue
             if len(url) + len(request) > most:  # `weight` in place
                 self._counters.untravelled += 1
                 continue
-            if len(forwarded) >= kept:
-                forwarded.clear()
-            forwarded[key] = depth
+            forwarded.add(key, depth)
             news.append(entry)
         records = [Record(host, flush, entry) for entry in news]
         self._outbox.put_entries(owner, DISCOVERY, records, self._keeping.view)
