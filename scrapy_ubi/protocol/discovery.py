@@ -23,10 +23,10 @@ from scrapy_ubi.protocol.done_mark_delivery import Closing, Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.host_policy import HostPolicy, nothing
 from scrapy_ubi.protocol.keepers import Keeping
+from scrapy_ubi.protocol.key_memory import KeyMemory
 from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.records import MOST_OUTLINKS, Record, weight
-from scrapy_ubi.protocol.told_keys import ToldKeys
 
 
 def _firsts(entries: Sequence[Entry]) -> Sequence[Entry]:
@@ -57,7 +57,7 @@ class Discovery:
         self._closing = closing
         self._quiescence = quiescence
         self.refuses, self._on_request = policy.refuses, policy.on_request
-        self.forwarded = ToldKeys(keeping.config.suppressed_keys)
+        self.forwarded = KeyMemory(keeping.config.suppressed_keys)
 
     def met(self, host: str, key: int, depth: int, priority: int) -> bool:
         """Whether a URL that was found is known, here or by its owner, as far as is known here; counted if so.

@@ -13,18 +13,18 @@ Rules of this module:
   another agent has found it, which did not know of the seed.
 * What a page leaves behind is called by the page and by what was asked of it (`name`): a bare seed and a bare link that
   are the same request have one name, whichever of them was fetched; after a crash it may be both.
-* A link that was fetched before its seed was met: the seed is done when its turn comes. The last `MOST_PAGES` of such
+* A link that was fetched before its seed was met: the seed is done when its turn comes. Some `MOST_FETCHED` of such
   pages are remembered, as long as start() runs, and in a group always: one agent may name the seeds of all.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 
 from scrapy_ubi.node.keys import before_loss, name_of
+from scrapy_ubi.protocol.key_memory import KeyMemory
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.identity import Place, RequestKeys
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 MOST_SEEDS = 10_000  # remembered, to tell those that start() names twice from those that others have named
 MOST_PAGES = 100_000  # of bare seeds, remembered: some 10 MB. A link to another's page is told when it has its turn
+MOST_FETCHED = 500_000  # places for pages that links led to, 9 bytes each: few of the last 100,000 are forgotten
 LEAST = -(1 << 62)  # a priority below all others
 
 # Meta that Scrapy sets by itself; a callback does with or without it.
@@ -57,7 +58,7 @@ class Seeds:
         self._nonces: dict[Methods, str] = {}  # of bare requests with such a callback and errback
         self.pages = self._pages
         self.running = True  # start() of this agent may yield more
-        self._fetched: OrderedDict[int, None] = OrderedDict()  # keys of seeds whose pages were fetched, by links
+        self._fetched = KeyMemory(MOST_FETCHED)  # seeds whose pages were fetched, by links
 
     # -- seeds
 
@@ -107,16 +108,14 @@ class Seeds:
 
     def fetched(self, key: int) -> None:
         """The page of the bare seed of this key was fetched, by a link."""
-        self._fetched[key] = None
-        if len(self._fetched) > MOST_PAGES:
-            self._fetched.popitem(last=False)
+        self._fetched.add(key, 0)
 
     def is_fetched(self, key: int) -> bool:
         """Whether that is remembered of this one, which is handed out."""
-        if key in self._fetched:
-            del self._fetched[key]
-            return True
-        return False
+        if key not in self._fetched:
+            return False
+        self._fetched.discard(key)
+        return True
 
     def nonce(self, request: Request, marks: frozenset[str] = _MARKS) -> str:
         """The nonce of a bare seed with the callback and errback of this request; "" for a request that is not bare,

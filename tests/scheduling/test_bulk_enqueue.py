@@ -32,8 +32,8 @@ from scrapy_ubi.node import Node, Start, Visit
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.protocol.done_mark_delivery import Outlinks
 from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.key_memory import DEEPEST, KeyMemory
 from scrapy_ubi.protocol.records import MOST_OUTLINKS
-from scrapy_ubi.protocol.told_keys import DEEPEST, ToldKeys
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.scheduling.page_links import SLICE, SLICE_LENGTH, slices
@@ -184,7 +184,7 @@ class World(UbiScheduler):
         }
 
 
-def told_of(told: ToldKeys) -> dict[int, int]:
+def told_of(told: KeyMemory) -> dict[int, int]:
     """The keys that are remembered, with their depths."""
     return {key: depth for key, depth in zip(told._keys, told._depths, strict=True) if depth <= DEEPEST}
 
