@@ -118,7 +118,8 @@ class RocksStore:
         """The first rows from start on, before end."""
         bounds = ReadOptions()
         bounds.set_iterate_upper_bound(end)  # else the end of a queue would be sought behind all that was deleted there
-        bounds.fill_cache(False)  # rows of queues are read once: their blocks stayed in memory after they were deleted
+        # Rows of queues are read once: their blocks stayed in memory after they were deleted. (The stub lacks the value.)
+        bounds.fill_cache(False)  # type: ignore[call-arg]
         with self._gate:
             try:
                 items: Iterator[Any] = self._handle().items(from_key=start, read_opt=bounds)
