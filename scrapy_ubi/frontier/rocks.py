@@ -118,7 +118,7 @@ class RocksStore:
         """The first rows from start on, before end."""
         bounds = ReadOptions()
         bounds.set_iterate_upper_bound(end)  # else the end of a queue would be sought behind all that was deleted there
-        # Rows of queues are read once: their blocks stayed in memory after they were deleted. (The stub lacks the value.)
+        # Rows of queues are read once, but their blocks stayed in memory when they were gone. The stub lacks the value.
         bounds.fill_cache(False)  # type: ignore[call-arg]
         with self._gate:
             try:
