@@ -75,8 +75,8 @@ ROWS: tuple[Setting, ...] = (
     Setting(
         "error_burst",
         "int",
-        50,
-        "So many unanticipated errors within UBI_ERROR_BURST_SECONDS stop the agent; 0: none do.",
+        0,
+        "So many unanticipated errors within UBI_ERROR_BURST_SECONDS stop the agent; 0: none do, as with Scrapy.",
         low=0,
         high=1_000_000,
         live="crawl",
