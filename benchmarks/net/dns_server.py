@@ -7,7 +7,10 @@ has an empty answer. Names of no host of this testbed are refused, and counted: 
 from __future__ import annotations
 
 import asyncio
+import errno
 import struct
+import time
+from collections.abc import Callable
 from ipaddress import ip_address
 from typing import cast
 
@@ -16,6 +19,7 @@ from population import Population, address_of, number_of_name
 
 A, TTL = 1, 300
 NOERROR, SERVFAIL, NXDOMAIN, REFUSED = 0, 2, 3, 5
+PATIENCE = 10.0  # s for a socket that is still bound
 _RESPONSE = 0x8180  # a response; recursion was desired, and is available
 _QUERIES, _UNKNOWN = NAMES.index("queries"), NAMES.index("unknown_names")
 
@@ -69,10 +73,21 @@ def _answer(query: bytes, end: int, code: int, address: bytes = b"") -> bytes:
     return head + query[12:end] + record
 
 
+async def _bound(server: Callable[[], DnsServer], host: str, port: int) -> asyncio.BaseTransport:
+    """The server's socket. The one of the round before may not be closed yet."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return (await asyncio.get_running_loop().create_datagram_endpoint(server, local_addr=(host, port)))[0]
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or time.monotonic() > end:
+                raise
+            await asyncio.sleep(0.1)
+
+
 async def serve(population: Population, counts: memoryview, host: str, port: int) -> None:
     """Serve until cancelled."""
-    loop = asyncio.get_running_loop()
-    transport, _ = await loop.create_datagram_endpoint(lambda: DnsServer(population, counts), local_addr=(host, port))
+    transport = await _bound(lambda: DnsServer(population, counts), host, port)
     try:
         await asyncio.Event().wait()
     finally:
