@@ -137,13 +137,12 @@ class Discovery:
         most, news = self._config.bounds.size, []
         for entry in entries:
             key, url, depth, _, request = entry
-            if forwarded.has(key, depth):  # `told` in place
-                self._counters.suppressed += 1
-                continue
-            if len(url) + len(request) > most:  # `weight` in place
+            if len(url) + len(request) > most and not forwarded.has(key, depth):  # `weight` in place
                 self._counters.untravelled += 1
                 continue
-            forwarded.add(key, depth)
+            if not forwarded.add(key, depth):
+                self._counters.suppressed += 1
+                continue
             news.append(entry)
         records = [Record(host, flush, entry) for entry in news]
         self._outbox.put_entries(owner, DISCOVERY, records, self._keeping.view)

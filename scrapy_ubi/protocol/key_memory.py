@@ -48,10 +48,10 @@ class KeyMemory:
                 return False
         return self._depths[place] <= depth and self._depths[place] != _FREE
 
-    def add(self, key: int, depth: int) -> None:
-        """A key is met at this depth, which is less than any before."""
+    def add(self, key: int, depth: int) -> bool:
+        """A key is met at this depth: True when it is not known that it was, at this depth or less."""
         if depth > DEEPEST or not self._most:
-            return
+            return not self.has(key, depth)
         keys, depths, place = self._keys, self._depths, key & self._mask
         if keys[place] != key:
             other = place ^ 1
@@ -60,11 +60,14 @@ class KeyMemory:
             else:
                 if depths[place] != _FREE:
                     keys[other], depths[other] = keys[place], depths[place]
-                keys[place] = key
+                keys[place], depths[place] = key, _FREE
                 self._came += 1
+        if depths[place] <= depth:
+            return False
         depths[place] = depth
         if 8 * self._came > len(keys) < self._most:
             self._grow(min(_GROWTH * len(keys), self._most))
+        return True
 
     def _grow(self, size: int) -> None:
         """Take so many places. It takes up to 60 ms, three times in a crawl."""

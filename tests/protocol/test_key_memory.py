@@ -18,11 +18,11 @@ def test_what_is_said_to_be_told_was_told_as_deep_at_most(told: list[tuple[int, 
     table, depths = KeyMemory(most), dict[int, int]()
     for key, depth in told:
         if not table.has(key, depth):
-            table.add(key, depth)
+            assert table.add(key, depth)
             depths[key] = min(depth, depths.get(key, depth))
             assert table.has(key, depth) == (depth <= DEEPEST and most > 0)
         else:
-            assert depths[key] <= depth
+            assert depths[key] <= depth and not table.add(key, depth)
             if depth == 7:
                 table.discard(key)
                 del depths[key]
