@@ -2,7 +2,7 @@
 
 A version of Scrapy, or somebody's patch, in which one of them reads otherwise is one that was not compared:
 `changed` names it, and the lean way is not taken (a middleware is asked as Scrapy asks it). Before a digest here is
-changed, compare what `path`, `spider_output`, `pieces` and `calls` do.
+changed, compare what `path`, `spider_output`, `spider_chain`, `pieces` and `calls` do.
 """
 
 from __future__ import annotations
@@ -21,6 +21,12 @@ from scrapy.core.scraper import Scraper
 from scrapy.core.spidermw import SpiderMiddlewareManager
 from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware
 from scrapy.linkextractors.lxmlhtml import LxmlLinkExtractor, LxmlParserLinkExtractor
+from scrapy.spidermiddlewares.depth import DepthMiddleware
+from scrapy.spidermiddlewares.referer import DefaultReferrerPolicy, RefererMiddleware
+from scrapy.spidermiddlewares.start import StartSpiderMiddleware
+from scrapy.spidermiddlewares.urllength import UrlLengthMiddleware
+
+from scrapy_ubi.scrapy_private.versions import MetaCopy
 
 STOOD_FOR: dict[type, dict[str, str]] = {
     ExecutionEngine: {
@@ -74,6 +80,27 @@ STOOD_FOR: dict[type, dict[str, str]] = {
         "_deduplicate_if_needed": "588ffb40d7ad",
     },
 }
+_LOOKS = {"_get_processed": "0464d177b2cc", "get_processed_item": "3edf44947d95"}  # of spider middlewares
+_LOOKS_AT_REQUESTS = _LOOKS | {"process_spider_output": "77a6848a8d52"}
+STOOD_FOR |= {
+    DepthMiddleware: _LOOKS
+    | {
+        "process_spider_output": "9436c8c1c355",
+        "get_processed_request": "13cccfdd4827",
+        "_init_depth": "d464d2db1411",
+    },
+    RefererMiddleware: _LOOKS_AT_REQUESTS | {"get_processed_request": "ba5d5afcbeaf", "policy": "be2823a4f06e"},
+    UrlLengthMiddleware: _LOOKS_AT_REQUESTS | {"get_processed_request": "b2141dbe9d86"},
+    StartSpiderMiddleware: _LOOKS_AT_REQUESTS | {"get_processed_request": "45841bf740e0"},
+    DefaultReferrerPolicy: {
+        "referrer": "e532aefbe4e9",
+        "stripped_referrer": "ffe373448048",
+        "strip_url": "d4de402c7162",
+        "tls_protected": "6d56c95dbaee",
+    },
+}
+if MetaCopy is not None:
+    STOOD_FOR[MetaCopy] = _LOOKS_AT_REQUESTS | {"get_processed_request": "e5e7e7b4f5df"}
 OURS = frozenset({"enqueue_scrape", "_handle_downloader_output"})  # by `EngineHooks`
 DECORATORS = frozenset({"scrapy", "twisted"})  # whose decorators these functions have
 WARNING = "1708aaa52118"  # the decorator `_warn_spider_arg`

@@ -12,7 +12,7 @@ Scrapy passes the output of every callback through two dozen asynchronous genera
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 from scrapy import Request
@@ -22,11 +22,10 @@ from scrapy.utils.defer import _process_pending_io
 
 from scrapy_ubi.fast.calls import lean_calls
 from scrapy_ubi.fast.pieces import LeanPieces, failure
+from scrapy_ubi.fast.spider_chain import Layer, chain_of
 
 PLAIN = "process_spider_output"
 KNOWN = ("scrapy.", "scrapy_ubi.")  # modules where it does what the asynchronous one beside it does
-
-Layer = Callable[..., Iterable[Any]]
 
 
 class LeanOutput:
@@ -39,15 +38,16 @@ class LeanOutput:
         self.is_lean = self._layers is not None and outermost in (type(last), None)
         self._pieces = LeanPieces(scraper)
 
-    def _plain_layers(self) -> list[Layer | None] | None:
-        """`process_spider_output` of all middlewares, from the spider outwards; None where one may not be called."""
+    def _plain_layers(self) -> list[tuple[int, Layer]] | None:
+        """`process_spider_output` of all middlewares, from the spider outwards, with their numbers; None where one may
+        not be called."""
         middlewares = self._manager.middlewares[::-1]
         methods = [getattr(one, name, None) for one in middlewares for name in (PLAIN, f"{PLAIN}_async")]
         if not all(method is None or method.__module__.startswith(KNOWN) for method in methods):
             return None
         plain = [getattr(one, PLAIN, None) for one in middlewares]
         calls = lean_calls(self._manager, plain)
-        return [method and calls.get(method, method) for method in plain]
+        return chain_of(middlewares, [method and calls.get(method, method) for method in plain])
 
     async def take(self, response: Response, request: Request) -> None:
         """Call the callback of a response and take what it yields. As `Scraper._scrape`."""
@@ -85,9 +85,8 @@ class LeanOutput:
         """As `SpiderMiddlewareManager._process_callback_output`."""
         assert self._layers is not None
         passed = self._watched(response, output, 0, of_callback)
-        for number, layer in enumerate(self._layers, 1):
-            if layer is not None:
-                passed = self._watched(response, self._call(layer, response, passed), number, of_layers)
+        for number, layer in self._layers:
+            passed = self._watched(response, self._call(layer, response, passed), number, of_layers)
         return passed
 
     def _call(self, layer: Layer, response: Response, output: Iterable[Any]) -> Iterable[Any]:
