@@ -1,6 +1,6 @@
 """Does a crawl get dearer as it gets longer? CPU time a page and memory of two agents, by tenths of a long crawl.
 
-    python benchmarks/long_crawl.py --pages 200000      # ten minutes on a quiet machine
+    python benchmarks/long_crawl.py --pages 200000      # two minutes on a quiet machine
 
 Two agents with the short path and UBI_FAST crawl the web of crawl/web.py, with a copy of each record (UBI_REPLICATION
 1), until they have fetched `--pages`. After each tenth is noted what both have spent and the larger one's resident

@@ -4,8 +4,8 @@
 contract in setup.cfg). Without the package the crawl is the same, and slower.
 
 * `parts`: the table of all parts, with what each gives and what of Scrapy's it stands for.
-* `one_task`, `path`, `spider_output`, `pieces`, `calls`: a scheduled request is one task of the event loop; `compared`:
-  the functions of Scrapy that this stands for, as they were when it was compared with them.
+* `one_task`, `path`, `spider_output`, `spider_chain`, `pieces`, `calls`: a scheduled request is one task of the event
+  loop; `compared`: the functions of Scrapy that this stands for, as they were when it was compared with them.
 * `signals`: what a receiver takes is looked up once, and a task is started only for one that waits.
 * `tweaks`: stats, garbage, log records, `no_proxy`. `stopped_timers`: Twisted's timers that were stopped are let go.
 * `http`: a download handler in place of Scrapy's.

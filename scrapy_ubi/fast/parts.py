@@ -66,7 +66,7 @@ PARTS = (
     FastPart(
         "one_task", "OneTask", "lean", "extension",
         "0.78",
-        "29 functions of engine, downloader, scraper and middleware managers (`compared.STOOD_FOR`)",
+        "functions of engine, downloader, scraper, middleware managers and spider middlewares (`compared.STOOD_FOR`)",
     ),
     FastPart(
         "http.handler", "UbiDownloadHandler", "fast", "handler",
