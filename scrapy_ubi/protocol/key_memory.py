@@ -14,6 +14,7 @@ It has the foreign URLs that their owners were told of (`discovery.py`), and the
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 
 _FIRST = 8192  # places at the beginning
 _GROWTH = 4
@@ -71,11 +72,14 @@ class KeyMemory:
 
     def _grow(self, size: int) -> None:
         """Take so many places. It takes up to 60 ms, three times in a crawl."""
-        before = zip(self._keys, self._depths, strict=True)
+        known = list(self.items())
         self._make(size)
-        for key, depth in before:
-            if depth != _FREE:
-                self.add(key, depth)
+        for key, depth in known:
+            self.add(key, depth)
+
+    def items(self) -> Iterator[tuple[int, int]]:
+        """All keys that are remembered, with their depths."""
+        return (pair for pair in zip(self._keys, self._depths, strict=True) if pair[1] != _FREE)
 
     def discard(self, key: int) -> None:
         """Forget a key."""

@@ -160,7 +160,7 @@ def test_one_that_reads_otherwise_is_asked_as_it_is(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(StartSpiderMiddleware, "get_processed_request", process)
     middlewares = middlewares_of(crawler_of())
     chain = chain_of(middlewares, layers_of(middlewares))
-    assert not any(isinstance(layer, Joined) and layer._depth is not None for _, layer in chain)
+    assert [type(layer) is Joined for _, layer in chain] == [False, False, True, False]
     response = Response("https://a.example/", request=Request("https://a.example/"))
     outcome(chain, response, output([{"url": "https://a.example/b"}]))
     assert asked == ["https://a.example/b"] * 2

@@ -32,7 +32,6 @@ from scrapy_ubi.node import Node, Start, Visit
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.protocol.done_mark_delivery import Outlinks
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.key_memory import DEEPEST, KeyMemory
 from scrapy_ubi.protocol.records import MOST_OUTLINKS
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.inflight import Flight
@@ -177,16 +176,11 @@ class World(UbiScheduler):
             "local": local,
             "outlinks": sorted(taught, key=lambda outlink: outlink[0]),  # of each host in their order
             "counters": asdict(self.node.agent.counters),
-            "forwarded": told_of(self.node.agent.discovery.forwarded),
+            "forwarded": dict(self.node.agent.discovery.forwarded.items()),
             "limits": dict(self.node.limits.counted),
             "joins": (joins.counts, joins.examples),
             "changed": dict(self.parts.keys.changed),
         }
-
-
-def told_of(told: KeyMemory) -> dict[int, int]:
-    """The keys that are remembered, with their depths."""
-    return {key: depth for key, depth in zip(told._keys, told._depths, strict=True) if depth <= DEEPEST}
 
 
 def compare(
