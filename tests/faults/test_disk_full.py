@@ -126,7 +126,7 @@ def test_outputs_that_have_no_room_pause_the_crawl_as_the_frontier_does(
     make_group: MakeGroup, tmp_path: Path, small_disk: Path
 ) -> None:
     """`out` lies on a disk of its own, which is full: the frontier's is not."""
-    group = make_group(latency=0.05, hosts=20, pages=300, UBI_REDIS_URL=None, UBI_STORES="items")
+    group = make_group(latency=0.05, hosts=20, pages=1000, UBI_REDIS_URL=None, UBI_STORES="items")
     directory = tmp_path / "agent"
     directory.mkdir()
     (small_disk / "out").mkdir()
