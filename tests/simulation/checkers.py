@@ -131,9 +131,9 @@ class Referee:
 
     # -- the web's side
 
-    def begin(self, now: float, agent: str, url: str) -> int:
+    def begin(self, now: float, agent: str, url: str, generation: int = 1) -> int:
         """A request arrives. P2: never more at once at one host, or one shard of it, than are allowed, one unless the
-        world says more."""
+        world says more. Who is not known to the agent now may be when the page is loaded."""
         host = self.world.host_of(url)
         open_loads = self.open.setdefault(host, set())
         self.most_open = max(self.most_open, len(open_loads) + 1)
@@ -143,6 +143,8 @@ class Referee:
                 f"P2: at {now:.3f} {agent} asks for {url} while "
                 + ", and ".join(f"{other} loads {page} since {since:.3f}" for since, other, page in others)
             )
+        if self.visited[url, generation] and self.tokens[key_of(url), generation] <= 0:
+            self.world.overlooked(self.world.processes[agent])
         self._count += 1
         self.loads[self._count] = (now, agent, url)
         open_loads.add(self._count)

@@ -329,7 +329,7 @@ class Process:
             self.visits.remove(visit)
             self.agent.put_back(visit.state, visit.entry.key)
             return
-        visit.load = self.world.referee.begin(self.world.now, self.name, visit.entry.url)
+        visit.load = self.world.referee.begin(self.world.now, self.name, visit.entry.url, visit.generation)
         self.world.referee.due(self.name, visit.entry.url, visit.before)
         load, duration = visit.load, self.world.load_time()
         self.world.at(self.world.now + duration, lambda: self.world.referee.end(load))
