@@ -18,6 +18,7 @@ from collections.abc import Iterator
 
 _FIRST = 8192  # places at the beginning
 _GROWTH = 4
+_LARGE = 1 << 20  # places, from which on it takes all that it may: to go through more would hold up the loop
 _FREE = 255  # the depth in a free place: none is met as deep as that
 DEEPEST = _FREE - 1
 
@@ -37,7 +38,7 @@ class KeyMemory:
         self._make(self._first)
 
     def _make(self, size: int) -> None:
-        self._keys, self._depths = array("Q", bytes(8 * size)), bytearray([_FREE]) * size
+        self._keys, self._depths = array("Q", (0,)) * size, bytearray((_FREE,)) * size
         self._mask, self._came = size - 1, 0
 
     def has(self, key: int, depth: int) -> bool:
@@ -67,11 +68,11 @@ class KeyMemory:
             return False
         depths[place] = depth
         if 8 * self._came > len(keys) < self._most:
-            self._grow(min(_GROWTH * len(keys), self._most))
+            self._grow(min(_GROWTH * len(keys), self._most) if len(keys) < _LARGE else self._most)
         return True
 
     def _grow(self, size: int) -> None:
-        """Take so many places. It takes up to 60 ms, three times in a crawl."""
+        """Take so many places. To go through the 524,288 of before takes some 60 ms."""
         known = list(self.items())
         self._make(size)
         for key, depth in known:

@@ -76,7 +76,7 @@ ROWS: tuple[Setting, ...] = (
         1_000_000,
         "Keys of foreign URLs remembered as known to their owners, so that they are not sent again.",
         low=0,
-        high=1_000_000_000,
+        high=100_000_000,
     ),
     Setting(
         "max_letter_bytes",
