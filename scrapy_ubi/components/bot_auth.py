@@ -50,9 +50,11 @@ class SigningMiddleware(UbiDownloaderMiddleware):
     def from_crawler(cls, crawler: Crawler) -> SigningMiddleware:
         return cls(crawler)
 
-    async def process_request(self, request: Request) -> None:
-        await super().process_request(request)
-        self._sign(request)
+    async def process_request(self, request: Request) -> Response | None:
+        answer = await super().process_request(request)
+        if answer is None:
+            self._sign(request)
+        return answer
 
     def process_response(self, request: Request, response: Response) -> Response:
         answered = super().process_response(request, response)

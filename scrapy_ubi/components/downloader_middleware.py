@@ -21,9 +21,9 @@ class UbiDownloaderMiddleware:
     def from_crawler(cls, crawler: Crawler) -> UbiDownloaderMiddleware:
         return cls(crawler)
 
-    async def process_request(self, request: Request) -> None:
-        if (gate := self._gate()) is not None:
-            await gate.admit(request)
+    async def process_request(self, request: Request) -> Response | None:
+        gate = self._gate()
+        return None if gate is None else await gate.admit(request)
 
     def process_response(self, request: Request, response: Response) -> Response:
         scheduler = scheduler_in(self._crawler)

@@ -22,6 +22,7 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from scrapy import Request, signals
@@ -81,22 +82,26 @@ class UbiRobotsMiddleware:
     def from_crawler(cls, crawler: Crawler) -> UbiRobotsMiddleware:
         return cls(crawler)
 
-    async def process_request(self, request: Request) -> None:
+    async def process_request(self, request: Request) -> Response | None:
         """Wait until it is known whether this request may be fetched. Raises IgnoreRequest when it may not, `Withdrawn`
-        when that is to be seen later.
+        when that is to be seen later. A file of a host that is to be left alone has its answer (`Gate.answer`).
         """
         scheduler = self._scheduler()
         authority, url = asked_for(request)
         if scheduler is None or authority is None or request.meta.get("dont_obey_robotstxt"):
-            return
+            return None
         agent = self._agent_of(request)
-        known = await self._known(authority, request, agent, scheduler)
+        is_page = scheduler.gate.hosts.is_page(request)
+        if not is_page and (answer := scheduler.gate.answer(request)) is not None:
+            return answer
+        with nullcontext() if is_page else scheduler.gate.places.left(request):
+            known = await self._known(authority, request, agent, scheduler)
         if not known.noted or scheduler.settings.host_shards is not None:
             self._note_there(authority, known, request, scheduler)
-        if known.record.delay and not scheduler.gate.hosts.is_page(request):
+        if known.record.delay and not is_page:
             most = scheduler.settings.max_crawl_delay
             scheduler.gate.hosts.want_abroad(request, SECTION, min(known.record.delay, most))
-        if known.sitemaps is not None and scheduler.gate.hosts.is_page(request):
+        if known.sitemaps is not None and is_page:
             named, known.sitemaps = known.sitemaps, None
             scheduler.sitemaps.named(*named, request)
         if not self._parsers.allows(known, url, agent):
@@ -105,6 +110,7 @@ class UbiRobotsMiddleware:
             raise IgnoreRequest(FORBIDDEN)
         if self._parsers.usage and usage_rules.note(known.record.usage, url, request.meta):
             self._count("ubi/usage/robots")
+        return None
 
     async def _known(self, authority: str, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
         """What is known of an authority, asked for where that is due. Raises as `process_request` does."""

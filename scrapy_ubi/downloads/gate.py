@@ -21,6 +21,8 @@ and each hop of their redirects, which bypass the scheduler (`unscheduled`). Rul
   It keeps its place in Scrapy's downloader, so it gets that permit before all others.
 * From a host of another agent it is loaded under a foreign permit (`node.work.permits`), unless UBI_FOREIGN_DOWNLOADS
   says otherwise: never two at once from this agent, and none without the lease.
+* What waits beside the scheduler gives its place of the downloader to the pages meanwhile (`Places`), and does not wait
+  for what only pages can wait for (`beside`): a time that its host has asked for, a server that does not answer.
 * What the pages in flight load beside the scheduler (media, with their robots.txt) may start while the spider is being
   closed: their items would lack it. But it waits for no lease then, nor for a host that was put off for long.
 * Flights that wait for a permit are listed by host: an event at a host looks at those of that host only.
@@ -30,6 +32,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from time import monotonic
 from typing import TYPE_CHECKING, NoReturn
 
@@ -39,15 +42,18 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from scrapy_ubi.downloads.abort import Aborted, abort, abortable, within
+from scrapy_ubi.downloads.beside import WAITS, Beside, same_failure, server_of
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.downloads.request_hosts import RequestHosts
 from scrapy_ubi.downloads.unscheduled import Unscheduled, is_done_again, is_robots
-from scrapy_ubi.politeness.host_feedback import HostFeedback
+from scrapy_ubi.politeness import retry_after
+from scrapy_ubi.politeness.host_feedback import NO_ANSWER, HostFeedback
 from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.inflight import Flight, Flights
 from scrapy_ubi.requests.transfer_states import BUSY, HOLDING, Transfer
 from scrapy_ubi.scrapy_private import socket_gate
+from scrapy_ubi.scrapy_private.downloader import Places
 from scrapy_ubi.scrapy_private.engine import Download
 from scrapy_ubi.settings import UbiSettings
 
@@ -63,6 +69,13 @@ class _Lapsed(Exception):
     """The right to start this transfer ended before anything was written."""
 
 
+class _Told(Exception):
+    """What waited for a permit has an answer without a transfer."""
+
+    def __init__(self, answer: Response) -> None:
+        self.answer = answer
+
+
 class _Broken(_Lapsed):
     """The connection ended without an answer, and the request may be sent again."""
 
@@ -73,8 +86,10 @@ class Gate:
     def __init__(
         self, crawler: Crawler, node: Node, settings: UbiSettings, flights: Flights, notices: Notices, reach: Reach
     ) -> None:
-        self._feedback = HostFeedback(crawler, node, settings, self._host_given_up)
-        self._unscheduled = Unscheduled(crawler, node, settings, notices, self._feedback.given_up)
+        self._feedback = HostFeedback(crawler, node, settings)
+        self._unscheduled = Unscheduled(crawler, node, settings, notices)
+        self._beside, self._host_failures = Beside(monotonic), settings.host_failures
+        self.places = Places(crawler)
         self._crawler = crawler
         self._node = node
         self._most_seconds = settings.max_load_seconds
@@ -86,32 +101,40 @@ class Gate:
 
     def follow(self, settings: UbiSettings) -> None:
         """These are the settings from now on."""
-        self._most_seconds = settings.max_load_seconds
+        self._most_seconds, self._host_failures = settings.max_load_seconds, settings.host_failures
         self._feedback.follow(settings)
 
     # -- the way of a request
 
-    async def admit(self, request: Request) -> None:
-        """Wait until the transfer of `request` may start, now. Raises `Withdrawn`, `ForeignHost` or `GivenUp` when it
-        may not."""
+    async def admit(self, request: Request) -> Response | None:
+        """Wait until the transfer of `request` may start, now. Raises `Withdrawn` or `ForeignHost` when it may not.
+
+        What bypasses the scheduler may get an answer in place of a transfer, or what one before it has raised.
+        """
         flight = self._flights.get(request) or self._flights.add(self._unscheduled.flight(request))
         is_twice = flight.transfer in BUSY
         if is_twice:  # the same object is downloaded already: this one comes in its place, after its end
             flight = self._unscheduled.flight(request)
         if flight.host is None:
-            return
-        if flight.visit is None and load_of(request) is None and not is_robots(request):
+            return None
+        if _is_beside(flight):
             await self._reach.bypasses(request)
+            if (answer := self.left_alone(flight)) is not None:
+                return answer
         if flight.withdrawn or self._ends(flight) or self._unscheduled.lacks_robots(flight):
             self._withdraw(flight)
         flight.move(Transfer.WAITING)
         load = load_of(request)
-        if load is not None and load.redirected:
-            await self._permit_soon(flight, load.timeout)
-        else:
-            await self._permit(flight)
+        try:
+            if load is not None and load.redirected:
+                await self._permit_soon(flight, load.timeout)
+            else:
+                await self._permit(flight)
+        except _Told as told:
+            return told.answer
         if is_twice:
             self._flights.add(flight)
+        return None
 
     async def carry(self, request: Request, download: Download) -> Response:
         """Make the transfer of `request` so that it can be cancelled. Raises what `download` raises, or what `admit`
@@ -131,7 +154,10 @@ class Gate:
             self.release(flight, again=True)
             if self._ends(flight):
                 self._withdraw(flight)
-            await self._permit(flight, again=True)
+            try:
+                await self._permit(flight, again=True)
+            except _Told as told:
+                return told.answer
             if (load := load_of(request)) is not None:
                 load.begin()
         return await download(request)
@@ -168,6 +194,10 @@ class Gate:
         flight.fetched = True
         flight.sets_cookies = b"Set-Cookie" in response.headers
         later = self._feedback.responded(flight, response, monotonic() - flight.began)
+        if load_of(request) is None:
+            self._beside.answered(request)
+            if response.status in retry_after.STATUSES and (asked := self._feedback.asked(response)):
+                self._leave_alone(flight, asked, response)
         self.release(flight)
         if later:
             self._withdraw(flight)
@@ -178,6 +208,8 @@ class Gate:
         if flight is None or flight.transfer not in HOLDING:
             return
         later = self._feedback.failed(flight, error)
+        if isinstance(error, NO_ANSWER) and load_of(request) is None:
+            self._has_failed(flight, error)
         self.release(flight)
         if later:
             self._withdraw(flight)
@@ -226,12 +258,6 @@ class Gate:
             if self._ends(flight):
                 abort(flight)
 
-    def _host_given_up(self, host: str) -> None:
-        """This host is given up: end the wait of its media."""
-        for flight in self._waiting.get(host, ()):
-            if is_done_again(flight):
-                abort(flight)
-
     def _ends(self, flight: Flight) -> bool:
         """Whether this may not start a transfer, as the spider is being closed."""
         if not self._closing:
@@ -241,6 +267,69 @@ class Gate:
             return True
         return flight.host is not None and not self._node.access.loads(flight.host)
 
+    # -- what bypasses the scheduler ends as another load of its host has
+
+    def answer(self, request: Request) -> Response | None:
+        """The answer that this request has without being asked for: as `left_alone`, before it comes to the gate."""
+        host = self.hosts.of_request(request)
+        left = 0.0 if host is None else self._left(host)
+        return self._beside.answer(host, request, left) if host is not None and left > WAITS else None
+
+    def left_alone(self, flight: Flight) -> Response | None:
+        """The answer of a host that has asked to be left alone, where that is for longer than this is to wait."""
+        host = flight.host
+        left = 0.0 if host is None else self._left(host)
+        if host is None or not left:
+            return None
+        if left <= WAITS and not flight.waited:
+            flight.waited = True
+            return None
+        self._crawler.stats.inc_value("ubi/guard/not_asked")
+        return self._beside.answer(host, flight.request, left)
+
+    def _left(self, host: str) -> float:
+        """For how long (s) a host is to be left alone, as it has asked for that."""
+        left = self._beside.left(host)
+        if not left and (state := self._node.frontier.find(host)) is not None:
+            left = self._node.hosts.asked_left(state)
+        return left
+
+    def _leave_alone(self, flight: Flight, seconds: float, response: Response) -> None:
+        """A host asks to be left alone for so long: those that wait for it hear of that, but who waits for it still."""
+        assert flight.host is not None
+        self._beside.asked(flight.host, seconds, response)
+        self._node.access.not_before(flight.host, seconds)
+        for waiting in self._waiting.get(flight.host, ()):
+            if _is_beside(waiting) and (answer := self.left_alone(waiting)) is not None:
+                self._tell(waiting, answer)
+
+    def _has_failed(self, flight: Flight, error: Exception) -> None:
+        """A load has ended without an answer: those that would wait for the same end as well."""
+        failures = self._beside.failed(flight.request)
+        if not 0 < self._host_failures <= failures:
+            return
+        assert flight.host is not None
+        server = server_of(flight.request)
+        for waiting in self._waiting.get(flight.host, ()):
+            if _is_beside(waiting) and server_of(waiting.request) == server:
+                self._crawler.stats.inc_value("ubi/guard/failed_together")
+                self._tell(waiting, same_failure(error))
+
+    def _tell(self, flight: Flight, end: Response | Exception) -> None:
+        """End the wait of a flight so."""
+        if flight.task is not None:
+            flight.told = end
+            abort(flight)
+
+    def _end_as_told(self, flight: Flight) -> NoReturn:
+        """Raise what a flight was told while it waited."""
+        told, flight.told = flight.told, None
+        flight.move(Transfer.ENDED)
+        if isinstance(told, Response):
+            raise _Told(told) from None
+        assert told is not None
+        raise told from None
+
     # -- the permit
 
     async def _permit(self, flight: Flight, again: bool = False) -> None:
@@ -248,9 +337,6 @@ class Gate:
         assert flight.host is not None
         foreign = False
         if flight.visit is None:
-            if why := self._unscheduled.given_up(flight):
-                flight.move(Transfer.ENDED)
-                raise self._unscheduled.refuse_given_up(flight, why)
             foreign = self._unscheduled.is_loaded_abroad(flight)
         granted = None if again else self._node.access.permit_now(flight.host, flight.visit, foreign)
         if granted is None:
@@ -264,14 +350,17 @@ class Gate:
         return None
 
     async def _wait(self, flight: Flight, again: bool, foreign: bool) -> bool:
-        """Wait for the permit, listed by host. Returns whether it was granted; raises `Withdrawn` or `GivenUp`."""
+        """Wait for the permit, listed by host. Returns whether it was granted; raises `Withdrawn`, or how it ends."""
         assert flight.host is not None
         waiting = self._waiting.setdefault(flight.host, {})
         waiting[flight] = None
         try:
-            return await abortable(flight, self._node.access.permit(flight.host, flight.visit, again, foreign))
+            with self.places.left(flight.request) if flight.visit is None else nullcontext():
+                return await abortable(flight, self._node.access.permit(flight.host, flight.visit, again, foreign))
         except Aborted:
-            self._withdraw(flight)
+            if flight.told is None:
+                self._withdraw(flight)
+            self._end_as_told(flight)
         except BaseException:
             flight.move(Transfer.ENDED)
             raise
@@ -316,11 +405,9 @@ class Gate:
     # -- what is withdrawn
 
     def _withdraw(self, flight: Flight) -> NoReturn:
-        """Withdraw a flight, and raise what ends it: `Withdrawn`, or `GivenUp` for media of a host that is."""
+        """Withdraw a flight, and raise `Withdrawn`."""
         self.take_out(flight)
         if flight.visit is None:
-            if why := self._unscheduled.given_up(flight):
-                raise self._unscheduled.refuse_given_up(flight, why) from None
             self._say_lost(flight)
         what = "goes back to the queue" if flight.visit is not None else "is not loaded here and now"
         raise Withdrawn(f"{flight.request} {what}") from None
@@ -331,3 +418,8 @@ class Gate:
         self._unscheduled.withdrawn(flight)
         if is_done_again(flight) and self._ends(flight):
             self._unscheduled.tell_ended(flight)
+
+
+def _is_beside(flight: Flight) -> bool:
+    """Whether this is a file, or what somebody awaits: no page, and no robots.txt."""
+    return flight.visit is None and load_of(flight.request) is None and not is_robots(flight.request)

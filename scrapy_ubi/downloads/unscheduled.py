@@ -5,7 +5,6 @@ them. Rules of this module:
 
 * Downloads whose host another agent owns are loaded under a foreign permit of this agent (`node.work.permits`),
   refused, or let through without a permit, as UBI_FOREIGN_DOWNLOADS says; a refusal warns once, a stat counts always.
-* Requests to a host that is given up are refused, as its pages are.
 * A transfer that was aborted is made again, but for that of a robots.txt that a page waits for, or to which a redirect
   leads: what waits for it asks for it again.
 * A robots.txt is loaded under a permit like everything else: for a page as its host's owner only, for media of another
@@ -17,7 +16,6 @@ them. Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -42,19 +40,11 @@ class ForeignHost(IgnoreRequest):
     """This download bypasses the scheduler, and another agent owns its host."""
 
 
-class GivenUp(IgnoreRequest):
-    """This download bypasses the scheduler, and its host does not answer, or is busy for too long."""
-
-
 class Unscheduled:
-    """Requests of one agent that bypass its scheduler. `given_up(host)` says why a host is given up, "" where it is
-    not."""
+    """Requests of one agent that bypass its scheduler."""
 
-    def __init__(
-        self, crawler: Crawler, node: Node, settings: UbiSettings, notices: Notices, given_up: Callable[[str], str]
-    ) -> None:
-        self._crawler, self._node, self._settings = crawler, node, settings
-        self._notices, self._given_up = notices, given_up
+    def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings, notices: Notices) -> None:
+        self._crawler, self._node, self._settings, self._notices = crawler, node, settings, notices
         self._hosts = HostNames(settings)
         self._robots_unread: set[str] = set()  # network locations whose robots.txt was withdrawn
 
@@ -96,22 +86,6 @@ class Unscheduled:
             "UBI_FOREIGN_DOWNLOADS = 'polite' lets such downloads be made, one at a time for each host and agent.",
         )
         return ForeignHost(f"Another agent owns {flight.host}")
-
-    def given_up(self, flight: Flight) -> str:
-        """Why the host of these media is given up, else "". Tried one by one, each would take all its time-outs."""
-        if flight.host is None or load_of(flight.request) is not None or not is_done_again(flight):
-            return ""
-        return self._given_up(flight.host)
-
-    def refuse_given_up(self, flight: Flight, why: str) -> GivenUp:
-        """Count and log that these media are not loaded, as their host is given up; the exception that says so."""
-        self._crawler.stats.inc_value("ubi/guard/given_up")
-        self._notices.once(
-            "given_up",
-            f"{flight.request} is not loaded: {flight.host} is given up ({why}). It bypasses the scheduler: what asked "
-            "for it goes on without it.",
-        )
-        return GivenUp(f"{flight.host} is given up ({why})")
 
     def tell_ended(self, flight: Flight) -> None:
         """Count and log that this is not loaded, as this agent closes or the crawl is over."""

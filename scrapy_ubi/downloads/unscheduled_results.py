@@ -21,14 +21,14 @@ from scrapy import Request
 from scrapy.http import Response
 
 from scrapy_ubi.downloads.gate import Withdrawn
-from scrapy_ubi.downloads.unscheduled import ForeignHost, GivenUp, is_robots
+from scrapy_ubi.downloads.unscheduled import ForeignHost, is_robots
 from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.requests.page_outcome import reason_of
 from scrapy_ubi.scrapy_private.engine import Download
 
 logger = logging.getLogger("scrapy_ubi")
 
-OURS: dict[type[Exception], str] = {ForeignHost: "refused", GivenUp: "given_up", Withdrawn: "ended"}  # why we make none
+OURS: dict[type[Exception], str] = {ForeignHost: "refused", Withdrawn: "ended"}  # why we make none
 MOST_REASONS = 100  # counted by name here; they come from the web, and from other people's code
 MOST_NAMED = 5  # in the line at the end: this package's own first
 

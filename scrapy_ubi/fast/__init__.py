@@ -7,7 +7,7 @@ contract in setup.cfg). Without the package the crawl is the same, and slower.
 * `one_task`, `path`, `spider_output`, `spider_chain`, `pieces`, `calls`: a scheduled request is one task of the event
   loop; `compared`: the functions of Scrapy that this stands for, as they were when it was compared with them.
 * `signals`: what a receiver takes is looked up once, and a task is started only for one that waits.
-* `tweaks`: stats, garbage, log records, `no_proxy`. `stopped_timers`: Twisted's timers that were stopped are let go.
+* `tweaks`: stats, log records. `stopped_timers`: Twisted's timers that were stopped are let go.
 * `http`: a download handler in place of Scrapy's.
 
 Rules: only what has been measured to pay is here; spiders, middlewares, extensions and pipelines notice nothing of it;

@@ -29,21 +29,6 @@ PARTS = (
         "`SignalManager.send_catch_log` and `send_catch_log_async`",
     ),
     FastPart(
-        "tweaks", "FewerCollections", "lean", "extension",
-        "0.93, 0.88",
-        "the threshold of Python's garbage collector, while a spider is open",
-    ),
-    FastPart(
-        "tweaks", "NoProxyOnce", "lean", "extension",
-        "0.95",
-        "`urllib.request.proxy_bypass` in Scrapy's HttpProxyMiddleware, while a spider is open",
-    ),
-    FastPart(
-        "tweaks", "UnwrittenRecords", "lean", "extension",
-        "0.90, 0.92 (LOG_LEVEL above DEBUG)",
-        "the level of the loggers of engine and scraper, while a spider is open",
-    ),
-    FastPart(
         "tweaks", "LeanStats", "lean", "stats",
         "a stat in a sixteenth of the time, of one or two dozen a page",
         "`MemoryStatsCollector.__getattribute__`",

@@ -43,6 +43,7 @@ from scrapy_ubi.fast.calls import lean_calls
 from scrapy_ubi.fast.compared import changed
 from scrapy_ubi.fast.pieces import ends_us, failure
 from scrapy_ubi.fast.spider_output import LeanOutput
+from scrapy_ubi.fast.tweaks import is_written
 
 COMPARED = ((2, 19),)  # versions of Scrapy
 
@@ -166,7 +167,7 @@ class LeanPath:
         return result
 
     def _say_crawled(self, request: Request, response: Response) -> None:
-        if self._says_crawled or engine_log.isEnabledFor(logging.DEBUG):
+        if self._says_crawled or is_written(engine_log, logging.DEBUG):
             words = self._engine.logformatter.crawled(request, response, self._spider)
             if words is not None:
                 engine_log.log(*logformatter_adapter(words), extra={"spider": self._spider})

@@ -8,6 +8,7 @@ Scrapy starts CONCURRENT_ITEMS tasks for each page, to which it hands each piece
   and the others of its page are taken meanwhile, CONCURRENT_ITEMS at once: it may wait for one of them.
 * Where one is a coroutine, CONCURRENT_ITEMS of them pass at once, as before.
 * What escapes the processing of one piece ends that piece only, and is logged.
+* After each item garbage is looked for, as Scrapy's own way would have left enough of it (`process.garbage`).
 * Others have their turn after `SLICE` pieces, or where the outermost middleware yields None.
 """
 
@@ -29,6 +30,8 @@ from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.defer import aiter_errback, iter_errback
 from twisted.python.failure import Failure
 
+from scrapy_ubi.process.garbage import GarbageTurns
+
 SLICE = 32  # pieces of output between two turns of the loop
 
 scraper_log = logging.getLogger("scrapy.core.scraper")  # where people look for what is said of a page
@@ -39,6 +42,7 @@ class LeanPieces:
 
     def __init__(self, scraper: Scraper) -> None:
         self._scraper = scraper
+        self._garbage = GarbageTurns()
         self.is_lean = _waits_for_nothing(scraper.itemproc)
         if self.is_lean:
             self._most = _at_once(scraper)
@@ -65,6 +69,7 @@ class LeanPieces:
                     waiting = await _begun(scraper.start_itemproc_async(piece, response=response))
                     if waiting is not None and not await self._meanwhile(waiting, found, request, response):
                         return False
+                    self._garbage.step_done()
             except BaseException as error:  # noqa: BLE001 - of whatever is hooked in
                 self._escaped(error, request)
 
@@ -133,6 +138,7 @@ class LeanPieces:
             await item
         except BaseException as error:  # noqa: BLE001 - of whatever is hooked in
             self._escaped(error, request)
+        self._garbage.step_done()
 
     def _escaped(self, error: BaseException, request: Request) -> None:
         """Say what has escaped the processing of a piece. A cancellation from inside ends the piece without a word, as

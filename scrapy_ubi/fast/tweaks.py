@@ -1,40 +1,30 @@
-"""Small parts of UBI_LEAN, of a few lines each: stats, garbage, log records, `no_proxy`.
+"""Small parts of UBI_LEAN, of a few lines each: stats, log records.
 
 Rules of this module:
 
-* `LeanStats` is the crawl's own. The others are changes of the process (`ProcessWide`): the first crawl of a process
-  makes such a change when its spider opens, the last one undoes it when its spider is closed. Nothing outlives the
-  crawls. In a program that embeds crawls (CrawlerRunner) no such change is made: the process is that program's.
-* What the user has chosen stays: a stats collector, a threshold of the garbage collector above ours, a collector that
-  is off, the level of a logger.
+* Nothing of the process is changed by the parts here; a part elsewhere that stands for a function of Scrapy's is a
+  `ProcessWide`: the first crawl of a process makes such a change when its spider opens, the last one undoes it when its
+  spider is closed. In a program that embeds crawls (CrawlerRunner) no such change is made: the process is that
+  program's. Only what gives the same result to whoever calls it may be one (docs/decisions/0098).
+* A stats collector that the user has chosen stays.
 
 | private name | used for |
 | --- | --- |
-| `scrapy.downloadermiddlewares.httpproxy.proxy_bypass` | to ask once what `no_proxy` says of a host |
 | `MemoryStatsCollector.__getattribute__` | to count without a look at the name of every attribute |
 """
 
 from __future__ import annotations
 
-import gc
 import logging
-import urllib.request
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import lru_cache, partial
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 from scrapy import signals
 from scrapy.crawler import Crawler
-from scrapy.downloadermiddlewares import httpproxy
 from scrapy.statscollectors import MemoryStatsCollector
 
 from scrapy_ubi.scrapy_private.scrapys_process import is_scrapys_process
-
-# New objects between two collections, as many as some tens of pages make; 700 by default in Python 3.11.
-THRESHOLD = 10_000
-LOGGERS = ("scrapy.core.engine", "scrapy.core.scraper")  # of the records "Crawled" and "Scraped from"
-MOST_HOSTS = 10_000  # of which the answer of `no_proxy` is kept
 
 Undo = Callable[[], object]
 
@@ -90,66 +80,14 @@ class ProcessWide(ABC):
             undo()
 
 
-class FewerCollections(ProcessWide):
-    """Python looks for garbage in cycles after every few hundred new objects, and a page makes hundreds: the youngest
-    objects are looked at less often. Nothing is frozen."""
-
-    @classmethod
-    def change(cls) -> Undo:
-        """See the base class."""
-        before = gc.get_threshold()
-        if not gc.isenabled() or not 0 < before[0] < THRESHOLD:
-            return lambda: None
-        gc.set_threshold(THRESHOLD, *before[1:])
-        return lambda: gc.set_threshold(*before)
-
-
-class NoProxyOnce(ProcessWide):
-    """`no_proxy` is read once, and asked once for a host.
-
-    Where the environment names a proxy (`http_proxy`), Scrapy asks for every request whether `no_proxy` excepts its
-    host, and Python reads the whole environment for the answer. Scrapy reads the proxies themselves only once, too.
-    """
-
-    @classmethod
-    def change(cls) -> Undo:
-        """See the base class."""
-        module: Any = httpproxy
-        original = ask = module.proxy_bypass
-        by_environment: Any = getattr(urllib.request, "proxy_bypass_environment", None)
-        if original is by_environment:  # as everywhere but on Windows and macOS
-            ask = partial(by_environment, proxies=urllib.request.getproxies())
-        module.proxy_bypass = lru_cache(maxsize=MOST_HOSTS)(ask)
-
-        def undo() -> None:
-            module.proxy_bypass = original
-
-        return undo
-
-
-class UnwrittenRecords(ProcessWide):
-    """Log records that no handler would write are not made.
+def is_written(logger: logging.Logger, level: int) -> bool:
+    """Whether anything would come of a record of this level, as handlers and filters are now.
 
     Scrapy takes all records of all levels, and leaves it to the handlers of the log to pass over those below LOG_LEVEL:
-    for each page it makes a record or two of level DEBUG that end nowhere. Here the loggers of these are told LOG_LEVEL
-    themselves: only where no handler that such a record would reach takes that level, and where the logger has none.
+    for each page it makes a record of level DEBUG that ends nowhere.
     """
-
-    @classmethod
-    def change(cls) -> Undo:
-        """See the base class."""
-        changed = []
-        for logger in map(logging.getLogger, LOGGERS):
-            least = least_written(logger)
-            if logger.level == logging.NOTSET and least is not None and least > logging.DEBUG:
-                logger.setLevel(least)
-                changed.append(logger)
-
-        def undo() -> None:
-            for logger in changed:
-                logger.setLevel(logging.NOTSET)
-
-        return undo
+    least = least_written(logger)
+    return bool(logger.filters) or (least is not None and least <= level)
 
 
 def least_written(logger: logging.Logger) -> int | None:

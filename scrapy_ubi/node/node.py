@@ -145,7 +145,8 @@ class Node:
         self._visits = visits(crawl, self.learner, self.addresses, self._clock, self._limit)
         if turns is not None:
             turns.barrier = Barrier(crawl, self.crawl_limits, turns, waker, self._visits.settle, self.note)
-        self.access = HostAccess(crawl, self._visits, waker, self._fatal, self.foreign, self._clock, self._limit)
+        rests = self.hosts.rests
+        self.access = HostAccess(crawl, self._visits, waker, self._fatal, self.foreign, self._clock, self._limit, rests)
         self._choice = NextRequest(
             crawl, self._fatal, self.hosts, self.limits, self.learner, self._events.given_up, waker.arm, turns
         )

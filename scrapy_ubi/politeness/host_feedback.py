@@ -16,12 +16,13 @@ The gate reports every load that had the host's permit: pages, robots.txt, media
 * A load that lets the host rest, or ends it, uses up none of its page's retries: the page goes back to its queue.
 * A robots.txt that asks to come back later, or that cannot be loaded, is the matter of `scrapy_ubi.politeness.robots`.
 * Of a host that is given up everything that waits fails with that reason (`HostNotes.end`), so that the crawl ends;
-  `scrapy ubi requeue` brings it back. What bypasses the scheduler fails as well: the gate asks `given_up`.
+  `scrapy ubi requeue` brings it back.
+* What bypasses the scheduler knows no rests and no end of a host (`downloads.beside`), so it may fail many times while
+  the host rests: that counts neither for the health of the host nor for its end.
 * Of several loads at once of a host those that began before it was put off say nothing more (`several_loads`).
 * All of it is noted with the host, so that it travels and survives; what is noted may come from another agent.
 * A load beside the scheduler from another agent's host says the same of that host, but to this agent alone
-  (`foreign`): the same delays and bounds hold here for the next such load, and nothing is noted. Where it does not
-  answer the pauses are short (`PAUSE_ABROAD`): a page can wait in its queue, a file keeps a place of the downloader.
+  (`foreign`): the same delays hold here for the next such load, and nothing is noted.
 """
 
 from __future__ import annotations
@@ -29,7 +30,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from scrapy import Request
@@ -45,7 +45,7 @@ from scrapy.http import Response
 from twisted.internet import error as twisted_error
 
 from scrapy_ubi.node.hosts import health
-from scrapy_ubi.node.hosts.foreign_hosts import GIVEN_UP_FOR
+from scrapy_ubi.node.hosts.host_notes import RETRY_AFTER
 from scrapy_ubi.politeness import failing, retry_after
 from scrapy_ubi.politeness.robots import record
 from scrapy_ubi.politeness.robots.fetch import load_of
@@ -63,7 +63,6 @@ logger = logging.getLogger("scrapy_ubi")
 
 HEALTH, BUSY, FAILING = "health", "busy", "failing"  # sections of a host's notes
 DEAD_HOST, BUSY_HOST, FAILING_HOST = "host/dead", "host/busy", "host/failing"  # why what waits of a host fails
-GIVEN_UP = (DEAD_HOST, BUSY_HOST, FAILING_HOST)
 
 TOO_MANY = 429
 GROWTH = 16  # a host that asks again is left alone for UBI_HOST_PAUSE / 16 at least, twice as long each time
@@ -85,22 +84,14 @@ NO_ANSWER = (
 )
 
 MOST_SAID = 20  # warnings of hosts given up for one reason: a crawl of the web meets a million dead ones
-PAUSE_ABROAD = 5.0  # s, the first; with the default of UBI_HOST_TRIES all of them are 35 s
 GRID = 10  # delays by response time are whole tenths of a second: so most pages do not change what is noted
 
 
 class HostFeedback:
     """What the loads of one agent say about their hosts."""
 
-    def __init__(
-        self,
-        crawler: Crawler,
-        node: Node,
-        settings: UbiSettings,
-        on_given_up: Callable[[str], None] = lambda host: None,
-    ) -> None:
+    def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings) -> None:
         self._crawler, self._node, self._several = crawler, node, SeveralLoads(node.concurrency)
-        self._on_given_up = on_given_up  # told of each host that is given up
         self.follow(settings)
         self._throttled, self._obeys = map(crawler.settings.getbool, ("AUTOTHROTTLE_ENABLED", "ROBOTSTXT_OBEY"))
 
@@ -108,7 +99,6 @@ class HostFeedback:
         """These are the settings from now on."""
         self._settings = settings
         self._policy = health.Policy(settings.host_failures, settings.host_pause, settings.host_tries)
-        self._abroad = self._policy._replace(pause=min(settings.host_pause, PAUSE_ABROAD))
 
     def responded(self, flight: Flight, response: Response, seconds: float) -> bool:
         """A load has ended with a response, after so many seconds. True: the page is to be fetched again, later."""
@@ -126,7 +116,9 @@ class HostFeedback:
             return False
         if self._node.concurrency is not None:
             self._several.responded(state.host, flight.began, response.status, seconds)
-        asked = self._asked(response)
+        asked = self.asked(response)
+        if asked is None and response.status in retry_after.STATUSES and b"Retry-After" in response.headers:
+            self._count_unread()
         if asked is not None:
             self._leave_alone(state, asked, self._several.is_late(flight))
             return flight.visit is not None and self._is_retried(flight.request, response)
@@ -149,10 +141,10 @@ class HostFeedback:
             return spared and self._is_tried_again(flight.request, error)
         if not isinstance(error, NO_ANSWER):
             return False
-        if flight.visit is None and (host := self._foreign_host(flight)) is not None:
-            self._foreign_failed(host)
+        if flight.visit is None and self._foreign_host(flight) is not None:
             return False
-        if (state := self._state(flight)) is None:
+        state = self._state(flight)
+        if state is None or (flight.visit is None and self._node.hosts.rests(state)):
             return False
         if self._several.is_late(flight):
             return flight.visit is not None and self._is_tried_again(flight.request, error)
@@ -212,14 +204,16 @@ class HostFeedback:
 
     # -- Retry-After
 
-    def _asked(self, response: Response) -> float | None:
-        """For how long (s) the server asks to be left alone, None when it does not, or not in a readable form."""
+    def asked(self, response: Response) -> float | None:
+        """For how long (s) a server that asks to be left alone is; None when it does not ask, or cannot be read."""
         if response.status not in retry_after.STATUSES or not self._settings.max_retry_after:
             return None
         asked = retry_after.asked(response)
-        if asked is None and b"Retry-After" in response.headers:
+        return None if asked is None else min(asked, self._settings.max_retry_after)
+
+    def _count_unread(self) -> None:
+        if self._settings.max_retry_after:
             self._crawler.stats.inc_value("ubi/politeness/retry_after_unread")
-        return asked
 
     def _leave_alone(self, state: HostState, seconds: float, late: bool) -> None:
         hosts = self._node.hosts
@@ -231,7 +225,7 @@ class HostFeedback:
         else:
             if times > 1:
                 seconds = max(seconds, self._settings.host_pause / GROWTH * 2.0 ** min(times - 1, 60))
-            self._put_off(state, min(seconds, self._settings.max_retry_after), "retry-after")
+            self._put_off(state, min(seconds, self._settings.max_retry_after), RETRY_AFTER)
 
     def _is_retried(self, request: Request, response: Response) -> bool:
         """Whether Scrapy would fetch this page again by itself, and neither request, spider nor settings want to see
@@ -295,40 +289,10 @@ class HostFeedback:
         foreign = self._node.foreign
         for source, wanted in zip(("slot", "response"), self._delays(request, seconds), strict=True):
             foreign.want(host, source, wanted)
-        foreign.answered(host)
-        if load_of(request) is not None:
-            return
-        asked = self._asked(response)
-        if asked is None:
-            foreign.not_busy(host)
-        elif (times := foreign.asked_to_wait(host)) > self._settings.retry_after_times:
-            self._give_up_foreign(host, BUSY_HOST, f"has asked {times} times in a row to come back later")
-        else:
-            foreign.put_off(host, min(asked, self._settings.max_retry_after))
-
-    def _foreign_failed(self, host: str) -> None:
-        verdict = self._node.foreign.not_answered(host, self._abroad)
-        if verdict.dead:
-            self._give_up_foreign(host, DEAD_HOST, f"has not answered {verdict.health.failures} times in a row")
-        elif verdict.pause:
-            logger.info("%s does not answer: this agent loads no files from it for %g s.", host, verdict.pause)
-            self._node.foreign.put_off(host, verdict.pause)
-
-    def _give_up_foreign(self, host: str, reason: str, why: str) -> None:
-        self._node.foreign.give_up(host, reason)
-        logger.info("%s %s: this agent loads no files from it for %g s (%s).", host, why, GIVEN_UP_FOR, reason)
-        self._on_given_up(host)
+        if load_of(request) is None and (asked := self.asked(response)) is not None:
+            foreign.put_off(host, asked)
 
     # -- the end of a host
-
-    def given_up(self, host: str) -> str:
-        """Why this host is given up, by its owner or, of another agent's host, by what was loaded here; empty where it
-        is not, also where a limit has ended it."""
-        state = self._node.frontier.find(host)
-        why = "" if state is None else self._node.hosts.ended(state)
-        if why in GIVEN_UP:
-            return why
-        return "" if self._node.access.is_own(host) else self._node.foreign.given_up(host)
 
     def _give_up(self, state: HostState, reason: str, why: str) -> None:
         if self._node.hosts.ended(state):
@@ -347,4 +311,3 @@ class HostFeedback:
             logger.warning(
                 "More hosts that are given up (%s) are named with INFO (ubi/hosts/ended/%s).", reason, reason
             )
-        self._on_given_up(state.host)

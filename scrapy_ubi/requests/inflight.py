@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
+from scrapy.http import Response
 
 from scrapy_ubi.requests.judged import Judged
 from scrapy_ubi.requests.transfer_states import ALLOWED, HOLDING, Transfer, WrongTransition
@@ -59,6 +60,8 @@ class Flight:
     content: int | None = None  # what the learned forms compare pages by
     failed: str | None = None  # why the page has failed, after all retries
     task: asyncio.Task[Any] | None = None  # the one that waits for permit or transfer, and may be cancelled
+    told: Response | Exception | None = None  # how it ends without a transfer, where `abort` ends its wait
+    waited: bool = False  # it waits, or has waited, for a time that its host has asked for
     links: FoundLinks | None = None  # where a store keeps them
     judged: Judged | None = None  # how it was compared with other pages, where it was
     unchanged: bool = False  # its page is as it was when it was visited before

@@ -29,6 +29,7 @@ from scrapy_ubi.node import Visit
 from scrapy_ubi.node.hosts.learned_forms import CUT, content_of
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.error_signals import ErrorWatch
+from scrapy_ubi.process.garbage import GarbageTurns
 from scrapy_ubi.requests.callbacks import errback_lost
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.requests.page_outcome import reason_of, status_reason
@@ -78,6 +79,7 @@ class Dequeue:
         readers: PageReaders,
         stat_buffer: StatBuffer,
     ) -> None:
+        self._garbage = GarbageTurns()
         self._crawler, self._settings, self._spider = crawler, crawler.settings, spider
         self._node, self._codec, self._flights = tools.node, tools.codec, tools.flights
         self._reach, self._seeds = tools.reach, tools.seeds
@@ -191,6 +193,7 @@ class Dequeue:
     def removed(self, request: Request) -> None:
         """Scrapy lets go of a request: everything that follows from it was taken."""
         self._stat_buffer.page_done()
+        self._garbage.step_done()
         flight = self._flights.remove(request)
         if flight is None:
             return

@@ -1,12 +1,12 @@
-"""Hosts of other agents, as this agent has met them: when it may load a file of theirs again, and whether they answer.
+"""Hosts of other agents, as this agent has met them: when it may load a file of theirs again.
 
 Files and images, and other downloads that bypass the scheduler, are loaded by the agent that wants them, also from a
-host that another agent owns. That host's notes (delays, health, Retry-After) are with its owner; what the loads made
+host that another agent owns. That host's notes (delays, Retry-After) are with its owner; what the loads made
 here have shown stays here. Rules of this module:
 
-* Of a host it is known: when its last load here ended, the delays it wants, until when it is left alone, its health
-  (`health`), how often in a row it has asked to come back later, and why it is given up.
-* A host that is given up is tried again after `GIVEN_UP_FOR`: the agent has no queue of it that somebody could requeue.
+* Of a host it is known: when its last load here ended, the delays it wants, and until when it has asked to be left
+  alone.
+* Whether it answers is not known here: its pages rest, or are given up, at its owner; files fail as they are loaded.
 * Nothing here is told to other agents, or outlives the process. When the host becomes this agent's own, the time
   before which politeness forbids its next load goes over into its state, and the rest is forgotten: its notes count.
 * At most `MOST_HOSTS` hosts are known; beyond it the one that was used least recently is forgotten, and met as a new
@@ -19,26 +19,21 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
-from scrapy_ubi.node.hosts.health import Health, HealthVerdict, Policy, failed
 from scrapy_ubi.urls.host_shards import HostShards
 
 MOST_HOSTS = 10_000  # some 400 bytes each
-GIVEN_UP_FOR = 600.0  # s
 LONG_AGO = float("-inf")
 
 
 class _Met:
     """What is known of one host. Times are the agent's clock (s)."""
 
-    __slots__ = ("busy", "delays", "ended_at", "health", "until", "why")
+    __slots__ = ("delays", "ended_at", "until")
 
     def __init__(self) -> None:
         self.ended_at = LONG_AGO  # when the last load of it ended
-        self.until = LONG_AGO  # it is left alone before
+        self.until = LONG_AGO  # it has asked to be left alone before
         self.delays: dict[str, float] = {}  # source -> seconds between two loads
-        self.health = Health()
-        self.busy = 0  # how often in a row it has asked to come back later
-        self.why = ""  # why it is given up, until `until`
 
 
 class ForeignHosts:
@@ -78,50 +73,10 @@ class ForeignHosts:
         """A load of this host has ended now: its delay begins."""
         self._at(host).ended_at = self._clock()
 
-    def answered(self, host: str) -> None:
-        """A load has ended with a response: the host is healthy."""
-        if (met := self.met.get(host)) is not None:
-            met.health = Health()
-            if met.why:
-                met.why, met.until = "", LONG_AGO
-
-    def not_busy(self, host: str) -> None:
-        """It was a response that does not ask to come back later."""
-        if (met := self.met.get(host)) is not None:
-            met.busy = 0
-
-    def asked_to_wait(self, host: str) -> int:
-        """It was one that does; how many of them there have been in a row."""
-        met = self._at(host)
-        met.busy += 1
-        return met.busy
-
-    def not_answered(self, host: str, policy: Policy) -> HealthVerdict:
-        """A load has ended without a response; what follows from that."""
-        met = self._at(host)
-        verdict = failed(met.health, policy)
-        met.health = verdict.health
-        return verdict
-
     def put_off(self, host: str, seconds: float) -> None:
         """It is left alone for so long, unless it is already."""
         met = self._at(host)
         met.until = max(met.until, self._clock() + seconds)
-
-    def give_up(self, host: str, why: str) -> None:
-        """Nothing is loaded from it, for `GIVEN_UP_FOR`; then one load is tried."""
-        met = self._at(host)
-        met.why = why
-        met.until = self._clock() + GIVEN_UP_FOR
-
-    def given_up(self, host: str) -> str:
-        """Why it is given up now; empty where it is not."""
-        met = self.met.get(host)
-        if met is None or not met.why:
-            return ""
-        if met.until <= self._clock():
-            met.why, met.busy = "", 0
-        return met.why
 
     def _at(self, host: str) -> _Met:
         met = self.met.get(host)

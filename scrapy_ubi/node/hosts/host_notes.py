@@ -35,6 +35,8 @@ from scrapy_ubi.urls.host_shards import MARK, HostShards
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
 DELAY, UNTIL, END = "delay", "until", "end"
 LOADED, PASSED = "loaded", "passed"  # pages done when the host was ended; those done without a load
+RETRY_AFTER = "retry-after"  # why a host is left alone that has asked for it
+RESTS = frozenset({"health", "failing", "robots"})  # why a host is left alone that has not asked for it
 PARSED = 1024  # texts of notes kept as objects: a hundred hosts are fetched at a time, and many have equal notes
 NEVER = 1e12  # unix seconds: far beyond any date that is meant
 MOST_BRIEF = 1024  # hosts with delays for here and now only, before those not held any more are forgotten
@@ -189,6 +191,18 @@ class HostNotes:
         """Until when (unix seconds) the host is left alone, and why; None when it is not."""
         until = self._until(state)
         return (until, self._why(state)) if until > self._wall() else None
+
+    def rests(self, state: HostState) -> bool:
+        """Whether its pages wait for a time that the host itself has not asked for."""
+        postponed = self.postponed(state) if state.notes.text else None
+        return postponed is not None and postponed[1] in RESTS
+
+    def asked_left(self, state: HostState) -> float:
+        """For how long (s) the host has asked to be left alone; 0.0 where it has not, as far as is noted."""
+        postponed = self.postponed(state) if state.notes.text else None
+        if postponed is None or postponed[1] != RETRY_AFTER:
+            return 0.0
+        return postponed[0] - self._wall()
 
     def _until(self, state: HostState) -> float:
         """What is noted, as far as it holds: 0.0 when nothing is, or nothing sensible."""

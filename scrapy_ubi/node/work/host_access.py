@@ -18,12 +18,13 @@ from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.node.work.permits import PATIENCE, Permits
 from scrapy_ubi.node.work.visits import Visit, Visits
+from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.memory_state import SetState
 
 
 class HostAccess:
     """The access of one agent to hosts. `clock` gives the agent's time (s); `foreign` is what it knows of other agents'
-    hosts; `limit` is that of `Permits`."""
+    hosts; `limit` and `rests` are those of `Permits`."""
 
     def __init__(
         self,
@@ -34,15 +35,16 @@ class HostAccess:
         foreign: ForeignHosts,
         clock: Callable[[], float],
         limit: Limit | None = None,
+        rests: Callable[[HostState], bool] = lambda state: False,
     ) -> None:
         self._crawl, self._visits, self._waker, self._fatal = crawl, visits, waker, fatal
-        self._foreign, self._clock, self._limit = foreign, clock, limit
+        self._foreign, self._clock, self._limit, self._rests = foreign, clock, limit, rests
         self.begin()
 
     def begin(self) -> None:
         """Give permits of the agent that the crawl has now."""
         self._agent = self._crawl.agent
-        self.permits = Permits(self._agent, self._clock, self._foreign, self._limit)
+        self.permits = Permits(self._agent, self._clock, self._foreign, self._limit, self._rests)
 
     def permit_now(self, host: str, visit: Visit | None, foreign: bool = False) -> bool | None:
         """As `permit`, without waiting: None where one would have to wait."""
@@ -68,6 +70,10 @@ class HostAccess:
             self._visits.free(visit)
         if self.permits.release(host, visit is not None):
             self._waker.arm()
+
+    def not_before(self, host: str, seconds: float) -> None:
+        """No load of this host starts within so many seconds, whatever asks for it."""
+        self.permits.not_before(host, seconds)
 
     def may_fetch(self, host: str) -> bool:
         """Whether a load from this host, as its owner, may start now: asked directly before the write."""

@@ -22,6 +22,10 @@ Rules of this module:
   done, it is denied.
 * A load that lost its permit and is made again comes before all others: it keeps its place in Scrapy's downloader, and
   another load with the permit could wait for that place.
+* A host *rests* where its pages are left in their queue for some time (it does not answer, or answers with errors, or
+  its robots.txt cannot be read), though it has not asked for that. A request of the queue is denied then. What bypasses
+  the queue is waited for by a page and its items: it waits for the host's delay alone. So it does of another agent's
+  host.
 * While people have paused the crawl, or the host, a request of the queue is denied. What bypasses the queue belongs to
   a page under way, and is let through.
 * The check and the taking are one step: nothing is awaited in between.
@@ -36,12 +40,13 @@ from collections.abc import Callable
 
 from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.group.retry_until import wait_briefly
-from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
+from scrapy_ubi.node.hosts.foreign_hosts import LONG_AGO, ForeignHosts
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.memory_state import SetState
 
 PATIENCE = 60.0  # s: longer than robots.txt and its delay take, but for very long delays
+MOST_FREE = 10_000  # hosts whose delays are remembered; beyond it those loaded from longest ago are forgotten
 _DENIED = -1.0  # in place of the seconds to wait
 
 
@@ -74,8 +79,12 @@ class Permits:
         clock: Callable[[], float],
         foreign: ForeignHosts | None = None,
         limit: Limit | None = None,
+        rests: Callable[[HostState], bool] = lambda state: False,
     ) -> None:
         self._agent = agent
+        self._rests = rests
+        # host -> when its delay after a load is over, or what it has asked for: of those whose pages may rest
+        self._free_at: OrderedDict[str, float] = OrderedDict()
         self._clock = clock
         self.foreign = foreign if foreign is not None else ForeignHosts(clock)
         self._limit = limit
@@ -142,16 +151,16 @@ class Permits:
             return math.inf
         found = state or agent.frontier.find(host)
         known = found or SetState(host)
-        next_at = known.next_at
+        next_at = known.next_at if state is not None else self.next_at(host)
         if host in self.foreign.met:
-            next_at = self._since_foreign(known, found is not None)
+            next_at = max(next_at, self._since_foreign(known, found is not None))
         now = self._clock()
         if not agent.work.may_fetch(known, now):
             return math.inf
         wait = next_at - now
         if wait <= 0:
             return 0.0
-        return _DENIED if state is not None and wait > PATIENCE else wait
+        return _DENIED if state is not None and (wait > PATIENCE or self._rests(state)) else wait
 
     def _has_room(self, host: str) -> bool:
         """Whether a host with open loads may have one more."""
@@ -165,13 +174,26 @@ class Permits:
         return max(0.0, self.next_at(host) - now)
 
     def next_at(self, host: str) -> float:
-        """The time before which politeness forbids the next load of this host, as far as is known here. Of a host of
-        another agent the copy that may be kept here tells something, too."""
+        """The time before which politeness forbids the next load of this host that bypasses the scheduler, as far as is
+        known here. Of a host of another agent the copy that may be kept here tells its delay."""
         frontier = self._agent.frontier
         state = frontier.find(host)
         if state is None:
             return self.foreign.next_at(host, self.foreign.slowed(host, frontier.delay))
-        return max(state.next_at, self.foreign.next_at(host, max(frontier.delay, state.pause)))
+        met = self.foreign.next_at(host, max(frontier.delay, state.pause))
+        if not self._agent.keeping.owns(host):
+            return met
+        own = state.next_at
+        if own > self._clock() and self._rests(state):
+            own = self._free_at.get(host, LONG_AGO)
+        return max(own, met)
+
+    def not_before(self, host: str, seconds: float) -> None:
+        """No load of this host starts within so many seconds, also where its pages rest for longer."""
+        until = self._clock() + seconds
+        self._free_at[host] = max(until, self._free_at.pop(host, until))
+        if len(self._free_at) > MOST_FREE:
+            self._free_at.popitem(last=False)
 
     def _since_foreign(self, state: HostState, held: bool) -> float:
         """`next_at` of an own host. What was met there while it was another agent's goes into its state, where that is
@@ -223,6 +245,10 @@ class Permits:
         elif holder is not None:
             several = self._limit is not None and self._limit(host) > 0
             self._agent.work.give_back(holder, None if several else self._clock())
+        found = self._agent.frontier.find(host)
+        delay = max(self._agent.frontier.delay, 0.0 if found is None else found.pause)
+        if delay:
+            self.not_before(host, delay)
         if (line := self._lines.get(host)) is not None:
             next(iter(line)).turn.set()
         return True
