@@ -12,10 +12,9 @@ from scrapy.http.request import NO_CALLBACK
 
 from scrapy_ubi.downloads import unscheduled
 from scrapy_ubi.downloads.gate import Withdrawn
-from scrapy_ubi.downloads.unscheduled import ForeignHost, GivenUp
-from scrapy_ubi.politeness.host_feedback import PAUSE_ABROAD
+from scrapy_ubi.downloads.unscheduled import ForeignHost
 from scrapy_ubi.politeness.robots.fetch import RobotsLoad, request_for
-from tests.support.gated import OTHER, URL, World, in_loop, turns
+from tests.support.gated import OTHER, URL, World, in_loop
 
 
 def test_a_foreign_download_is_refused_with_one_warning_that_names_the_setting(
@@ -81,28 +80,6 @@ async def test_media_that_ask_for_no_robots_txt_are_none_themselves() -> None:
 
 
 @in_loop
-async def test_media_of_a_host_that_is_given_up_are_not_tried() -> None:
-    world = World()
-    world.node.hosts.get = lambda state, section: [8, 3]  # one failure more, and it is dead
-    world.node.note = lambda what, host: None
-    state, _ = world.node.frontier.add("h2.example", ())
-    tried = Request(OTHER)
-    await world.gate.admit(tried)
-    waiting = asyncio.ensure_future(world.gate.admit(Request(f"{OTHER}2")))
-    await turns()
-    world.gate.failed(tried, OSError())
-    assert world.node.hosts.why == {"h2.example": "host/dead"}
-    with pytest.raises(GivenUp):
-        await waiting
-    with pytest.raises(GivenUp):
-        await world.gate.admit(Request(f"{OTHER}3"))
-    assert world.stat("given_up") == 2 and world.node.grants["h2.example"] == 1
-    world.node.hosts.end(state, "limit/host_pages")
-    await world.gate.admit(Request(f"{OTHER}4"))
-    assert world.node.grants["h2.example"] == 2
-
-
-@in_loop
 async def test_what_has_no_host_needs_no_permit() -> None:
     world = World()
     world.node.change(fenced=True)
@@ -144,56 +121,6 @@ async def test_a_robots_txt_that_redirects_to_a_foreign_host_is_not_found() -> N
     page = world.page()
     await world.gate.admit(page.request)
     assert page.held
-
-
-@in_loop
-async def test_what_a_foreign_load_says_of_its_host_holds_for_this_agents_next_ones() -> None:
-    world = World(retry_after_times=1, host_failures=2)
-    world.node.change(lost={"h2.example"})
-    foreign = world.node.foreign
-
-    async def load(end: Response | Exception) -> None:
-        media = Request(OTHER)
-        await world.gate.admit(media)
-        if isinstance(end, Exception):
-            world.gate.failed(media, end)
-        else:
-            world.gate.responded(media, end)
-
-    busy = Response(OTHER, status=503, headers={"Retry-After": "20"})
-    await load(busy)
-    assert foreign.next_at("h2.example", 0.0) == 20.0
-    await load(Response(OTHER))
-    await load(busy)
-    assert foreign.given_up("h2.example") == ""
-    await load(OSError())
-    await load(OSError())
-    world.node.now = 100.0
-    await load(OSError())
-    assert foreign.next_at("h2.example", 0.0) == 100.0 + 2 * PAUSE_ABROAD and foreign.given_up("h2.example") == ""
-    await load(busy)
-    assert foreign.given_up("h2.example") == "host/busy"
-    with pytest.raises(GivenUp):
-        await world.gate.admit(Request(OTHER))
-    assert not [call for call in world.node.hosts.calls if call[1] == "h2.example"], "nothing is noted"
-    world.node.change(lost=set())
-    await world.gate.admit(Request(OTHER))
-
-
-@in_loop
-async def test_media_that_wait_for_a_foreign_host_that_is_given_up_wait_no_longer() -> None:
-    """Tried one by one, each would take all its time-outs."""
-    world = World(host_failures=1, host_tries=0)
-    world.node.change(lost={"h2.example"})
-    tried = Request(OTHER)
-    await world.gate.admit(tried)
-    waiting = [asyncio.ensure_future(world.gate.admit(Request(f"{OTHER}{number}"))) for number in range(35)]
-    await turns()
-    world.gate.failed(tried, OSError())
-    for one in waiting:
-        with pytest.raises(GivenUp):
-            await one
-    assert (world.stat("given_up"), world.node.grants["h2.example"]) == (35, 1)
 
 
 @in_loop

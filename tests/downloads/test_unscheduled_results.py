@@ -13,7 +13,7 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
 from scrapy_ubi.downloads.gate import Withdrawn
-from scrapy_ubi.downloads.unscheduled import ForeignHost, GivenUp
+from scrapy_ubi.downloads.unscheduled import ForeignHost
 from scrapy_ubi.downloads.unscheduled_results import MOST_NAMED, UnscheduledResults
 from scrapy_ubi.politeness.robots.fetch import RobotsLoad, request_for
 from scrapy_ubi.requests.page_outcome import FORBIDDEN
@@ -49,7 +49,6 @@ class Counted:
     ("end", "reason"),
     [
         (ForeignHost(), "refused"),
-        (GivenUp(), "given_up"),
         (Withdrawn(), "ended"),
         (IgnoreRequest(FORBIDDEN), "robots"),
         (TimeoutError(), "exception/TimeoutError"),
@@ -81,20 +80,20 @@ def test_how_many_failed_is_said_in_the_end(caplog: pytest.LogCaptureFixture) ->
     counted.make(Response(URL))
     counted.make(Response(URL, status=404))
     counted.downloads.close()
-    counted.make(GivenUp())
-    counted.make(GivenUp())
+    counted.make(ForeignHost())
+    counted.make(ForeignHost())
     counted.downloads.close()
     first, second = caplog.records
     assert (first.levelname, second.levelname) == ("INFO", "WARNING")
     assert "Of 2 downloads" in first.getMessage() and "1 failed" in first.getMessage()
-    assert "Of 4 downloads" in second.getMessage() and "given_up 2, http/404 1" in second.getMessage()
+    assert "Of 4 downloads" in second.getMessage() and "refused 2, http/404 1" in second.getMessage()
 
 
 def test_the_line_in_the_end_names_a_bounded_number_of_reasons(caplog: pytest.LogCaptureFixture) -> None:
     counted = Counted()
     for status in range(400, 440):
         counted.make(Response(URL, status=status))
-    counted.make(GivenUp())
+    counted.make(ForeignHost())
     counted.downloads.close()
     (record,) = caplog.records
-    assert record.getMessage().count("http/") == MOST_NAMED - 1 and "given_up 1, http/" in record.getMessage()
+    assert record.getMessage().count("http/") == MOST_NAMED - 1 and "refused 1, http/" in record.getMessage()

@@ -56,6 +56,12 @@ class FakeHosts:
     def delays(self, state: HostState) -> dict[str, float]:
         return {}
 
+    def rests(self, state: HostState) -> bool:
+        return False
+
+    def asked_left(self, state: HostState) -> float:
+        return 0.0
+
     def __getattr__(self, name: str) -> Callable[..., None]:
         def told(state: HostState, *args: Any, **named: Any) -> None:
             self.calls.append((name, state.host, *args, *named.values()))
@@ -206,6 +212,9 @@ class FakeNode:
         self.held.remove(host)  # a second release is a bug of the adapters
         self.abroad.discard(host)
         self.change()
+
+    def not_before(self, host: str, seconds: float) -> None:
+        self.calls.append(("not_before", host, seconds))
 
     def may_fetch(self, host: str) -> bool:
         return not self.fenced and host not in self.lost

@@ -46,6 +46,10 @@ class Unanswered(DownloadFailedError):
     """The connection ended before anything of a response came."""
 
 
+class _SeveralCodings(Exception):
+    """Several lines say different transfer codings: for the parser the last one counts."""
+
+
 class Connection(asyncio.Protocol):
     """One connection of a route, which puts itself into the pool after a load where it may be used again."""
 
@@ -204,6 +208,12 @@ class Connection(asyncio.Protocol):
         if len(fields) > MOST_FIELDS:
             load.fail(DownloadFailedError(f"The response has more than {MOST_FIELDS} headers"))
             return
+        codings = self._codings(status, load, fields)
+        if codings[:1] not in ([], [b"chunked"]):
+            load.fail(DownloadFailedError(f"The response has the transfer coding {codings[0][:80]!r}, not chunked"))
+            return
+        if len(set(codings)) > 1:
+            raise _SeveralCodings
         self._headed = True
         self._raw.clear()
         length = self._length(status, load, fields)
@@ -214,22 +224,28 @@ class Connection(asyncio.Protocol):
             self._keep = parser.should_keep_alive() or _goes_on(version, fields)
             self._parser = None  # it would wait for the body
 
+    def _codings(self, status: int, load: Load, fields: list[Field]) -> list[bytes]:
+        """The lines of Transfer-Encoding. As for Scrapy's handler the first one counts, and has to be "chunked": with
+        another coding, which nobody asks for, the body would be something else than it seems."""
+        if load.bodyless or status in _BODYLESS:
+            return []
+        return [value.strip().lower() for name, value in fields if header_name(name) == b"Transfer-Encoding"]
+
     def _length(self, status: int, load: Load, fields: list[Field]) -> int | None:
         """The length of the body, None where it is not known before."""
         if load.bodyless or status in _BODYLESS:
             return 0
-        length, coding = None, None
+        length, chunked = None, False
         for name, value in fields:
             key = header_name(name)
             if key == b"Transfer-Encoding":
-                coding = value.rpartition(b",")[2].strip().lower()  # the last one
+                chunked = True
             elif key == b"Content-Length" and value.isdigit():
                 length = int(value)
-        if coding is None:
-            self._until_close = length is None
+        self._until_close = length is None and not chunked
+        if not chunked:
             return length
         self._doubtful |= length is not None  # a proxy on the way may have read the other one
-        self._until_close = coding != b"chunked"
         return None
 
     def on_chunk_header(self) -> None:
@@ -266,7 +282,9 @@ class Connection(asyncio.Protocol):
         except HttpParserError as error:
             if self._complete:
                 self._surplus = True
-            elif isinstance(error, HttpParserCallbackError) and error.__context__ is not None:
+            elif isinstance(error, HttpParserCallbackError) and not isinstance(
+                error.__context__, _SeveralCodings | type(None)
+            ):
                 load.fail(cast(Exception, error.__context__))
             elif self._trailing:  # the body is whole
                 self._complete = self._surplus = True

@@ -1,10 +1,11 @@
 """Heads of responses that break the grammar, made readable, as browsers read them.
 
 Only what the parser has refused comes here. Lines that are no header fields (no colon, or a name that is none) are
-left out; lines that continue the one before are joined to it; a carriage return within a line is a space (RFC 9112,
-2.2); `http/1.1` is HTTP/1.1. A Content-Length that is said twice alike is said once; one that is no number is left out
-where no body follows, and else stays, for the parser to refuse. Interim responses are left out, also those after which
-the parser expects nothing more (of HTTP/1.0, or with "close"). What comes after the head stays.
+left out, and so is a Transfer-Encoding after the first one; lines that continue the one before are joined to it; a
+carriage return within a line is a space (RFC 9112, 2.2); `http/1.1` is HTTP/1.1. A Content-Length that is said twice
+alike is said once; one that is no number is left out where no body follows, and else stays, for the parser to refuse.
+Interim responses are left out, also those after which the parser expects nothing more (of HTTP/1.0, or with "close").
+What comes after the head stays.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ def mend(data: bytes, bodyless: bool) -> bytes | None:
         status = b"HTTP/" + status[5:]
     lines = [line.rstrip(b"\r").replace(b"\r", b" ") for line in _fold(b"", rest).split(b"\n")]
     fields = [(field[1], field[2]) for line in lines if (field := _FIELD.fullmatch(line))]
+    first = next((field for field in fields if field[0].lower() == b"transfer-encoding"), None)
+    fields = [field for field in fields if field is first or field[0].lower() != b"transfer-encoding"]
     fields = _with_one_length(fields, bodyless or _has_no_body(status) is not None)
     return b"\r\n".join([status, *(b"%b: %b" % field for field in fields)]) + b"\r\n\r\n" + data[end.end() :]
 

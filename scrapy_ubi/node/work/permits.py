@@ -151,7 +151,7 @@ class Permits:
             return math.inf
         found = state or agent.frontier.find(host)
         known = found or SetState(host)
-        next_at = known.next_at if state is not None else self.next_at(host)
+        next_at = known.next_at if state is not None else self._own_next_at(known)
         if host in self.foreign.met:
             next_at = max(next_at, self._since_foreign(known, found is not None))
         now = self._clock()
@@ -183,10 +183,13 @@ class Permits:
         met = self.foreign.next_at(host, max(frontier.delay, state.pause))
         if not self._agent.keeping.owns(host):
             return met
-        own = state.next_at
-        if own > self._clock() and self._rests(state):
-            own = self._free_at.get(host, LONG_AGO)
-        return max(own, met)
+        return max(self._own_next_at(state), met)
+
+    def _own_next_at(self, state: HostState) -> float:
+        """The same of an own host, as far as it is known by its state, or by its loads while its pages rest."""
+        if state.next_at > self._clock() and self._rests(state):
+            return self._free_at.get(state.host, LONG_AGO)
+        return state.next_at
 
     def not_before(self, host: str, seconds: float) -> None:
         """No load of this host starts within so many seconds, also where its pages rest for longer."""

@@ -418,18 +418,14 @@ def test_the_delay_between_two_foreign_loads_is_that_of_this_agent() -> None:
     run(test)
 
 
-def test_a_foreign_permit_knows_what_a_copy_tells() -> None:
+def test_a_foreign_permit_knows_the_delay_that_a_copy_tells_and_takes_over_no_rest() -> None:
     async def test() -> None:
         gate, host = Turnstile(), ordered("b", "a")
         gate.join("b")
         state, _ = gate.agent.frontier.add(host, ())
         state.pause = 5.0
         gate.agent.frontier.postpone(state, gate.now + 3.0)
-        asking = gate.ask(host, foreign=True)
-        assert await gate.waits(asking)
-        gate.now += 3.0
-        gate.permits.look_again()
-        assert await soon(asking)
+        assert await soon(gate.ask(host, foreign=True)), "its pages rest at their owner"
         gate.permits.release(host)
         assert gate.permits.next_at(host) == gate.now + 5.0
 
@@ -576,5 +572,33 @@ def test_what_is_taken_without_waiting() -> None:
         assert await soon(asking)
         gate.permits.close()
         assert gate.permits.take("h2.example", None) is False
+
+    run(test)
+
+
+def test_what_bypasses_the_queue_waits_for_the_delay_of_a_host_whose_pages_rest_and_pages_are_denied() -> None:
+    async def test() -> None:
+        gate = Turnstile(delay=1.0)
+        gate.permits._rests = lambda state: state.host == HOST
+        state, _ = gate.agent.frontier.add(HOST, ())
+        gate.agent.frontier.postpone(state, gate.now + 50.0)
+        assert await soon(gate.ask())
+        asking = gate.ask()
+        gate.permits.release(HOST)
+        assert await gate.waits(asking)
+        assert not await soon(asyncio.ensure_future(gate.permits.acquire(HOST, state, 1))), "it waits in its queue"
+        gate.now += 1.0
+        gate.permits.look_again()
+        assert await soon(asking)
+        gate.permits.release(HOST)
+        gate.permits.not_before(HOST, 3.0)  # as the host itself asks
+        asking = gate.ask()
+        gate.now += 2.0
+        gate.permits.look_again()
+        assert await gate.waits(asking)
+        gate.now += 1.0
+        gate.permits.look_again()
+        assert await soon(asking)
+        assert state.next_at > gate.now, "the rest of its pages is as it was"
 
     run(test)
