@@ -17,6 +17,8 @@ import gc
 
 A_PAGE = 700  # new objects that a page of plain Scrapy leaves: 0.97 and 1.07 collections a page were counted
 
+KEPT = 200  # lists that Python keeps for the next ones, and more: these are not counted as new
+
 
 class GarbageTurns:
     """Looks for garbage after the pages and items of one crawl."""
@@ -40,4 +42,4 @@ class GarbageTurns:
 def _make_python_look(threshold: int) -> None:
     """Have so many new objects that Python looks by itself, and at as many generations as it thinks fit. A call of
     `gc.collect(2)` would look at all that there is: Python does not while little of it is new."""
-    _: list[list[None]] = [[] for _ in range(threshold + 1)]
+    _: list[list[None]] = [[] for _ in range(threshold + KEPT)]
