@@ -3,7 +3,7 @@
 A page waits in its queue while its host rests. A file, or what a callback awaits, is waited for: by an item, a page,
 and a place of the downloader. So such loads know no rests and no end of a host, only its delay. Rules of this module:
 
-* A host that asks to be left alone (429 or 503 with Retry-After) is asked no more before that time. A load that comes
+* A host that asks to be left alone (429 or 503 with Retry-After) is not asked before that time. A load that comes
   meanwhile waits for it once, `WAITS` seconds at most; else it has the answer that the host gave, without asking: what
   plain Scrapy gets by asking again. Retries, pipelines and callbacks take it from there.
 * Loads of one host are made one after the other, each with its time-out. From UBI_HOST_FAILURES failures in a row on

@@ -107,7 +107,7 @@ ROWS: tuple[Setting, ...] = (
         "lean",
         "flag",
         True,
-        "Whether what Scrapy does for a page is done in fewer calls: one task, fewer looks at signals, stats, garbage.",
+        "Whether what Scrapy does for a page is done in fewer calls: one task, fewer looks at signals and stats.",
     ),
     Setting(
         "filters",

@@ -54,7 +54,9 @@ def state():
         "hooks": [name(getattr(sys, one)) for one in ("excepthook", "unraisablehook", "displayhook", "breakpointhook")],
         "thread hook": name(threading.excepthook),
         "tracing": [sys.gettrace(), sys.getprofile(), tracemalloc.is_tracing()],
-        "warnings": sorted([repr(part) for part in each] for each in warnings.filters),
+        "warnings": sorted(
+            [repr(part) for part in each] for each in warnings.filters if "numpy" not in str(each)  # of its own warnings
+        ),
         "decimal": repr(decimal.getcontext()),
         "locale": locale.setlocale(locale.LC_ALL),
         "socket": socket.getdefaulttimeout(),

@@ -226,7 +226,7 @@ class Connection(asyncio.Protocol):
 
     def _codings(self, status: int, load: Load, fields: list[Field]) -> list[bytes]:
         """The lines of Transfer-Encoding. As for Scrapy's handler the first one counts, and has to be "chunked": with
-        another coding, which nobody asks for, the body would be something else than it seems."""
+        another coding, which no request asks for, the body would be something else than it seems."""
         if load.bodyless or status in _BODYLESS:
             return []
         return [value.strip().lower() for name, value in fields if header_name(name) == b"Transfer-Encoding"]
