@@ -124,19 +124,19 @@ def test_a_robots_txt_that_cannot_be_read_for_a_moment_costs_no_file(site: Site,
     assert total(outcomes, "ubi/robots/unreachable") >= len(FILES)
 
 
-def test_a_host_that_does_not_answer_is_given_up_once_by_each_agent_and_its_files_are_counted(
+def test_files_of_a_host_that_does_not_answer_fail_and_are_counted(
     site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     site.host("i0.example", lambda visit: Page("", HANG_UP))
     settings = {"UBI_HOST_FAILURES": 2, "UBI_HOST_TRIES": 1, "UBI_HOST_PAUSE": 0.05, "RETRY_ENABLED": False}
-    with caplog.at_level(logging.WARNING, "scrapy_ubi"):
+    with caplog.at_level(logging.INFO, "scrapy_ubi"):
         outcomes = albums(site, tmp_path, 3, **settings)
     lost = len(PAGES) * len([n for n in range(A_PAGE) if n % len(FILES) == 0])
     loaded = total(outcomes, "ubi/downloads/loaded")
     assert loaded == sum(len(item["files"]) for item in items(outcomes)) == len(PAGES) * A_PAGE - lost
     failed = sum(total(outcomes, stat) for stat in all_stats(outcomes) if stat.startswith("ubi/downloads/failed/"))
     assert failed == lost
-    assert total(outcomes, "ubi/downloads/failed/given_up") >= lost - 3 * 3, "three tries an agent"
+    assert {outcome.reason for outcome in outcomes} == {"finished"}
     assert any("downloads beside the queue" in record.getMessage() for record in caplog.records)
 
 

@@ -55,7 +55,7 @@ def state():
         "thread hook": name(threading.excepthook),
         "tracing": [sys.gettrace(), sys.getprofile(), tracemalloc.is_tracing()],
         "warnings": sorted(
-            [repr(part) for part in each] for each in warnings.filters if "numpy" not in str(each)  # of its own warnings
+            [repr(part) for part in each] for each in warnings.filters if "numpy" not in str(each)
         ),
         "decimal": repr(decimal.getcontext()),
         "locale": locale.setlocale(locale.LC_ALL),
