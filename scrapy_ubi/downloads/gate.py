@@ -98,6 +98,7 @@ class Gate:
         self._reach = reach
         self._waiting: dict[str, dict[Flight, None]] = {}  # host -> the flights that wait for its permit, in order
         self._closing = False
+        self._has_pages = False  # whether a page has come to the gate
 
     def follow(self, settings: UbiSettings) -> None:
         """These are the settings from now on."""
@@ -117,7 +118,10 @@ class Gate:
             flight = self._unscheduled.flight(request)
         if flight.host is None:
             return None
+        self._has_pages |= flight.visit is not None
         if _is_beside(flight):
+            if not self._has_pages and "redirect_urls" not in request.meta:
+                self._reach.seed(request.url)  # start() awaits it, to log in for example: no page has led there
             await self._reach.bypasses(request)
             if (answer := self.left_alone(flight)) is not None:
                 return answer

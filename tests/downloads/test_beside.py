@@ -12,6 +12,7 @@ from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutErr
 from scrapy.http import HtmlResponse, Response
 
 from scrapy_ubi.downloads.beside import FLAG, MOST_BODY, MOST_HOSTS, WAITS, Beside, same_failure
+from scrapy_ubi.requests.page_outcome import PrivateHost
 from scrapy_ubi.scrapy_private import downloader
 from tests.support.gated import OTHER, World, in_loop, turns
 
@@ -174,3 +175,16 @@ def test_an_error_that_cannot_be_copied_is_told_itself() -> None:
 
     odd = Odd(1, 2)
     assert same_failure(odd) is odd
+
+
+@in_loop
+async def test_what_start_awaits_before_any_page_may_lead_to_a_private_host_and_later_it_may_not() -> None:
+    world = World()
+    login = "http://10.1.2.3/login"
+    with pytest.raises(PrivateHost):
+        await world.gate.admit(Request("http://10.1.2.4/", meta={"redirect_urls": ["http://h1.example/"]}))
+    assert await world.gate.admit(Request(login)) is None
+    world = World()
+    await world.gate.admit(world.page().request)
+    with pytest.raises(PrivateHost):
+        await world.gate.admit(Request(login))
