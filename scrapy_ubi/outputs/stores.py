@@ -30,6 +30,7 @@ from scrapy_ubi.urls import normal_form
 from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, named_class, parse_calls
 
 SETTING = "UBI_STORES"
+ROBOTS = "robots"  # how the names of pages begin that are a robots.txt
 SIZE, SECONDS = 1e9, 3600.0  # of a part, unless a store says so
 KEPT_FREE = 4 << 20  # bytes
 
