@@ -12,7 +12,6 @@ in the docs all come from it; a test keeps the fields of `UbiSettings` and the r
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from scrapy_ubi.settings_table.loads_at_once import Loads, LoadsByHost
 from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number
 from scrapy_ubi.settings_table.recrawl_rows import check_recrawl
 from scrapy_ubi.untrusted.checks import NAME
+from scrapy_ubi.untrusted.meant_names import ask_meant
 from scrapy_ubi.urls import HostRules, setting_readers
 from scrapy_ubi.urls.host_keys import HostOf, host_keys
 from scrapy_ubi.urls.host_shards import HostShards
@@ -246,8 +246,7 @@ def refuse_unknown(names: Iterable[str]) -> None:
     known = [row.setting for row in SETTINGS]
     for name in names:
         if name.startswith(PREFIX) and name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-            remedy = f"did you mean {near[0]}" if near else f"the known ones are {', '.join(known)}"
+            remedy = ask_meant(name, known) or "docs/reference/settings.md has them all"
             raise UbiSettingError(name, "is not a setting of scrapy_ubi", remedy)
 
 
