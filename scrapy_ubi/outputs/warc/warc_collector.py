@@ -33,7 +33,7 @@ from scrapy_ubi.outputs.warc.warc_store import LINES, WARC
 
 _SPAN = struct.Struct("!QQQ")  # number of the part, offset, length
 _REFERS = ("WARC-Refers-To", "WARC-Refers-To-Target-URI", "WARC-Refers-To-Date")
-_OF_RECORD = ("WARC-Type", "Content-Length")  # written anew with a record
+_OF_RECORD = ("WARC-Type", "Content-Length")  # written by `members.record`
 
 MOST_SAID = 20  # different values of one field of the parts' warcinfo records: of crawls whose settings have changed
 
