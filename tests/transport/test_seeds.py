@@ -18,7 +18,7 @@ from tests.transport.exchanges import play
 from tests.transport.worlds import LIST, SEED_IDLE, RedisWorld, World
 
 READ = Outgoing(read_seeds=100)
-LIMIT = 20.0  # s
+LIMIT = 60.0  # s
 
 
 @pytest.fixture
