@@ -49,6 +49,8 @@ class Disk(Protocol):
 
     saved: Saved | None
     facts: dict[str, Any]
+    ahead: int
+    """How many visit rows on it were of a clock that was ahead."""
     trouble: Callable[[StoreError], None]
     history: Path | None
     """The directory in which the timeline is kept; None where it is not."""

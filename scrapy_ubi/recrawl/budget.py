@@ -131,6 +131,9 @@ class Budget(Settled):
         interval = self._interval(kept(past, seen, 0), seen.importance)
         return plan(past, seen, interval, interval)
 
+    def longest(self, past: Past) -> float:
+        return self.most
+
     def told(self, past: Past, seen: VisitSeen) -> None:
         self._lately.count(seen.at)
         if not seen.failed:

@@ -77,6 +77,9 @@ class Rule(Protocol):
         """A sitemap that was read at `at` says that this page was changed at `lastmod`; `believed`: it predicted
         changes of its host so far. The new due time, NEVER where the one that is planned stands."""
 
+    def longest(self, past: Past) -> float:
+        """How long (s) after a visit that left this record the next one can be due at most."""
+
     def told(self, past: Past, seen: VisitSeen) -> None:
         """The visit that `next` was asked about has ended. To be called once for each."""
 
