@@ -229,6 +229,13 @@ class DiskVisits:
         """It is that time (unix s): pages of such hosts that are due by then have their turn, when they are read."""
         self.hosts.wall, self._mine = max(self.hosts.wall, wall), mine
 
+    def put_aside(self, state: DiskState, seconds: float) -> None:
+        """What is at hand of this host is looked at again after so long."""
+        visits = self._of(state)
+        visits.put_aside()
+        self._at_hand.discard(state)
+        self.hosts.put_off(state, self.hosts.wall + int(seconds) + 1)
+
     @property
     def wants(self) -> bool:
         """Whether there is something to be read."""

@@ -163,6 +163,7 @@ class Node:
         """Work for the agent that the crawl has now."""
         self.agent, self.frontier, self.tally = self._crawl.agent, self._crawl.frontier, self._crawl.tally
         self.frontier.loads = HostLoads(self._limit) if self._limit is not None else None
+        self.frontier.pace = self.recrawl.pace if self.recrawl is not None else None
         self.tally.traffic = self._traffic
         self.joins = self.tally.joins  # what lossy steps of the normal form have joined
         self.hosts.begin(self.agent, self.frontier)

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy_ubi.clock import is_ahead, no_later
+from scrapy_ubi.frontier.visit_pace import VisitPace
 from scrapy_ubi.node.work.listed_pages import ListedPages, past_of
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState, VisitRow, retries_of
@@ -60,6 +61,7 @@ class Recrawl:
         self.rule, self._rounds, self._wall = rule, rounds, wall
         self._settled = 0.0
         self.listed: ListedPages | None = None  # with a rule that heeds sitemaps
+        self.pace = VisitPace() if rule.rate(1.0) is not None else None
         self.unchanged = self.failed = 0
         self.ahead = 0  # rows of a clock that was ahead
 
@@ -136,12 +138,15 @@ class Recrawl:
 
     def tick(self, agent: Agent, now: float) -> None:
         """It is that time (s, the agent's clock)."""
+        share = 1 / max(len(agent.view.members), 1)
+        if self.pace is not None and (rate := self.rule.rate(share)) is not None:
+            self.pace.follow(rate, now)
         agent.work.wake(int(self._wall()))
         if now - self._settled > SETTLE:
             self._settled = now
             own = agent.keeping.keepers
             pages = sum(s.visits.count for s in agent.frontier.states() if s.visits.count and own(s)[:1] == (agent.me,))
-            self.rule.settle(pages, 1 / max(len(agent.view.members), 1))
+            self.rule.settle(pages, share)
 
 
 def found_first(entry: Entry) -> Entry:
