@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from scrapy_ubi.protocol import handover as handover_module
-from scrapy_ubi.protocol.host import ABROAD
 from scrapy_ubi.protocol.beat import MOST_PENDING
 from scrapy_ubi.protocol.handover import MOST_PAUSES
+from scrapy_ubi.protocol.host import ABROAD
 from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.view_change import point
 from tests.protocol.handovers import full, told

@@ -67,7 +67,8 @@ class HostNotes:
         self._callbacks: list[Change] = []
         self._parsed: dict[str, dict[str, object]] = {}
         self._brief: dict[str, dict[str, float]] = {}  # host -> delays for here and now only
-        self._most_brief = MOST_BRIEF
+        self._most_brief = self._most_believed = MOST_BRIEF
+        self._believed: dict[str, tuple[float, float]] = {}  # host -> what is noted (unix s), of a clock that is ahead
 
     def begin(self, agent: Agent, frontier: Frontier) -> None:
         """Work for this agent and its frontier: what is noted there is followed. Linear in the hosts held. Comes before
@@ -88,7 +89,7 @@ class HostNotes:
 
     def _judge(self, state: HostState) -> None:
         """The disk says when a host may be fetched: no later than can be explained."""
-        now, most = self._clock(), max(self._frontier.delay, state.pause, self._left(state))
+        now, most = self._clock(), max(self._frontier.delay, state.pause, self._until(state) - self._wall())
         if state.next_at > now + max(most, UNNOTED):
             self.ahead += is_ahead(state.next_at, now, most)
             self._frontier.hasten(state, no_later(state.next_at, now, most))
@@ -206,16 +207,22 @@ class HostNotes:
         return (until, self._why(state)) if until > self._wall() else None
 
     def _until(self, state: HostState) -> float:
-        """What is noted, as far as it holds: 0.0 when nothing is, nothing sensible, or what is of a clock that was
-        ahead: that was followed when it came in (`_left`)."""
-        until, most, _ = _noted_until(self._read(state))
-        return 0.0 if is_ahead(until, self._wall(), most) else until
+        """What is noted, as far as it holds: 0.0 when nothing is, or nothing sensible; of a clock that was ahead, what
+        was believed when it came in."""
+        until, _, _ = _noted_until(self._read(state))
+        noted, believed = self._believed.get(state.host, (0.0, 0.0))
+        return believed if noted == until else until
 
-    def _left(self, state: HostState) -> float:
-        """For how long (s) a host of which something has just come in is left alone."""
+    def _believe(self, state: HostState) -> None:
+        """Something of this host has just come in: judge until when it is left alone."""
         until, most, _ = _noted_until(self._read(state))
         wall = self._wall()
-        return no_later(until, wall, most) - wall
+        if until > wall + most:
+            self.ahead += is_ahead(until, wall, most)
+            if len(self._believed) >= self._most_believed:
+                self._believed = {host: known for host, known in self._believed.items() if known[1] > wall}
+                self._most_believed = MOST_BRIEF + 2 * len(self._believed)
+            self._believed[state.host] = until, no_later(until, wall, most)
 
     def _why(self, state: HostState) -> str:
         return _noted_until(self._read(state))[2]
@@ -244,7 +251,11 @@ class HostNotes:
 
     def plight(self, state: HostState) -> str:
         """`plight` of this host."""
-        return plight(self._read(state), self._wall()) if state.notes.text else ""
+        if not state.notes.text:
+            return ""
+        if self.ended(state):
+            return "ended"
+        return self._why(state) if self._until(state) > self._wall() else ""
 
     def lift(self, host: str) -> None:
         """Fetch of this host again, if it was ended: nothing is held against it."""
@@ -288,10 +299,8 @@ class HostNotes:
 
     def arrived(self, state: HostState) -> None:
         self.follow_delays(state)
-        until, most, _ = _noted_until(self._read(state))
-        self.ahead += is_ahead(until, self._wall(), most)
-        if (left := self._left(state)) > 0:
-            self._put_off(state, left)
+        self._believe(state)
+        self.put_off_again(state)
         if self.ended(state):
             self._hasten(state)
         for callback in self._callbacks:
