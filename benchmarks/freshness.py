@@ -19,6 +19,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from scrapy_ubi.frontier.visit_pace import LATE
 from scrapy_ubi.recrawl import NOTHING, Past, Rule, VisitSeen, read_recrawl
 from scrapy_ubi.recrawl.freshness import Class, best_interval, freshness, price_of
 
@@ -90,8 +91,8 @@ class Run:
                 self.rule.settle(self._met)
             rate = self.rule.rate(1.0)
             if rate is not None and self._visited[page]:
-                at = max(at, self._free)
-                self._free = at + 1 / rate
+                slot = max(self._free, at - LATE / rate)
+                self._free, at = slot + 1 / rate, max(at, slot)
             self._met += not self._visited[page]
             heapq.heapreplace(self._due, (self._visit(page, at), page))
 

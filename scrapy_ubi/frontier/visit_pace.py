@@ -2,10 +2,10 @@
 
 Rules of this module:
 
-* Visits have *slots*, evenly spaced. A host whose page is due is given the next free one, and comes back then. So no
-  more visits than the bound are made in any time, and hosts have their turns one after the other.
+* Visits have *slots*, evenly spaced. A host whose page is due is given the next free one, and comes back then. So in
+  any time there are at most as many visits as the bound says, and hosts have their turns one after the other.
 * A slot may be used a little late, and no later: those of hosts that could not come are not made up for. So a burst has
-  no more visits than `LATE` says.
+  at most as many visits as `LATE` says.
 * It begins without a free slot, after a restart, too, and where the bound changes: what was spent before is not known.
 """
 
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from scrapy_ubi.protocol.host import HostState
 
-LATE, LEAST_LATE, MOST_LATE = 5, 0.2, 60.0  # visits; s: by which a slot may be used late
-MOST_TURNS = 8192  # hosts with a slot; beyond, the slots that can be used no more are forgotten
+LATE, LEAST_LATE = 5, 0.2  # visits; s: by which a slot may be used late
+MOST_TURNS = 8192  # hosts with a slot; beyond, the slots that are over are forgotten
 
 
 class VisitPace:
@@ -34,7 +34,7 @@ class VisitPace:
     @property
     def late(self) -> float:
         """For how long (s) a slot can be used."""
-        return min(max(LATE / self.rate, LEAST_LATE), MOST_LATE)
+        return max(LATE / self.rate, LEAST_LATE)
 
     def held(self, state: HostState, pages_wait: bool, now: float) -> float:
         """Until when this host has no visit; 0.0 where it has one now, if it is not the turn of a page of its queue."""

@@ -74,7 +74,7 @@ class Detector:
         return incarnation in self._dead
 
     def silent_since(self, incarnation: str) -> float:
-        """Since when (s) that incarnation, which is dead, has beaten no more, as far as this observer has read;
+        """Since when (s) that incarnation, which is dead, has not beaten, as far as this observer has read;
         infinity where it has read no beat of it."""
         return self._silent.get(incarnation, math.inf)
 

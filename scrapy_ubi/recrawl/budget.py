@@ -7,7 +7,7 @@ Rules of this module:
 * The price comes from a *census*: how many pages there are of each rate. A page that was visited since the census began
   is in it by the rate that its record then had, so a visit moves it: no list of pages is needed. A restart begins a new
   one. Pages that this agent does not have any more stay in it: it counts by parts of the number of pages.
-* No more pages than the budget are visited again in any time (`rate`), whatever number of them is due. How many pages
+* In any time at most the budget's number of pages are visited again (`rate`), however many are due. How many pages
   there will be is not known: so the pages that are found are due one after the other, the budget apart, and no sooner
   than `least`.
 * Until `FEWEST` visits are counted, and for pages that were not compared yet, all pages share alike: the interval is

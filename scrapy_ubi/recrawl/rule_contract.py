@@ -82,7 +82,7 @@ class Rule(Protocol):
 
     def rate(self, share: float) -> float | None:
         """So many pages are visited again a second at most, by an agent with this share of the crawl; None for no
-        bound. Whoever hands out what is due keeps to it, whatever that is."""
+        bound. The frontier keeps to it, however much is due."""
 
     def told(self, past: Past, seen: VisitSeen) -> None:
         """The visit that `next` was asked about has ended. To be called once for each."""
