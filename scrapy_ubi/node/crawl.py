@@ -69,7 +69,9 @@ class Crawl:
         self.settings, self._me, self.fixed = settings, me, fixed
         self.recrawl = recrawl = Recrawl.of(settings, unix)
         self._predecessor = predecessor
-        self._policy = policy if recrawl is None else replace(policy, redone_row=recrawl.redone)
+        if recrawl is not None:
+            policy = replace(policy, redone_row=recrawl.redone, visit_told=recrawl.told)
+        self._policy = policy
         self._on_incarnation, self._clock = on_incarnation, clock
         self.disk = disk
         self.last_view: View | None = None  # in which it was, once it leaves
@@ -196,6 +198,7 @@ class Crawl:
         self._facts_at, self._kept = now + FACTS_EVERY, kept
         return {
             **({"live": self.live.kept} if self.live.entries else {}),
+            "at": round(unix(), 3),
             "agent": self._me,
             "run": run,
             "finished": over,

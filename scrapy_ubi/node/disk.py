@@ -23,14 +23,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from scrapy_ubi.clock import is_ahead, unix
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier import ledger
 from scrapy_ubi.frontier.bloom import SeenBloom
@@ -42,10 +43,11 @@ from scrapy_ubi.frontier.scan import Result
 from scrapy_ubi.frontier.seen import SeenDamaged, SeenTable
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError
 from scrapy_ubi.node.disk_contract import Allowed, Beside
-from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE
 from scrapy_ubi.node.store_files import clean, delete, set_aside
+from scrapy_ubi.node.work.revisits import Recrawl
 from scrapy_ubi.protocol.snapshot import Changes, GroupState, Saved
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.untrusted.checks import is_number
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -65,6 +67,7 @@ class NoDisk:
         self.history: Path | None = None
         self.saved: Saved | None = None
         self.facts: dict[str, Any] = {}
+        self.ahead = 0
         self.trouble: Callable[[StoreError], None] = _raise
 
     @property
@@ -123,6 +126,7 @@ class AgentDisk:
         self._group: GroupState | None = None
         self._read: asyncio.Future[list[Result]] | None = None
         self.trouble: Callable[[StoreError], None] = _raise
+        self.ahead = 0
         self._closed = False
         self._damage: StoreDamaged | None = None
         self._gate = threading.Lock()  # held by the thread that writes or closes
@@ -158,7 +162,7 @@ class AgentDisk:
             ) from error
 
     def _open(self) -> None:
-        settings, now = self._settings, time.time()
+        settings, now = self._settings, unix()
         clean(self.path)
         self.frontier = open_frontier(
             self.path,
@@ -166,7 +170,6 @@ class AgentDisk:
             memory=memory_for_disk(settings),
             offset=now - self._clock(),
             earliest=now + settings.host_delay if settings.host_delay else 0.0,
-            latest=now + max(settings.host_delay, MOST_POSTPONE),
             kind=KINDS[settings.seen],
             report=logger.warning,
         )
@@ -174,12 +177,20 @@ class AgentDisk:
             saved = ledger.load(self.frontier.store)
             self.saved = replace(saved, torn=self.frontier.lost > 0) if saved is not None else None
             self.facts = ledger.load_crawl(self.frontier.store)
+            self._judge_visits(now)
             if self._beside is not None:
                 self.frontier.know_outputs()
                 self._beside.recover(self.frontier.store)
         except BaseException:
             self.frontier.close()
             raise
+
+    def _judge_visits(self, now: float) -> None:
+        """Where the last write is of a clock that was ahead, pages are due too late."""
+        at, recrawl = self.facts.get("at"), Recrawl.of(self._settings, unix)
+        if recrawl is not None and is_number(at, math.inf) and is_ahead(at, now, 0.0):
+            self.frontier.visits.judge(recrawl.told, int(now))
+            self.ahead = recrawl.ahead
 
     @property
     def holds_outputs(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.frontier.scan import Priorities
 from scrapy_ubi.frontier.store import Store, StoreDamaged, StoreError
+from scrapy_ubi.frontier.visit_pace import VisitPace
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.snapshot import Changes, Saved
@@ -21,10 +22,11 @@ Allowed = Callable[[HostState], bool]
 
 class NodeFrontier(Frontier, Protocol):
     """A frontier as the node drives it. Times are seconds of the agent's clock. `loads`: of hosts of which several
-    requests may be handed out at once, None where there are none.
+    requests may be handed out at once, None where there are none. `pace`: of visits, None where it has no bound.
     """
 
     loads: HostLoads | None
+    pace: VisitPace | None
 
     def next_ready(self) -> float | None:
         """When the first host with something in memory is ready; None when none is."""
@@ -49,6 +51,8 @@ class Disk(Protocol):
 
     saved: Saved | None
     facts: dict[str, Any]
+    ahead: int
+    """How many visit rows on it were of a clock that was ahead."""
     trouble: Callable[[StoreError], None]
     history: Path | None
     """The directory in which the timeline is kept; None where it is not."""

@@ -71,6 +71,11 @@ from scrapy_ubi.transport.redis_keys import drain_field
 
 logger = logging.getLogger("scrapy_ubi")
 
+AHEAD = (
+    "%d times on the disk, or from other agents, lie further ahead than anything could have set them, as a clock was "
+    "ahead: they count as set now."
+)
+
 
 class Node:
     """One agent of a crawl, running in this event loop.
@@ -92,7 +97,7 @@ class Node:
         self.settings, self.agent_id, self.transport = settings, start.agent_id, transport
         self._check, self._clock, self._keys, self._host_of = check, clock, keys, settings.host_of()
         self._events = events = events if events is not None else NodeEvents()
-        self._traffic, self._asked = start.traffic, False  # to leave
+        self._traffic, self._asked, self._said_ahead = start.traffic, False, False  # asked to leave
         self.published: dict[str, str] = {}  # agent -> its profile, when this one had left
         self._make_crawl(start, disk if disk is not None else NoDisk(settings.host_delay))
         self._fatal = Fatal(self._crawl.disk, events.fatal)
@@ -158,6 +163,7 @@ class Node:
         """Work for the agent that the crawl has now."""
         self.agent, self.frontier, self.tally = self._crawl.agent, self._crawl.frontier, self._crawl.tally
         self.frontier.loads = HostLoads(self._limit) if self._limit is not None else None
+        self.frontier.pace = self.recrawl.pace if self.recrawl is not None else None
         self.tally.traffic = self._traffic
         self.joins = self.tally.joins  # what lossy steps of the normal form have joined
         self.hosts.begin(self.agent, self.frontier)
@@ -236,8 +242,16 @@ class Node:
         self._ticker.tick()
         self._group_watch.look(lines, self._clock())
 
+    @property
+    def times_ahead(self) -> int:
+        """How many times from the disk and from other agents were of a clock that was ahead."""
+        return self.hosts.ahead + self._crawl.disk.ahead + (self.recrawl.ahead if self.recrawl is not None else 0)
+
     def _ticked(self, now: float, beat: Beat) -> None:
         """The protocol has heard of the time: see to all that may follow."""
+        if not self._said_ahead and (ahead := self.times_ahead):
+            self._said_ahead = True
+            logger.warning(AHEAD, ahead)
         self._beats.publish(beat)
         self.access.permits.look_again()
         self._limit_watch.look(now)

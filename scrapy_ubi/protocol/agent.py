@@ -117,6 +117,7 @@ class Agent:
             keeping.keepers,
             self.config.failure_timeout,
             self.config.most_pending,
+            group.loads_end,
         )
         self.closing = Closing(outbox, keeping.replicate, handover.closed_work)
         self.discovery = Discovery(keeping, self.closing, quiescence, policy)

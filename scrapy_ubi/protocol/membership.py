@@ -21,6 +21,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 
 from scrapy_ubi.protocol.beat import LOSSY, NEW, OVER, Beat
@@ -146,6 +147,12 @@ class Membership:
     def alive(self, agent: str, incarnation: str) -> bool:
         """Whether that incarnation of an agent lives, as far as is known here."""
         return incarnation == self.incarnation if agent == self.me else self.watch.alive(agent, incarnation)
+
+    def loads_end(self, agent: str, incarnation: str) -> float:
+        """By when (s) all loads of that incarnation have ended: infinity where it is not known to be dead."""
+        if self.alive(agent, incarnation):
+            return math.inf
+        return self.watch.silent_since(incarnation) + self.config.lease_timeout + self.config.grace
 
     def leaves(self, agent: str) -> bool:
         """Whether this agent, or this one itself, is on its way out."""

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from scrapy_ubi.clock import no_later
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.keys import taken_first
 from scrapy_ubi.protocol.host import Entry, HostState
@@ -49,6 +50,10 @@ class _Facts(NamedTuple):
             return cls()
         begun, depth, still = (one if is_count(one, 2**53) else None for one in value)
         return cls(begun, depth, still or 0)
+
+    def since(self, wall: float) -> float:
+        """For how long (s) pages of the host are loaded."""
+        return wall - no_later(self.begun, wall, 0.0) if self.begun is not None else 0.0
 
 
 class HostLimits:
@@ -116,7 +121,7 @@ class HostLimits:
         facts = self._counted(state, before, limits)
         if 0 < limits.host_stable_iterations <= facts.still:
             return self._end(state, STABLE)
-        if facts.begun is not None and 0 < limits.host_max_seconds <= self._wall() - facts.begun:
+        if 0 < limits.host_max_seconds <= facts.since(self._wall()):
             return self._end(state, SECONDS)
         deep = _is_too_deep(facts, entry, limits)
         if not deep:
