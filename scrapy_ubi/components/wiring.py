@@ -216,7 +216,7 @@ def make_transport(settings: UbiSettings, agent_id: str) -> Transport:
     if settings.redis_url is None:
         return MemoryTransport(MemoryHub(), agent_id, settings.crawl, settings.max_letter_bytes)
     # Before an agent is held dead it may come back, and answer what it has taken.
-    seeds = SeedSource(settings.seed_list, 2 * settings.failure_timeout) if settings.serve else None
+    seeds = SeedSource(settings.seed_list, 2 * settings.failure_timeout, needed=settings.serve)
     largest = settings.max_letter_bytes + (ROOM if settings.secret else 0)
     login = RedisLogin(settings.redis_url, named_credentials(settings.redis_credentials))
     transport = RedisTransport(login, settings.crawl, agent_id, largest, seeds=seeds)

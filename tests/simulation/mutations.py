@@ -292,8 +292,10 @@ def _last_leaver_drops_its_copies() -> Any:
 def _one_wave_of_quiescence() -> Any:
     read = Quiescence.read
 
-    def once(self: Quiescence, beats: Mapping[str, Beat], digest: str, members: frozenset[str]) -> bool:
-        read(self, beats, digest, members)
+    def once(
+        self: Quiescence, beats: Mapping[str, Beat], digest: str, members: frozenset[str], sent: float = 0.0
+    ) -> bool:
+        read(self, beats, digest, members, sent)
         return self._first is not None
 
     return patch.object(Quiescence, "read", once)

@@ -102,7 +102,8 @@ def test_a_seed_that_is_answered_is_deleted_and_its_writer_can_read_why(world: W
         await a.exchange(answered([one], "REFUSED", why="a reason", name="mine"))
         assert world.seeds() == 1
         await a.exchange(answered([one], "KNOWN"))  # as after a lost reply
-        assert world.seeded() == [{b"seed": one.encode(), b"said": b"REFUSED", b"why": b"a reason", b"id": b"mine"}]
+        told = {b"seed": one.encode(), b"said": b"REFUSED", b"why": b"a reason", b"id": b"mine", b"by": b"a"}
+        assert world.seeded() == [told]
         await a.exchange(answered([two]))
         assert world.seeds() == 0
         assert [answer[b"said"] for answer in world.seeded()] == [b"REFUSED", b"OK"]

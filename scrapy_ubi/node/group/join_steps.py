@@ -71,7 +71,8 @@ AGREE = {
     "max_url_length": "UBI_MAX_URL_LENGTH",
     "recrawl": "UBI_RECRAWL",
     "recrawl_rounds": "UBI_RECRAWL_ROUNDS",
-    "serve": "UBI_SERVE",  # seeds are handed to the owners of their hosts: one that does not serve takes none
+    "serve": "UBI_SERVE",
+    "seeds": "leave to read seeds in Redis",  # they are handed to the owners of their hosts
 }
 
 
