@@ -32,6 +32,7 @@ def status(of: CrawlStatus) -> Document:
         "state": of.state,
         "run": of.run,
         "finished": of.finished,
+        "waits_for_seeds": of.serves,
         "arguments": of.arguments,
         "views": of.views,
         "unreadable": of.unreadable,

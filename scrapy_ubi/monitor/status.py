@@ -144,6 +144,11 @@ class CrawlStatus:
             return "finished"
         return "running" if any(agent.working for agent in self.agents) else "stopped"
 
+    @property
+    def serves(self) -> bool:
+        """Whether it waits for URLs from outside where nothing is left to fetch."""
+        return any(one.working and one.profile is not None and one.profile.serve for one in self.agents)
+
     def agent(self, name: str) -> AgentStatus | None:
         """The agent of that name."""
         return next((agent for agent in self.agents if agent.name == name), None)

@@ -286,8 +286,8 @@ class Agent:
         self._took = True
 
     def accept_end(self, lossy: bool) -> None:
-        """Word came that the crawl is over. It is, unless this one has work left, and those who say so had lost agents, or
-        this one has taken something from outside (a Redis that forgot let both be): then the crawl goes on here."""
+        """Word came that the crawl is over. It is, unless this one has work left, and either those who say so had lost
+        agents, or it has taken something from outside (Redis had forgotten the end): then the crawl goes on here."""
         if not (lossy or self._took) or not self.work.is_left():
             self.finished = self.work.stopped = True
             self.group.lossy = self.group.lossy or (self.ending is not None and self.ending.lossy)

@@ -23,8 +23,8 @@ from scrapy_ubi.protocol.beat import LEFT, PASSIVE, Beat
 
 
 class Quiescence:
-    """Compares successive reads of all beats. `activity` is the own counter, which the own beat tells the others; `mark`
-    that of what comes from outside, as last looked at, "" where an entry waits, or nothing may come."""
+    """Compares successive reads of all beats. `activity` is the own counter, which the own beat tells the others;
+    `mark` that of what comes from outside, as last looked at, "" where an entry waits, or nothing may come."""
 
     def __init__(self) -> None:
         self.activity = 0

@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from scrapy import FormRequest, Request
 
@@ -40,6 +41,27 @@ class Seed(NamedTuple):
 
     request: Request
     again: bool
+
+
+def why_no_seed(text: str) -> str:
+    """Why this line that a person has written is no seed, neither a URL nor a request in JSON; "" where it may be one.
+    What is allowed to travel is judged by the agents."""
+    if text.startswith("{"):
+        try:
+            url = parse_object(text).get("url")
+        except Malformed as error:
+            return f"no request in JSON ({error})"
+        if not isinstance(url, str):
+            return "a request in JSON without 'url'"
+        text = url
+    if re.search(r"\s[\w+.-]+://", text):
+        return "several URLs; write one a line"
+    try:
+        parts = urlsplit(text.strip())
+        good = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and not re.search(r"\s", parts.netloc)
+    except ValueError:
+        good = False
+    return "" if good else "no absolute http or https URL"
 
 
 def read_seed(fields: Mapping[str, str], codec: Codec) -> Seed:

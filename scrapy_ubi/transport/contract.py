@@ -147,9 +147,10 @@ class Outgoing:
     look_outside: bool = False
     """Whether `Incoming.outside` is wanted."""
     end: EndOfCrawl | None = None
-    """That the crawl is over. It is written, after all else, if `Outside` is none waiting and still this mark, and if the
-    control hash does not say so already: the look and the writing are one step, and so are for writers of seeds the
-    look whether the crawl is over and the writing. So a seed is either read by an agent before the end, or refused."""
+    """That the crawl is over. It is written, after all else, if no seed waits and the mark of `Outside` is still this
+    one, and if the control hash does not say so already: the look and the writing are one step, and so are for writers
+    of seeds the look whether the crawl is over and the writing. So a seed is read by an agent before the end, or
+    refused."""
 
     @property
     def is_nothing(self) -> bool:

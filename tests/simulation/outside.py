@@ -77,7 +77,8 @@ class Outside:
             raise Violation(f"seeds: over for {process.name} at {self._world.now:.2f}, and unanswered are {what[:3]}")
 
     def judge(self) -> None:
-        """All is over. Once Redis has forgotten the end, too, a seed waits for the next start."""
-        left = self.taken_in.keys() - self.acknowledged - self.lost
-        if left and not self._world.referee.anything:
+        """Nobody is left. Where the last have gone or crashed before the end, and where Redis has forgotten the end, a
+        seed waits for the next start."""
+        left, referee = self.taken_in.keys() - self.acknowledged - self.lost, self._world.referee
+        if left and "finished" in referee.ends.values() and not referee.anything:
             raise Violation(f"seeds: never answered: {[self.taken_in[number] for number in sorted(left)][:3]}")

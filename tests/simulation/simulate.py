@@ -1,6 +1,6 @@
 """As many simulated crawls as minutes allow: `python -m tests.simulation.simulate --minutes 5 [--seed N] [--count N]
-[--jobs N] [--frontier memory|disk|mixed] [--loads N] [--shards N] [--rounds N] [--outside N] [--kinds KIND,KIND,...]`. At the
-end it says what was tried; every violation comes with the line that repeats it.
+[--jobs N] [--frontier memory|disk|mixed] [--loads N] [--shards N] [--rounds N] [--outside N]
+[--kinds KIND,KIND,...]`. At the end it says what was tried; every violation comes with the line that repeats it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,20 @@ class Figures:
 
     def add(self, other: Figures) -> None:
         """Take in the figures of other crawls."""
-        for name in ("crawls", "steps", "pages", "excused", "again", "several", "cut", "recrawls", "visits", "opened", "seeds", "refused"):
+        for name in (
+            "crawls",
+            "steps",
+            "pages",
+            "excused",
+            "again",
+            "several",
+            "cut",
+            "recrawls",
+            "visits",
+            "opened",
+            "seeds",
+            "refused",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.most = max(self.most, other.most)
         self.faults += other.faults
@@ -57,9 +70,7 @@ class Figures:
     def one(self, seed: int, on_disk: bool, kinds: Kinds, drawn: Drawn) -> None:
         """Run one crawl."""
         loads, shards, rounds, outside = drawn
-        plan = Plan(
-            seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards, rounds=rounds, outside=outside
-        )
+        plan = Plan(seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards, rounds=rounds, outside=outside)
         try:
             plan.run(STRIDE)
         except (Violation, AssertionError) as violation:
@@ -99,7 +110,7 @@ class Figures:
             f"  pages fetched again with the excuse of a fault: {self.again:,}, at most {self.most} in a crawl\n"
             f"  several loads of a host at once: in {self.several:,}; hosts in shards: in {self.cut:,}\n"
             f"  with re-crawl: {self.recrawls:,}, {self.visits:,} visits of pages visited before\n"
-            f"  with seeds from outside: {self.opened:,}, {self.seeds:,} seeds, {self.refused:,} of them after the end\n"
+            f"  with seeds from outside: {self.opened:,}, {self.seeds:,} seeds, {self.refused:,} after the end\n"
             f"  faults: {self.faults.total():,}: {faults or 'none'}\n"
             f"  and by the way: {happened or 'nothing'}"
         )

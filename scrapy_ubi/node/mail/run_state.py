@@ -39,8 +39,8 @@ LOSSY_END = (
 )
 
 TAKEN_SINCE = (
-    "The others have ended the crawl, and this agent has URLs from outside left that it has taken since Redis forgot: it "
-    "goes on."
+    "The others have ended the crawl, and this agent has URLs from outside left that it has taken since Redis forgot: "
+    "it goes on."
 )
 
 
