@@ -33,6 +33,7 @@ def status(of: CrawlStatus) -> Document:
         "run": of.run,
         "finished": of.finished,
         "waits_for_seeds": of.serves,
+        "seeds_waiting": of.seeds_waiting,
         "arguments": of.arguments,
         "views": of.views,
         "unreadable": of.unreadable,

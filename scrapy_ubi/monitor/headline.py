@@ -26,7 +26,7 @@ def arguments_of(status: CrawlStatus) -> str:
 
 
 def remarks(status: CrawlStatus) -> list[str]:
-    """What agents wait for that are blocked, and what could not be read, one line each."""
+    """What agents wait for that are blocked, URLs that wait for agents, and what could not be read, one line each."""
     lines = []
     if any(agent.state == "blocked" for agent in status.agents):
         lines += [
@@ -34,6 +34,10 @@ def remarks(status: CrawlStatus) -> list[str]:
             "Blocked agents wait for room, and lose nothing:",
             "Redis is full (raise its maxmemory), or the agent's disk is (see its log).",
         ]
+    if status.seeds_waiting and status.state != "running":
+        after = "came after the end" if status.finished else "wait"
+        said = f"{status.seeds_waiting} URLs from outside {after}: the next agent that is started takes them."
+        lines += ["", *folded(said)]
     if status.summed_up is not None and status.summed_up.unreadable:
         lines += ["", *folded(f"Agents long gone without figures that could be read: {status.summed_up.unreadable}.")]
     if not status.unreadable:

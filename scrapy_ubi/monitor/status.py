@@ -100,6 +100,8 @@ class CrawlStatus:
     """Why their sum is unreadable."""
     signed_run: str = ""
     """What `run` is in Redis, with its signature; "" where the crawl is not signed (`UBI_SECRET`)."""
+    seeds_waiting: int = 0
+    """URLs from outside that are not answered."""
 
     @property
     def exists(self) -> bool:
@@ -175,7 +177,9 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
     with client.pipeline(transaction=False) as pipe:
         for key in (keys.beats, keys.agents, keys.control):
             pipe.hgetall(key)
-        beats, profiles, control = (_texts(answer) for answer in pipe.execute(raise_on_error=False))
+        pipe.xlen(keys.seeds)
+        *hashes, waiting = pipe.execute(raise_on_error=False)
+    beats, profiles, control = (_texts(answer) for answer in hashes)
     beats.pop(MEMORY, None)
     run, summed_up = _text(control.get("run", b"")), profiles.pop(SUMMED_UP, None)
     found = read_sum(bare_bytes(summed_up)) if summed_up is not None else None
@@ -192,6 +196,7 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
         summed_up=found if isinstance(found, SummedUp) else None,
         sum_trouble=trouble,
         signed_run=run if is_signed(run) else "",
+        seeds_waiting=waiting if isinstance(waiting, int) else 0,
     )
 
 

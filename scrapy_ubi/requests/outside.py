@@ -36,11 +36,19 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 _FORCE = {"": False, "0": False, "false": False, "1": True, "true": True}
 
 
+PARAMETERS = frozenset(
+    ("callback", "headers", "body", "cookies", "encoding", "priority", "dont_filter", "errback", "flags", "cb_kwargs")
+)
+"""Parameters of a Request that are form data in what is listed, as any field there is but for URL, method and meta."""
+
+
 class Seed(NamedTuple):
-    """A seed that holds. `again`: it is to be fetched even where its URL is known."""
+    """A seed that holds. `again`: it is to be fetched even where its URL is known; `odd`: fields of what was listed that
+    have gone as form data, and were hardly meant to (`PARAMETERS`)."""
 
     request: Request
     again: bool
+    odd: tuple[str, ...] = ()
 
 
 def why_no_seed(text: str) -> str:
@@ -80,7 +88,7 @@ def read_seed(fields: Mapping[str, str], codec: Codec) -> Seed:
             return Seed(_request(fields["request"], priority, codec), force)
         priority = PRIORITY if priority is None else priority
         if ways == [LISTED]:
-            return Seed(_listed(fields[LISTED].strip(), priority, codec), True)
+            return _listed(fields[LISTED].strip(), priority, codec)
         return Seed(Request(fields["url"].strip(), priority=priority), force)
     except Malformed:
         raise
@@ -110,11 +118,13 @@ def _request(text: str, priority: int | None, codec: Codec) -> Request:
     return codec.decode(Entry(0, url, 0, own if priority is None else priority, rest))
 
 
-def _listed(text: str, priority: int, codec: Codec) -> Request:
-    request = _of_object(parse_object(text), priority) if text.startswith("{") else Request(text, priority=priority)
+def _listed(text: str, priority: int, codec: Codec) -> Seed:
+    said = parse_object(text) if text.startswith("{") else None
+    odd = tuple(sorted(PARAMETERS & said.keys())) if said is not None else ()
+    request = _of_object(said, priority) if said is not None else Request(text, priority=priority)
     if losses := codec.encode(request).losses:
         raise Malformed(f"{losses[0].what} cannot travel")
-    return request
+    return Seed(request, True, odd)
 
 
 def _of_object(said: dict[str, Any], priority: int) -> Request:
