@@ -9,6 +9,8 @@ from scrapy_ubi.monitor.status import UNREADABLE, CrawlStatus
 from scrapy_ubi.monitor.text_table import folded, room
 from scrapy_ubi.untrusted.terminal_text import cut, plain
 
+MOST_KEYS = 5  # that are named
+
 
 def headline(status: CrawlStatus) -> list[str]:
     """The crawl, its state, how many agents work, and the arguments of their spiders."""
@@ -37,6 +39,9 @@ def remarks(status: CrawlStatus) -> list[str]:
     if status.seeds_waiting and status.state != "running":
         after = "came after the end" if status.finished else "wait"
         said = f"{status.seeds_waiting} URLs from outside {after}: the next agent that is started takes them."
+        lines += ["", *folded(said)]
+    for key in status.odd_keys[:MOST_KEYS]:
+        said = f"{plain(key)} has another type than it should, so nothing of it is known: agents put it aside."
         lines += ["", *folded(said)]
     if status.summed_up is not None and status.summed_up.unreadable:
         lines += ["", *folded(f"Agents long gone without figures that could be read: {status.summed_up.unreadable}.")]

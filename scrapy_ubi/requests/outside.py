@@ -43,8 +43,8 @@ PARAMETERS = frozenset(
 
 
 class Seed(NamedTuple):
-    """A seed that holds. `again`: it is to be fetched even where its URL is known; `odd`: fields of what was listed that
-    have gone as form data, and were hardly meant to (`PARAMETERS`)."""
+    """A seed that holds. `again`: it is to be fetched even where its URL is known; `odd`: fields of what was listed
+    that have gone as form data, and were hardly meant to (`PARAMETERS`)."""
 
     request: Request
     again: bool

@@ -133,8 +133,8 @@ async def _was_empty(transport: Transport) -> bool:
 
 
 async def _look(transport: Transport, mail: list[str]) -> tuple[Mapping[str, str], int]:
-    """What the control hash says after an exchange, and how many seeds wait. The letters seen are noted at once: should a later step fail and be
-    tried again, they would else stay in hand."""
+    """What the control hash says after an exchange, and how many seeds wait. The letters seen are noted at once: should
+    a later step fail and be tried again, they would else stay in hand."""
     incoming = await transport.exchange(Outgoing(look_outside=True))
     mail.extend(number for number, _ in incoming.letters)
     control = incoming.control or {}
