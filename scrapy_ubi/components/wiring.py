@@ -34,6 +34,7 @@ from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
 from scrapy_ubi.process import arguments, ignored_settings, plugin_remarks, process_start
 from scrapy_ubi.process.error_signals import ErrorWatch
+from scrapy_ubi.process.spider_code import digest
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.ranking import Ranker, read_rank
 from scrapy_ubi.requests.codec import Codec
@@ -100,7 +101,8 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
         logger.info("%s", home.remark(wanted.dir))
     for sentence in (*ignored_settings.remarks(settings, wanted), *plugin_remarks.remarks(settings, wanted)):
         logger.warning("%s", sentence)
-    origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown)
+    code = digest(type(spider), settings.getlist("SPIDER_MODULES"))
+    origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown, code)
     return wanted, origin
 
 
