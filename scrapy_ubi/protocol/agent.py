@@ -228,7 +228,7 @@ class Agent:
         self.quiescence.open()
 
     def not_over(self) -> None:
-        """The end that was seen is none, or it could not be asked: it has to be seen anew."""
+        """The end that was seen is none, or it could not be asked: it has to be seen again."""
         self.ending = None
         self.quiescence.begin_again()
 
