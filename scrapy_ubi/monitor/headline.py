@@ -38,7 +38,7 @@ def remarks(status: CrawlStatus) -> list[str]:
         ]
     if status.seeds_waiting and status.state != "running":
         after = "came after the end" if status.finished else "wait"
-        said = f"{status.seeds_waiting} URLs from outside {after}: the next agent that is started takes them."
+        said = f"URLs from outside that {after}: {status.seeds_waiting}; the next agent that is started takes them."
         lines += ["", *folded(said)]
     for key in status.odd_keys[:MOST_KEYS]:
         said = f"{plain(key)} has another type than it should, so nothing of it is known: agents put it aside."

@@ -54,7 +54,7 @@ SIGNED = (
     "The agents of this crawl sign what they write (UBI_SECRET), and this one does not: set UBI_SECRET as they have "
     "it, or, where none of them is to come back, forget the crawl with `scrapy ubi reset`."
 )
-CAME_LATE = "%d URLs from outside wait that were written after the end of the last crawl of this name: this start %s."
+CAME_LATE = "URLs from outside wait that were written after the end of the last crawl of this name: %d; this start %s."
 MOST_PAST = 16  # finished runs that are remembered by name
 SEVERAL = 2.5  # heartbeat intervals, within which a beat comes from each agent that lives
 CLAIMS = 5  # tries: each fails only when another process has written in between
