@@ -185,6 +185,16 @@ def test_a_line_that_is_no_url_is_refused_by_its_number_and_the_others_go(
     assert [fields[b"url"] for fields in written(one_server)] == [f"{URL}a".encode(), f"{URL}e f".encode()]
 
 
+@pytest.mark.parametrize("key", [KEYS.seeds, KEYS.control, KEYS.seeded])
+def test_a_key_of_another_type_is_named(shell: Said, one_server: Server, key: str) -> None:
+    with one_server.client() as client:
+        client.set(key, "oops")
+    said = " ".join(shell.of("seed", "--wait", "--timeout", "1", URL, status=1).split())
+    assert key in said and "another type than it should" in said
+    if key != KEYS.seeded:
+        assert key in "".join(shell.of("status").split())
+
+
 def test_reset_forgets_seeds_and_answers(shell: Said, one_server: Server) -> None:
     with one_server.client() as client:
         client.delete(KEYS.beats, KEYS.agents)
