@@ -50,7 +50,7 @@ from scrapy_ubi.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.scheduling.enqueue import Enqueue
 from scrapy_ubi.scheduling.hostless import SHARE, Hostless
 from scrapy_ubi.scheduling.inspect_mode import Trial
-from scrapy_ubi.scheduling.outside_seeds import OutsideSeeds
+from scrapy_ubi.scheduling.outside_seeds import OutsideSeeds, has_parse
 from scrapy_ubi.scheduling.page_links import PageLinks
 from scrapy_ubi.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.scheduling.seeds import Seeds
@@ -204,7 +204,7 @@ class UbiScheduler(BaseScheduler):
             Seeds(self._keys, self._codec, self.alone), self._scores,
         )  # fmt: skip
         self._enqueue = Enqueue(self._tools, self._local, self._stat_buffer)
-        self.outside = OutsideSeeds(self._tools, self._enqueue.take)
+        self.outside = OutsideSeeds(self._tools, self._enqueue.take, has_parse(self._spider))
         self._link_filter.ask_frontier(self._enqueue.is_visited)
 
     def _make_dequeue(self) -> Dequeue:

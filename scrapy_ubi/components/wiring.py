@@ -34,6 +34,7 @@ from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
 from scrapy_ubi.process import arguments, ignored_settings, plugin_remarks, process_start
 from scrapy_ubi.process.error_signals import ErrorWatch
+from scrapy_ubi.process.spider_code import digest
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.ranking import Ranker, read_rank
 from scrapy_ubi.requests.codec import Codec
@@ -100,7 +101,8 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
         logger.info("%s", home.remark(wanted.dir))
     for sentence in (*ignored_settings.remarks(settings, wanted), *plugin_remarks.remarks(settings, wanted)):
         logger.warning("%s", sentence)
-    origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown)
+    code = digest(type(spider), settings.getlist("SPIDER_MODULES"))
+    origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown, code)
     return wanted, origin
 
 
@@ -216,7 +218,7 @@ def make_transport(settings: UbiSettings, agent_id: str) -> Transport:
     if settings.redis_url is None:
         return MemoryTransport(MemoryHub(), agent_id, settings.crawl, settings.max_letter_bytes)
     # Before an agent is held dead it may come back, and answer what it has taken.
-    seeds = SeedSource(settings.seed_list, 2 * settings.failure_timeout) if settings.serve else None
+    seeds = SeedSource(settings.seed_list, 2 * settings.failure_timeout, needed=settings.serve)
     largest = settings.max_letter_bytes + (ROOM if settings.secret else 0)
     login = RedisLogin(settings.redis_url, named_credentials(settings.redis_credentials))
     transport = RedisTransport(login, settings.crawl, agent_id, largest, seeds=seeds)

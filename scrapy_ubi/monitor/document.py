@@ -32,6 +32,8 @@ def status(of: CrawlStatus) -> Document:
         "state": of.state,
         "run": of.run,
         "finished": of.finished,
+        "waits_for_seeds": of.serves,
+        "seeds_waiting": of.seeds_waiting,
         "arguments": of.arguments,
         "views": of.views,
         "unreadable": of.unreadable,

@@ -9,6 +9,8 @@ from scrapy_ubi.monitor.status import UNREADABLE, CrawlStatus
 from scrapy_ubi.monitor.text_table import folded, room
 from scrapy_ubi.untrusted.terminal_text import cut, plain
 
+MOST_KEYS = 5  # that are named
+
 
 def headline(status: CrawlStatus) -> list[str]:
     """The crawl, its state, how many agents work, and the arguments of their spiders."""
@@ -26,7 +28,7 @@ def arguments_of(status: CrawlStatus) -> str:
 
 
 def remarks(status: CrawlStatus) -> list[str]:
-    """What agents wait for that are blocked, and what could not be read, one line each."""
+    """What agents wait for that are blocked, URLs that wait for agents, and what could not be read, one line each."""
     lines = []
     if any(agent.state == "blocked" for agent in status.agents):
         lines += [
@@ -34,6 +36,13 @@ def remarks(status: CrawlStatus) -> list[str]:
             "Blocked agents wait for room, and lose nothing:",
             "Redis is full (raise its maxmemory), or the agent's disk is (see its log).",
         ]
+    if status.seeds_waiting and status.state != "running":
+        after = "came after the end" if status.finished else "wait"
+        said = f"URLs from outside that {after}: {status.seeds_waiting}; the next agent that is started takes them."
+        lines += ["", *folded(said)]
+    for key in status.odd_keys[:MOST_KEYS]:
+        said = f"{plain(key)} has another type than it should, so nothing of it is known: agents put it aside."
+        lines += ["", *folded(said)]
     if status.summed_up is not None and status.summed_up.unreadable:
         lines += ["", *folded(f"Agents long gone without figures that could be read: {status.summed_up.unreadable}.")]
     if not status.unreadable:

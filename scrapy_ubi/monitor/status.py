@@ -100,6 +100,10 @@ class CrawlStatus:
     """Why their sum is unreadable."""
     signed_run: str = ""
     """What `run` is in Redis, with its signature; "" where the crawl is not signed (`UBI_SECRET`)."""
+    seeds_waiting: int = 0
+    """URLs from outside that are not answered."""
+    odd_keys: tuple[str, ...] = ()
+    """Keys that have another type than they should, so that nothing of them is known."""
 
     @property
     def exists(self) -> bool:
@@ -144,6 +148,11 @@ class CrawlStatus:
             return "finished"
         return "running" if any(agent.working for agent in self.agents) else "stopped"
 
+    @property
+    def serves(self) -> bool:
+        """Whether it waits for URLs from outside where nothing is left to fetch."""
+        return any(one.working and one.profile is not None and one.profile.serve for one in self.agents)
+
     def agent(self, name: str) -> AgentStatus | None:
         """The agent of that name."""
         return next((agent for agent in self.agents if agent.name == name), None)
@@ -167,16 +176,20 @@ class CrawlStatus:
 def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
     """The state of `crawl` in this Redis. Raises redis.RedisError when Redis does not answer or does not allow it."""
     keys, now = RedisKeys(crawl), server_time(client)
+    heads = (keys.beats, keys.agents, keys.control)
     with client.pipeline(transaction=False) as pipe:
-        for key in (keys.beats, keys.agents, keys.control):
+        for key in heads:
             pipe.hgetall(key)
-        beats, profiles, control = (_texts(answer) for answer in pipe.execute(raise_on_error=False))
+        pipe.xlen(keys.seeds)
+        *hashes, waiting = pipe.execute(raise_on_error=False)
+    beats, profiles, control = (_texts(answer) for answer in hashes)
     beats.pop(MEMORY, None)
     run, summed_up = _text(control.get("run", b"")), profiles.pop(SUMMED_UP, None)
     found = read_sum(bare_bytes(summed_up)) if summed_up is not None else None
     trouble = found if isinstance(found, str) else ""
     names = sorted(set(beats) | set(profiles))
-    lengths = _lengths(client, keys, names)
+    lengths, odd_mail = _lengths(client, keys, names)
+    odd = [key for key, answer in zip((*heads, keys.seeds), (*hashes, waiting), strict=True) if _is_odd(answer)]
     agents = _judge(names, beats, profiles, lengths, now)
     return CrawlStatus(
         crawl=crawl,
@@ -187,6 +200,8 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
         summed_up=found if isinstance(found, SummedUp) else None,
         sum_trouble=trouble,
         signed_run=run if is_signed(run) else "",
+        seeds_waiting=waiting if isinstance(waiting, int) else 0,
+        odd_keys=(*odd, *odd_mail),
     )
 
 
@@ -225,27 +240,35 @@ def _texts(answer: Any) -> dict[str, bytes]:
     """A hash with text names. Of a key with another type (an error in its place) nothing is known; other errors go
     on.
     """
-    if isinstance(answer, redis.ResponseError) and str(answer).startswith("WRONGTYPE"):
+    if _is_odd(answer):
         return {}
     if isinstance(answer, Exception):
         raise answer
     return {name.decode("utf-8", "backslashreplace"): value for name, value in answer.items()}
 
 
+def _is_odd(answer: object) -> bool:
+    """Whether that is the error of a key with another type."""
+    return isinstance(answer, redis.ResponseError) and "WRONGTYPE" in str(answer)
+
+
 def _text(value: bytes) -> str:
     return plain(value, MAX_NAME * 4)
 
 
-def _lengths(client: redis.Redis, keys: RedisKeys, names: list[str]) -> dict[str, tuple[int, int]]:
-    """Entries of each agent's inbox and dead letters; 0 for a key of another type."""
+def _lengths(client: redis.Redis, keys: RedisKeys, names: list[str]) -> tuple[dict[str, tuple[int, int]], list[str]]:
+    """Entries of each agent's inbox and dead letters, 0 for a key of another type; and those keys."""
     if not names:
-        return {}
+        return {}, []
     with client.pipeline(transaction=False) as pipe:
         for name in names:
             pipe.xlen(keys.inbox(name))
             pipe.xlen(keys.dead(name))
-        answers = [answer if isinstance(answer, int) else 0 for answer in pipe.execute(raise_on_error=False)]
-    return {name: (answers[2 * i], answers[2 * i + 1]) for i, name in enumerate(names)}
+        said = pipe.execute(raise_on_error=False)
+    asked = [key for name in names for key in (keys.inbox(name), keys.dead(name))]
+    answers = [answer if isinstance(answer, int) else 0 for answer in said]
+    lengths = {name: (answers[2 * i], answers[2 * i + 1]) for i, name in enumerate(names)}
+    return lengths, [key for key, answer in zip(asked, said, strict=True) if _is_odd(answer)]
 
 
 def _judge(

@@ -126,7 +126,7 @@ class Node:
         """The parts that exchange mail and beats with the others, and those that the time calls."""
         settings, crawl, fatal, clock, transport = self.settings, self._crawl, self._fatal, self._clock, self.transport
         self._io = io = IoThread(own_thread=settings.redis_url is not None)
-        self.seeds = SeedInbox(self._events.seed, self._events.wake) if settings.serve else None
+        self.seeds: SeedInbox | None = SeedInbox(self._events.seed, self._events.wake, settings.serve)
         self.publisher = Publisher(crawl, lambda: self.state, clock)
         self._exchanges = ExchangeLoop(crawl, self.publisher, settings.flush_records, self._exchanged, clock)
         self._ticker = Ticker(crawl, settings, fatal, self._exchanges.turn, self._events.cancel, self._ticked, clock)
@@ -180,6 +180,7 @@ class Node:
         try:
             control = await self._join.go()
             self.publisher.kept = self._join.published
+            self._open_to_seeds()
         except BaseException:
             await self._let_go()
             raise
@@ -190,6 +191,13 @@ class Node:
         await self._beats.wait()
         self._join.introduce()
         await self.recorder.start()
+
+    def _open_to_seeds(self) -> None:
+        """Take seeds from outside, where some can come."""
+        if not self.transport.takes_seeds:
+            self.seeds = None
+        if self.seeds is not None:
+            self.agent.open()
 
     def _make_exchange(self, control: Mapping[str, str]) -> Exchange:
         """What carries the mail from now on; `control` is what the control hash said at the start."""
@@ -237,7 +245,7 @@ class Node:
 
     def _heard(self, end: bool, lines: Mapping[str, str]) -> None:
         """The beats of all agents were read, from these lines; `end`: they say that the crawl is over."""
-        if end:
+        if end or self.agent.ending is not None:
             self._exchanges.hurry = True
         self._ticker.tick()
         self._group_watch.look(lines, self._clock())

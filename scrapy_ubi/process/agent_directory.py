@@ -172,9 +172,12 @@ def _take(settings: UbiSettings) -> tuple[Path, AgentLock]:
         except OSError as error:
             raise _unusable(path, error) from error
     if len(candidates) == 1:
+        by, remedy = "", "its own UBI_AGENT_ID and UBI_DIR, or none of the two"
+        if settings.dir_is_jobdir:
+            by, remedy = " (JOBDIR)", "a JOBDIR of its own, or none: then each finds a directory by itself"
         raise UbiDirectoryError(
-            f"The directory {candidates[0]} is in use by another running agent (process {holder(candidates[0])}): "
-            "give each process its own UBI_AGENT_ID and UBI_DIR, or none of the two."
+            f"The directory {candidates[0]}{by} is in use by another running agent (process {holder(candidates[0])}): "
+            f"give each process {remedy}."
         )
     raise UbiDirectoryError(f"{len(candidates)} agents run in {settings.dir} already: set UBI_DIR to start more.")
 

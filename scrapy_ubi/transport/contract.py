@@ -90,6 +90,21 @@ class SeedAnswer(NamedTuple):
     name: str = ""
 
 
+class Outside(NamedTuple):
+    """How many seeds are there that are not answered; and, where there are none, a text that stays the same as long as
+    none is written, and the server has forgotten nothing and is the same."""
+
+    waiting: int
+    mark: str
+
+
+class EndOfCrawl(NamedTuple):
+    """Fields for the control hash, which say that the crawl is over; `mark` is that of `Outside`."""
+
+    mark: str
+    control: Fields
+
+
 @dataclass(frozen=True, slots=True)
 class Outgoing:
     """All that one exchange writes. Deletions are applied first (they make room), then acks, letters, and the rest."""
@@ -129,6 +144,13 @@ class Outgoing:
     """(id, agent): seeds that this agent was handed, for another one to take."""
     read_seeds: int = 0
     """How many seeds may be read."""
+    look_outside: bool = False
+    """Whether `Incoming.outside` is wanted."""
+    end: EndOfCrawl | None = None
+    """That the crawl is over. It is written, after all else, if no seed waits and the mark of `Outside` is still this
+    one, and if the control hash does not say so already: the look and the writing are one step, and so are for writers
+    of seeds the look whether the crawl is over and the writing. So a seed is read by an agent before the end, or
+    refused."""
 
     @property
     def is_nothing(self) -> bool:
@@ -148,6 +170,8 @@ class Incoming:
     """The whole control hash; None when it was not to be read."""
     seeds: Sequence[tuple[str, RawFields]] = ()
     """(id, raw fields) of seeds for this agent to take, oldest first, none that is still in hand."""
+    outside: Outside | None = None
+    """What is there of seeds, where that was wanted."""
     refused: Sequence[Fields] = ()
     """What the transport itself has refused, as dead letters for `Outgoing.dead_letters`: see signed_transport.py."""
     published: bool | None = None
@@ -189,6 +213,10 @@ class Transport(Protocol):
     def counts(self) -> Counter[str]:
         """What was unusual, since the start: `garbage` (hash fields skipped), `oversized` (letters cut), `set_aside`
         (keys renamed), `beats_failed`, `beats_stalled`, `reads_dropped` (the loop was too busy to take them)."""
+
+    @property
+    def takes_seeds(self) -> bool:
+        """Whether seeds can be read; known once it is open."""
 
     async def open(self) -> None:
         """Connect and try what is needed. Raises TransportError with one sentence when it cannot be, and TransportDown

@@ -88,6 +88,11 @@ class SignedTransport:
         """See the contract; and `unsigned`, `replayed`: what was refused."""
         return self._inner.counts + self._counts
 
+    @property
+    def takes_seeds(self) -> bool:
+        """See the contract."""
+        return self._inner.takes_seeds
+
     async def open(self) -> None:
         """As the contract; raises TransportError where an agent lives that has another secret."""
         await self._inner.open()
@@ -236,6 +241,7 @@ class SignedTransport:
             profile=None if out.profile is None else self._profile(me, out.profile),
             control=signer.control(run, out.control),
             seeds_answered=[*out.seeds_answered, *answers],
+            end=None if out.end is None else out.end._replace(control=signer.control(run, out.end.control)),
         )
 
     def _letter(self, receiver: str, fields: Fields) -> Fields:
@@ -254,7 +260,7 @@ class SignedTransport:
         acks = self._texts("ack", incoming.acks, lambda lane: self._agent)
         control = None if incoming.control is None else self._control(incoming.control)
         dead, self._dead = self._dead, []
-        return Incoming(letters, acks, control, seeds, dead, incoming.published)
+        return replace(incoming, letters=letters, acks=acks, control=control, seeds=seeds, refused=dead)
 
     def _opened(self, number: str, raw: RawFields) -> RawFields | None:
         """A letter without its signature; None where it is refused."""

@@ -33,6 +33,7 @@ def view(status: CrawlStatus, lives: bool, events: Sequence[Event]) -> Document:
         "run": status.run,
         "finished": status.finished,
         "paused": status.paused,
+        "waits_for_seeds": status.serves,
         "arguments": status.arguments,
         "views": status.views,
         "settled": is_settled(status),

@@ -34,4 +34,5 @@ def _answer(number: bytes, fields: dict[bytes, bytes]) -> Document:
         "time": int(millis) / 1000 if millis.isdigit() and len(millis) < 20 else 0.0,
         "said": plain(fields.get(b"said", b""), 16),
         "why": plain(fields.get(b"why", b""), MOST_WHY),
+        "by": plain(fields.get(b"by", b""), 64),
     }

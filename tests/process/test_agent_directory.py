@@ -95,6 +95,14 @@ def test_named_agents_have_directories_of_their_own(tmp_path: Path) -> None:
         AgentDirectory.open(settings)
 
 
+def test_a_jobdir_in_use_is_named_so(tmp_path: Path) -> None:
+    settings = UbiSettings.from_scrapy({"JOBDIR": str(tmp_path / "job"), "UBI_CRAWL": "c"})
+    agent = AgentDirectory.open(settings)
+    with pytest.raises(UbiDirectoryError, match=r"job \(JOBDIR\) is in use .* give each process a JOBDIR of its own"):
+        AgentDirectory.open(settings)
+    agent.close()
+
+
 def test_a_chosen_directory_in_use_is_refused(tmp_path: Path) -> None:
     held = AgentDirectory.open(given(tmp_path))
     with pytest.raises(UbiDirectoryError, match="UBI_DIR"):

@@ -258,6 +258,8 @@ class Referee:
         if self._over:
             return
         self._over = True
+        if self.world.outside is not None:
+            self.world.outside.over(process)
         self._equal_notes(process)
         if self.world.rounds:
             self._equal_rows(process)
@@ -388,7 +390,8 @@ class Referee:
 
     def judge(self) -> None:
         """P3, when all is over: every page, unless too many disks were lost; and then somebody has said so."""
-        want = self.world.web.reachable(self.world.seeds)
+        outside = self.world.outside
+        want = self.world.web.reachable([*self.world.seeds, *(outside.sure if outside is not None else ())])
         missing = want - self.fetched.keys()
         missing |= {url for url in want if not self.visited[url, self.world.rounds + 1]}
         if not missing or self._vanished:

@@ -5,7 +5,7 @@ shows under few kinds of fault, the crawls have just these (`AIM`). The seed tha
 (`CAUGHT`); where it does not any longer, all are. `python -m tests.simulation.mutations [NAME...]` says which seed
 catches which, and what the checker says.
 
-Four rules are too rarely decisive for that (`RARE`): they have tests of their own.
+Six rules are too rarely decisive for that (`RARE`): they have tests of their own.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from unittest.mock import patch
 from scrapy_ubi.frontier.disk_visits import DiskVisits
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.memory_visits import MemoryVisits
+from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.protocol import custody, done_mark_delivery, handover, memory_state, snapshot, view_change
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import Beat
@@ -39,6 +40,7 @@ from scrapy_ubi.protocol.view_change import Tenure
 from scrapy_ubi.protocol.work import Work
 from tests.simulation import outputs
 from tests.simulation.checkers import Violation
+from tests.simulation.mailstore import Redis
 from tests.simulation.outputs import Outputs
 from tests.simulation.plans import Plan
 from tests.simulation.process import Process
@@ -292,8 +294,10 @@ def _last_leaver_drops_its_copies() -> Any:
 def _one_wave_of_quiescence() -> Any:
     read = Quiescence.read
 
-    def once(self: Quiescence, beats: Mapping[str, Beat], digest: str, members: frozenset[str]) -> bool:
-        read(self, beats, digest, members)
+    def once(
+        self: Quiescence, beats: Mapping[str, Beat], digest: str, members: frozenset[str], sent: float = 0.0
+    ) -> bool:
+        read(self, beats, digest, members, sent)
         return self._first is not None
 
     return patch.object(Quiescence, "read", once)
@@ -415,6 +419,47 @@ def _end_while_pages_are_due() -> Any:
     return patch.object(Work, "awaits_visits", lambda self: False)
 
 
+# -- seeds from outside
+
+
+def _end_without_a_look_at_seeds() -> Any:
+    """As agents did that took no seeds: they end by themselves. What waits is looked at by no one."""
+    return patch.object(Agent, "open", lambda self: None)
+
+
+def _end_looks_only_whether_seeds_wait() -> Any:
+    """Not whether one has come, and was taken and acknowledged, since the reads that show the end."""
+
+    def end(self: Redis, mark: str, how: str) -> None:
+        if not self.control.get("finished") and not self.seeds:
+            self.control["finished"] = how
+
+    return patch.object(Redis, "end_crawl", end)
+
+
+def _seed_acknowledged_before_disk() -> Any:
+    take = Process.take_seeds
+
+    def at_once(self: Process, seeds: Mapping[int, str]) -> None:
+        before = {number for number, _ in self.inbox._handed}
+        take(self, seeds)
+        mine = [number for number in seeds if str(number) not in {one for one, _ in self.inbox._handed} - before]
+        self.world.redis.answer_seeds(mine)
+        self.world.outside.answered(mine)
+
+    return patch.object(Process, "take_seeds", at_once)
+
+
+def _seed_acknowledged_before_the_successors_have_it() -> Any:
+    answers = SeedInbox.answers
+    return patch.object(SeedInbox, "answers", lambda self, oldest: answers(self, None))
+
+
+def _seeds_of_the_dead_not_claimed() -> Any:
+    begin = Redis.__init__
+    return patch.object(Redis, "__init__", lambda self, idle=0.0: begin(self))
+
+
 # -- outputs (P9)
 
 
@@ -470,6 +515,8 @@ AIM: dict[str, tuple[str, ...]] = {
     "row_before_not_restored": ("comeback", "blackout"),
     "row_lost_at_a_restart": ("comeback", "blackout"),
     "rows_not_compared": ("join", "leave", "comeback"),
+    "seed_acknowledged_before_disk": ("comeback", "comeback", "blackout"),
+    "seeds_of_the_dead_not_claimed": ("crash", "crash", "join"),
     "rows_not_handed_over": ("join", "join", "restart"),
     "restored_done_marks_early": ("comeback", "blackout"),
     "restored_outbox_thrown_away": ("comeback", "blackout"),
@@ -492,6 +539,12 @@ ROUNDS = {  # where it shows with pages that are visited again only: how often
     "rows_not_handed_over": 2,
 }
 
+OUTSIDE = {  # where it shows with seeds from outside only: how many
+    "end_without_a_look_at_seeds": 5,
+    "seed_acknowledged_before_disk": 12,
+    "seeds_of_the_dead_not_claimed": 12,
+}
+
 ON_DISK = {"row_lost_at_a_restart"}  # where it shows with the frontier on disk only
 
 SHARDS: dict[str, int] = {"two_owners_of_a_shard": 4}  # where it shows with hosts in shards only
@@ -505,6 +558,7 @@ CAUGHT: dict[str, int] = {
     "acknowledged_before_successors": 8,
     "copies_not_dirty_after_restart": 6,
     "doubled_page_kept": 11,
+    "seed_acknowledged_before_disk": 80,
     "fence_ends_by_itself": 5,
     "forgetting_not_noticed": 7,
     "lane_numbers_not_restored": 6,
@@ -524,7 +578,9 @@ CAUGHT: dict[str, int] = {
 RARE: dict[str, str] = {
     "absent_peers_not_missed": "test_durable.py",
     "complete_view_not_doubted": "test_tenure.py",
+    "end_looks_only_whether_seeds_wait": "test_quiescence.py",
     "one_wave_of_quiescence": "test_quiescence.py",
+    "seed_acknowledged_before_the_successors_have_it": "tests/node/mail/test_seed_inbox.py",
     "views_entered_ignored": "test_tenure.py",
 }
 
@@ -540,7 +596,8 @@ def said(name: str, seed: int) -> str:
     """What the simulator says of the protocol as it is, in the crawl of that seed for this mutation; '' if nothing."""
     try:
         loads, shards, rounds = LOADS.get(name, 1), SHARDS.get(name, 1), ROUNDS.get(name, 0)
-        Plan(seed, kinds=AIM.get(name), on_disk=name in ON_DISK, loads=loads, shards=shards, rounds=rounds).run()
+        kinds, on_disk, outside = AIM.get(name), name in ON_DISK, OUTSIDE.get(name, 0)
+        Plan(seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards, rounds=rounds, outside=outside).run()
     except (Violation, AssertionError) as violation:
         return str(violation) or "an invariant does not hold"
     return ""

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 from scrapy_ubi.protocol.beat import MOST_PENDING
 from scrapy_ubi.protocol.lane import Bounds
 from tests.simulation import outputs
+from tests.simulation.outside import Outside
 from tests.simulation.process import FAILURE, Process
 from tests.simulation.watchers import Watchers
 from tests.simulation.world import STRIDE, World
@@ -54,12 +56,14 @@ class Plan:
         loads: int | None = 1,
         shards: int | None = 1,
         rounds: int | None = 0,
+        outside: int | None = 0,
     ) -> None:
         """`kinds`: only these faults (None: drawn). `tight` (None: drawn): letters and windows so small that they are
         often full, beats that list few pending hosts or none, absences that end about when others notice them, agents
         that leave as soon as they have joined, and sometimes no copies at all. `on_disk`: with the frontier on disk,
         not the one in memory. `loads`: how many of a host may be open at once; `shards`: into how many every other host
-        is cut; `rounds`: how often each page is visited again (None: drawn)."""
+        is cut; `rounds`: how often each page is visited again (None: drawn); `outside`: how many seeds come from
+        outside at any time, and more come when the crawl is about to end (None: drawn; 0: none may come)."""
         self.seed = seed
         random = self.random = Random(f"plan {seed}")
         self.tight = random.random() < 0.4 if tight is None else tight
@@ -77,6 +81,9 @@ class Plan:
                 most_pending=Random(f"pending {seed}").choice((0, 2, MOST_PENDING)),  # draws nothing from the others
             )
         self._recrawl(Random(f"recrawl {seed}"), rounds)  # draws from no other
+        self.outside = Random(f"from outside {seed}").choice((0, 1, 2, 5)) if outside is None else outside  # likewise
+        if self.outside:
+            self.world.outside = Outside(self.world, self.outside, CALM)
         pause = Random(f"pause {seed}").choice((0.0, 0.0, 1.5))
         self.world.config = self.world.config._replace(leave_pause=pause)
         self.world.drift = random.choice((0.0, 0.0, 0.02, 0.1))
@@ -130,6 +137,7 @@ class Plan:
         tight += f", {self.loads} loads of a host" if self.loads > 1 else ""
         tight += f", {self.shards} shards" if self.shards > 1 else ""
         tight += f", {self.rounds} rounds" if self.rounds else ""
+        tight += f", {self.outside} seeds from outside" if self.outside else ""
         return f"seed {self.seed}: {self.agents} agents, t={self.replication}{tight}, {faults or 'no faults'}"
 
     @property
@@ -144,6 +152,8 @@ class Plan:
         if set(self.kinds) <= {"outage", "amnesia"}:
             self.world.referee.judge_outage()
         self.world.referee.judge()
+        if self.world.outside is not None:
+            self.world.outside.judge()
         outputs.judge(self.world)
         return self.world
 
@@ -268,7 +278,7 @@ class Plan:
         kept = world.redis.copy()
         world.at(world.now + first, self._back)
         world.at(world.now + first + moment, self._away)
-        world.at(world.now + first + moment, world.forget if whole else lambda: world.redis.restore(kept))
+        world.at(world.now + first + moment, world.forget if whole else lambda: self._restore(kept))
         world.at(world.now + first + moment + second, self._back)
 
     def rewind(self) -> None:
@@ -280,9 +290,16 @@ class Plan:
             self._away()
             world.redis.restore(kept)
             world.referee.forgotten()
+            if world.outside is not None:
+                world.outside.forgotten()
             world.at(min(world.now + away, CALM), self._back)
 
         world.at(min(world.now + seconds, CALM - 1), lose)
+
+    def _restore(self, kept: dict[str, Any]) -> None:
+        self.world.redis.restore(kept)
+        if self.world.outside is not None:
+            self.world.outside.forgotten()
 
     def _away(self) -> None:
         self.world.redis.up = False

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scrapy_ubi.frontier.host_loads import HostLoads
+from scrapy_ubi.node.mail.seed_inbox import KNOWN, SeedInbox, SeedOutcome
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.beat import LEFT, LOSSY, Beat
@@ -87,9 +88,13 @@ class Process:
         if disk is None:
             world.outputs.append(self.disk.outputs)
         self.disk.outputs.cut()
+        self.inbox = SeedInbox(self._take, lambda: None, serves=False)
+        self.seeds_in_hand: set[int] = set()
+        if world.outside is not None:
+            self.agent.open()
         self.in_hand: dict[int, bool] = {}  # inbox entries merged and not deleted yet
         self.out: Outgoing | None = None
-        self.denied = False
+        self.denied = self._announced = self._said_over = False
         self.fewest = 1_000_000  # members of the smallest view in which all had settled
         self.sizes: list[int] = []  # of the views since one was complete, as last seen, of an incarnation before maybe
         self._active = -1
@@ -199,7 +204,24 @@ class Process:
         self.world.noticed(self)
         if agent.finished and not over:
             self.world.referee.over(self)
+        if agent.ending is not None and self.world.outside is not None:
+            self.world.outside.near_the_end()
         self.work()
+
+    def _take(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
+        """As the adapter does."""
+        host = self.world.host_of(fields["url"])
+        if (owner := self.agent.keeping.owner(host)) != self.name:
+            return SeedOutcome(owner=owner)
+        return SeedOutcome() if self.agent.discover(host, entry(fields["url"], 0)) else SeedOutcome(KNOWN)
+
+    def take_seeds(self, seeds: Mapping[int, str]) -> None:
+        """Seeds that were read."""
+        news = {number: url for number, url in seeds.items() if number not in self.seeds_in_hand}
+        self.seeds_in_hand |= news.keys()
+        raw = [(str(number), {b"url": url.encode()}) for number, url in news.items()]
+        if self.inbox.receive(raw, self.agent.journal.flush):
+            self.agent.took_outside()
 
     def unsettled(self) -> set[Pair]:
         """Visits out or done here whose done marks nobody else has acknowledged: P4 lets them be made again."""
@@ -260,7 +282,24 @@ class Process:
         elif self.denied:
             control["finished"] = ""
         consumed, forget = list(self.in_hand), list(effects.forget)
-        return Outgoing(list(effects.letters), dict(effects.answers), consumed, forget, control)
+        out = Outgoing(list(effects.letters), dict(effects.answers), consumed, forget, control)
+        if self.world.outside is not None:
+            self._with_seeds(out)
+        return out
+
+    def _with_seeds(self, out: Outgoing) -> None:
+        """As the exchange does: the end is written by who sees that nothing has come from outside."""
+        agent = self.agent
+        out.answered = [int(answer.number) for answer in self.inbox.answers(agent.outbox.oldest())]
+        out.handed = [(int(number), owner) for number, owner in self.inbox.handed()]
+        out.read_seeds = not self.stopping and self.inbox.wanted(agent, MOST_RECORDS) > 0
+        if agent.finished:
+            out.control.clear()
+            if not self._announced and not self._said_over:
+                out.control["finished"] = "lossy" if agent.lossy else "whole"
+            self._announced = True
+        elif agent.ending is not None:
+            out.end = agent.ending.mark, "lossy" if agent.ending.lossy else "whole"
 
     def send(self) -> None:
         """One exchange with Redis; again and again until an answer comes."""
@@ -277,20 +316,22 @@ class Process:
         def reply(got: Incoming) -> None:
             if self.out is out:
                 self.out = None
-                self.exchanged(out, *got)
+                self.exchanged(out, got)
 
         def again() -> None:
             if self.out is out:
+                if out.end is not None:  # what was seen is old
+                    self.agent.not_over()
+                    out.end = None
                 self.send()
 
         world.at(world.now + world.delay(), execute)
         self.after(AGAIN, again)
 
-    def exchanged(
-        self, out: Outgoing, inbox: dict[int, dict[str, str]], acks: dict[str, str], control: dict[str, str]
-    ) -> None:
+    def exchanged(self, out: Outgoing, got: Incoming) -> None:
         """An exchange has brought this."""
-        agent = self.agent
+        agent, (inbox, acks, control) = self.agent, got[:3]
+        over = agent.finished
         for number in out.consumed:
             self.in_hand.pop(number, None)
         for number, fields in inbox.items():
@@ -300,12 +341,28 @@ class Process:
         for lane, text in acks.items():
             agent.answered(lane, text, self.now())
         self.denied = False
+        self._said_over = bool(control.get("finished"))
         if control.get("finished") and not agent.finished:
             agent.accept_end(control["finished"] == "lossy")
             self.denied = not agent.finished
+        if self.world.outside is not None:
+            self._heard_of_seeds(out, got, over)
         if agent.finished:
             self.go()
         self.work()
+
+    def _heard_of_seeds(self, out: Outgoing, got: Incoming, over: bool) -> None:
+        agent = self.agent
+        self.seeds_in_hand -= {*out.answered, *(number for number, _ in out.handed)}
+        if agent.finished:
+            if not over and out.end is not None and self._said_over:
+                self.world.referee.over(self)
+            return
+        if out.end is not None:
+            agent.not_over()
+        self.take_seeds(got.seeds)
+        self.inbox.looked(got.waiting)
+        agent.quiescence.look(got.mark, self.now())
 
     # -- fetches
 

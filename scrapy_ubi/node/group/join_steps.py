@@ -54,6 +54,7 @@ SIGNED = (
     "The agents of this crawl sign what they write (UBI_SECRET), and this one does not: set UBI_SECRET as they have "
     "it, or, where none of them is to come back, forget the crawl with `scrapy ubi reset`."
 )
+CAME_LATE = "URLs from outside wait that were written after the end of the last crawl of this name: %d; this start %s."
 MOST_PAST = 16  # finished runs that are remembered by name
 SEVERAL = 2.5  # heartbeat intervals, within which a beat comes from each agent that lives
 CLAIMS = 5  # tries: each fails only when another process has written in between
@@ -71,7 +72,8 @@ AGREE = {
     "max_url_length": "UBI_MAX_URL_LENGTH",
     "recrawl": "UBI_RECRAWL",
     "recrawl_rounds": "UBI_RECRAWL_ROUNDS",
-    "serve": "UBI_SERVE",  # seeds are handed to the owners of their hosts: one that does not serve takes none
+    "serve": "UBI_SERVE",
+    "seeds": "leave to read seeds in Redis",  # they are handed to the owners of their hosts
 }
 
 
@@ -92,7 +94,7 @@ async def begin_run(
     `again`: whether a new run begins after one that is finished (UBI_AGAIN).
     """
     cleared = False
-    control = await _look(transport, mail)
+    control, waiting = await _look(transport, mail)
     finished = control.get("finished", "")
     if is_finished(control):
         run = finished.split(" ")[0]
@@ -115,7 +117,9 @@ async def begin_run(
             logger.debug("Finished: run and agent %s.", finished)
             past = {"past": " ".join([*control.get("past", "").split(), run][-MOST_PAST:])}
             cleared = await transport.clear(finished, past)
-            control = {**await _look(transport, mail), **past}
+            control = {**(await _look(transport, mail))[0], **past}
+        if waiting:
+            logger.warning(CAME_LATE, waiting, "takes them" if cleared else "fetches none: the next one takes them")
     return control, cleared
 
 
@@ -128,15 +132,15 @@ async def _was_empty(transport: Transport) -> bool:
     )
 
 
-async def _look(transport: Transport, mail: list[str]) -> Mapping[str, str]:
-    """What the control hash says after an exchange. The letters seen are noted at once: should a later step fail and be
-    tried again, they would else stay in hand."""
-    incoming = await transport.exchange(Outgoing())
+async def _look(transport: Transport, mail: list[str]) -> tuple[Mapping[str, str], int]:
+    """What the control hash says after an exchange, and how many seeds wait. The letters seen are noted at once: should
+    a later step fail and be tried again, they would else stay in hand."""
+    incoming = await transport.exchange(Outgoing(look_outside=True))
     mail.extend(number for number, _ in incoming.letters)
     control = incoming.control or {}
     if is_signed(control.get("run", "")):
         raise UbiRefused(SIGNED)
-    return control
+    return control, incoming.outside.waiting if incoming.outside is not None else 0
 
 
 async def named(transport: Transport, control: Mapping[str, str]) -> Mapping[str, str]:

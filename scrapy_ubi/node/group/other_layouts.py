@@ -17,9 +17,11 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from scrapy_ubi.errors import UbiRefused
+from scrapy_ubi.node.group.origin import other_code
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.report.figures import PUBLISH
 from scrapy_ubi.protocol.beat import LEFT, Beat
@@ -40,11 +42,16 @@ OTHER = (
     "(they go on with what is on their disks)."
 )
 GONE = ("left", "finished")  # states of who has gone in order
+OTHER_CODE = (
+    "Agent %s of crawl %s runs the spider from other code (%s) than this agent %s (%s): pages are parsed by either. "
+    "Where that is not meant, bring both machines to one version. (Shown once.)"
+)
 LEAVES = " It is asked to leave."
 NOTED = "group/other_layout"
 LOOKS = 6  # times that an agent's profile is looked for
 PAUSE = 5.0  # s between two looks
 MOST = 10_000  # agents that are remembered
+MOST_CODES = 20  # warnings of other code
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -92,7 +99,7 @@ class Other(NamedTuple):
 
 class OtherLayouts:
     """Looks, for agent `me`, for agents of another layout; `is_mine` says whether it is this agent that does so at that
-    time, `note` counts one."""
+    time, `note` counts one; and, by its `own` profile, for agents with other code of the same spider."""
 
     def __init__(
         self,
@@ -102,7 +109,10 @@ class OtherLayouts:
         transport: Transport,
         is_mine: Callable[[float], bool],
         note: Callable[[str], None],
+        own: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
+        self._own = own
+        self._codes: dict[tuple[str, str], None] = {}  # agents and digests that were told of
         self._me, self._crawl, self._io, self._transport = me, crawl, io, transport
         self._is_mine, self._note = is_mine, note
         self._looks: dict[tuple[str, str], int] = {}  # agent and process -> looks that are left
@@ -146,6 +156,7 @@ class OtherLayouts:
         found = [(name, process, _read(profiles.get(name, ""))) for name, process in unknown.items()]
         known = [(name, one) for name, process, one in found if one and process in ("", one.get("incarnation"))]
         self._looks |= {(name, unknown[name]): 0 for name, _ in known}
+        self._tell_codes(dict(known))
         others = [
             Other(name, str(one.get("incarnation", "")), str(one.get("version", "?")), one.get("layout", 1))
             for name, one in known
@@ -156,6 +167,17 @@ class OtherLayouts:
             out = Outgoing(control=leave, read_inbox=False, read_acks=False, read_control=False)
             await self._transport.exchange(out)
         return others
+
+    def _tell_codes(self, profiles: Mapping[str, Mapping[str, Any]]) -> None:
+        """Say whose spider is of other code than this agent's, each once."""
+        for name, profile in profiles.items():
+            codes = other_code(profile, self._own)
+            if codes is None or (name, codes[0]) in self._codes or profile.get("state") in GONE:
+                continue
+            if len(self._codes) >= MOST_CODES:
+                return
+            self._codes[name, codes[0]] = None
+            logger.warning(OTHER_CODE, name, self._crawl, codes[0], self._me, codes[1])
 
 
 def _read(text: str) -> Mapping[str, Any]:

@@ -101,6 +101,7 @@ class Exchange:
         }
         self._state = State.IDLE
         self._under_way: Future[Incoming] | None = None
+        self._asks_end = False  # the exchange under way asks whether the crawl is over
         self._absent = False  # the control hash must be looked at before anything is sent
         self._looked = 0.0  # when it was asked for last (s)
         self._unsent = Unsent(agent, settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER)
@@ -205,7 +206,17 @@ class Exchange:
         look = (read and look) or bool(out.control or out.forget_control or self.outage.kind)
         seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds is not None and read else 0
         part = self._unsent.part(out)
-        wanted = replace(part, read_inbox=read, read_acks=read and waits, read_control=look, read_seeds=seeds)
+        ending = self._agent.ending if self._seeds is not None and not self._agent.finished else None
+        self._asks_end = ending is not None
+        wanted = replace(
+            part,
+            read_inbox=read,
+            read_acks=read and waits,
+            read_control=look or self._asks_end,
+            read_seeds=seeds,
+            look_outside=look and self._seeds is not None,
+            end=None if ending is None else self.run.end(ending, self._transport.now()),
+        )
         return replace(wanted, counts_anew=self.counts_anew) if wanted.profile is not None else wanted
 
     async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
@@ -242,6 +253,9 @@ class Exchange:
         if then is not Then.WRITTEN:
             self._timing.ended(now)
         self._follow[then](now, future.result() if error is None else error)
+        asked, self._asks_end = self._asks_end, False
+        if asked and not self._agent.finished:
+            self._agent.not_over()  # a seed has come; or whether one has is not known
         return True
 
     def _looked_at(self, now: float, incoming: Incoming) -> None:
@@ -330,9 +344,14 @@ class Exchange:
             run = raw.get(RUN.encode(), b"").decode("ascii", "replace")
             if not self.run.is_past(run) and not self._check.receive(raw, self.run.run, rivals):
                 self._timing.look_soon()  # there may be another run by now
-        if self._seeds is not None:
-            self._seeds.receive(incoming.seeds, self._agent.journal.flush)
+        if self._seeds is not None and not self._agent.finished:  # else they wait for the next start
+            if self._seeds.receive(incoming.seeds, self._agent.journal.flush):
+                self._agent.took_outside()
             self._check.bury(self._seeds.dead_letters())
+            if incoming.outside is not None:
+                self._agent.quiescence.look(incoming.outside.mark, now)
+                if self._seeds.looked(incoming.outside.waiting):
+                    self._timing.due = now
         for lane, text in incoming.acks.items():
             try:
                 self._agent.answered(lane, text, now)

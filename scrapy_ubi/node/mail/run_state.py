@@ -23,8 +23,9 @@ import secrets
 from collections.abc import Mapping
 
 from scrapy_ubi.node.steering.runtime import RuntimeSettings
-from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.agent import Agent, Ending
 from scrapy_ubi.transport import Fields
+from scrapy_ubi.transport.contract import EndOfCrawl
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -35,6 +36,11 @@ RIVALS = 2.0  # s within which two agents may each write a new memory token, or 
 LOSSY_END = (
     "The others have ended the crawl, but more agents were lost at once than there are copies (UBI_REPLICATION): this "
     "one has work left, and goes on. What only those others know to be fetched is fetched again."
+)
+
+TAKEN_SINCE = (
+    "The others have ended the crawl, and this agent has URLs from outside left that it has taken since Redis forgot: "
+    "it goes on."
 )
 
 
@@ -113,6 +119,10 @@ class RunState:
             lacks |= self._live.lacking(self.control)
         return lacks
 
+    def end(self, ending: Ending, there: float) -> EndOfCrawl:
+        """What says that this run is over, at this time by the clock of Redis, if nothing has come from outside."""
+        return EndOfCrawl(ending.mark, said(self.run, self._agent.me, ending.lossy, there))
+
     def is_past(self, run: str) -> bool:
         """Whether the run of this name was over before this one began."""
         return run != self.run and run in self._past.split()
@@ -151,4 +161,4 @@ class RunState:
             self._agent.accept_end(is_lossy(control))
             self._denied = not self._agent.finished
             if self._denied:
-                logger.warning(LOSSY_END)
+                logger.warning(LOSSY_END if is_lossy(control) else TAKEN_SINCE)

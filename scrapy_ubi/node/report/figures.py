@@ -112,6 +112,7 @@ def fixed(
         "max_letter_bytes": settings.max_letter_bytes,
         "max_url_length": settings.max_url_length,
         "serve": settings.serve,
+        "seeds": False,  # until the transport is open, and says that some can come
         "layout": LAYOUT,
         "recrawl": settings.recrawl,
         "recrawl_rounds": settings.recrawl_rounds or "none",

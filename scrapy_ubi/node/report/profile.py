@@ -70,7 +70,8 @@ STANDING = ("unique", "known", "queued", "in_flight", "hosts", "hosts_held", "ho
 @dataclass(frozen=True, slots=True)
 class Profile:
     """One agent's profile. `started` and `updated` are unix seconds by the agent's own clock; `metrics` is where it
-    answers Prometheus (host:port), empty: nowhere."""
+    answers Prometheus (host:port), empty: nowhere. `seeds`: it takes URLs from outside; `serve`: the crawl waits for
+    them."""
 
     agent: str
     incarnation: str = ""
@@ -83,6 +84,8 @@ class Profile:
     named_by: str = ""
     fingerprinter: str = FINGERPRINTER
     replication: int = 0
+    seeds: bool = False
+    serve: bool = False
     spider: str = ""
     spider_class: str = ""
     arguments: Mapping[str, str] = field(default_factory=dict)
@@ -153,6 +156,8 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         named_by=said.text("named_by"),
         fingerprinter=said.text("fingerprinter", FINGERPRINTER),
         replication=said.count("replication"),
+        seeds=data.get("seeds") is True,
+        serve=data.get("serve") is True,
         spider=said.text("spider"),
         spider_class=said.text("spider_class"),
         arguments=_arguments(data.get("arguments", {})),

@@ -170,7 +170,7 @@ const verbs = {
     said: (answer) => behind(answer, `${name} is taken back`),
   }),
   seed: (urls, more) => ({
-    verb: "seeds", body: { urls, wait: true, ...more }, command: command("seed", ...urls.slice(0, 3)) + (urls.length > 3 ? " …" : ""),
+    verb: "seeds", body: { urls, wait: true, ...more }, command: command("seed", ...urls.filter(Boolean).slice(0, 3)) + (urls.length > 3 ? " …" : ""),
     said: (answer) => seedsSaid(answer),
   }),
 };

@@ -17,7 +17,7 @@ function prognosis(crawl, points, slowest) {
   if (crawl.state === "finished") return ["Finished: nothing is left to fetch anywhere."];
   if (crawl.state === "stopped") return [`Stopped: no agent works, and ${many(waits, "URL")} wait. The crawl goes on when agents are started again.`];
   if (crawl.paused) return [`Paused: ${many(waits, "URL")} wait until somebody resumes the crawl.`];
-  if (!waits) return ["Nearly done: nothing waits; the crawl ends once all agents agree, unless it waits for seeds."];
+  if (!waits) return [crawl.waits_for_seeds ? "It waits for seeds: nothing is left to fetch." : "Nearly done: nothing waits; the crawl ends once all agents agree."];
   const [sentence, trend, left] = queueSentence(totals.queued, slopeOf(points), crawl.measures.pages_per_second);
   const least = slowest ? needs(slowest) : null;
   if (!(least > 60)) return [sentence];

@@ -82,11 +82,11 @@ function seedsView(parameters, context) {
     inLine(field("Priority, higher comes first", "priority", { type: "number", step: 1, value: "1000" }),
       el("label", { cls: "check" }, el("input", { type: "checkbox", name: "force" }), "fetch them even if they are known")),
     inLine(el("button", { cls: "primary verb" }, "Seed")));
-  const urls = () => form.elements.urls.value.split(/\s+/).filter(Boolean);
+  const urls = () => form.elements.urls.value.trimEnd().split("\n").map((line) => line.trim());
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const more = { priority: Number(form.elements.priority.value) || 0, ...(form.elements.force.checked ? { force: true } : {}) };
-    if (urls().length && (await act(verbs.seed(urls(), more)))) form.elements.urls.value = "";
+    if (urls().some(Boolean) && (await act(verbs.seed(urls(), more)))) form.elements.urls.value = "";
   });
   const head = headline();
   const rows = table({
@@ -102,7 +102,7 @@ function seedsView(parameters, context) {
     say(head, answer.waiting ? `${many(answer.waiting, "seed")} wait for an agent.` : "No seed waits.");
     rows.set(answer.answers);
   });
-  return el("div", { cls: "pair" }, card("Add seeds", form, quiet("Agents of a crawl that waits for seeds (", code("UBI_SERVE"), ") take them. Filters do not drop a seed.")), card("What became of them", head, rows.node));
+  return el("div", { cls: "pair" }, card("Add seeds", form, quiet("A crawl takes them until it is over. Filters do not drop a seed.")), card("What became of them", head, rows.node));
 }
 
 function agentView(parameters, context, name) {

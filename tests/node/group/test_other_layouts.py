@@ -38,7 +38,8 @@ class Town:
         self.noted: list[str] = []
         self.lines: dict[str, str] = {"a": line()}
         io = IoThread(own_thread=False)
-        self.others = OtherLayouts("a", "shop", io, self.transport, lambda now: self.first, self.noted.append)
+        own = {"spider_class": "p.Walk", "code": "0000000a"}
+        self.others = OtherLayouts("a", "shop", io, self.transport, lambda now: self.first, self.noted.append, own)
 
     def publish(self, name: str, layout: object = None, **said: Any) -> None:
         profile = {"agent": name, "state": "crawling", "version": "0.0.7", "incarnation": TOKEN} | said
@@ -78,6 +79,24 @@ def test_it_is_said_once_and_an_older_one_is_asked_to_leave(layout: object, capl
         for told in ("Agent b of crawl shop", "0.0.7", f"here {LAYOUT}", "Stop the agents", "update all machines"):
             assert told in record.getMessage()
         assert ("asked to leave" in record.getMessage()) == leaves
+
+    play(scene)
+
+
+def test_other_code_of_the_same_spider_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(town: Town) -> None:
+        town.publish("b", LAYOUT, spider_class="p.Walk", code="0000000b")
+        town.publish("c", LAYOUT, spider_class="p.Walk", code="0000000a")
+        town.publish("d", LAYOUT, spider_class="p.Other", code="0000000d")
+        town.publish("e", LAYOUT, spider_class="p.Walk")
+        town.lines |= {name: line() for name in "bcde"}
+        await town.look(3)
+        town.lines["b"] = line(incarnation="ffffffff")  # it was started again, as it was
+        town.publish("b", LAYOUT, spider_class="p.Walk", code="0000000b", incarnation="ffffffff")
+        await town.look(3)
+        (record,) = [one for one in caplog.records if one.levelno == logging.WARNING]
+        for told in ("Agent b of crawl shop", "(0000000b)", "agent a (0000000a)"):
+            assert told in record.getMessage()
 
     play(scene)
 
