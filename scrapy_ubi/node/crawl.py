@@ -96,10 +96,12 @@ class Crawl:
         self.tally = figures.Tally(now)
         figures.restore(self.agent, self.tally, disk.facts)
         self.counts_anew = disk.saved is None  # nothing of what it counts was ever said
-        self.agent.group.losses = losses.read_losses(disk.facts.get("losses"))
+        group, facts = self.agent.group, disk.facts
+        group.losses, group.missed = (losses.read_losses(facts.get(name)) for name in ("losses", "missed"))
+        group.counted = losses.read_counted(facts.get("counted"))
         self._former = self._former_lives()
         self._facts_at = 0.0
-        self._kept = ("", False, 0, "")  # the run, whether it is over, how many losses, what people said: as written
+        self._kept: tuple[Any, ...] = ()  # the run, whether it is over, losses, what people said: as written
 
     def _former_lives(self) -> list[str]:
         """The incarnations whose disk this one is."""
@@ -189,8 +191,8 @@ class Crawl:
 
     def facts(self, run: str) -> dict[str, Any] | None:
         """What the disk is to hold of the crawl beside the protocol's matter, when that is due."""
-        now, over, lost = self._clock(), self.agent.finished, self.agent.group.losses
-        kept = (run, over, len(lost), self.live.mark)
+        now, over, group = self._clock(), self.agent.finished, self.agent.group
+        kept = (run, over, tuple(group.losses), tuple(group.missed), tuple(group.counted), self.live.mark)
         if now < self._facts_at and kept == self._kept:
             return None
         self._facts_at, self._kept = now + FACTS_EVERY, kept
@@ -203,7 +205,7 @@ class Crawl:
             "settings": fixed_settings(self.fixed),
             "spider": self.fixed["spider"],
             "former": [*self.former, self.agent.incarnation],
-            "losses": losses.written(lost),
+            **figures.losses_told(self.agent),
             "origin": kept_origin(self.fixed),
             "counters": figures.kept(self.agent, self.tally, now),
         }

@@ -61,14 +61,18 @@ class SavedLane(NamedTuple):
 
 
 class GroupState(NamedTuple):
-    """`store` names the disk; `flush` is the last flush begun; `lossy` and `peers` are what is known of the group:
-    whether more agents were lost than there are copies, and who was in the last view that was complete.
+    """`store` names the disk; `flush` is the last flush begun; the rest is what is known of the group: whether more agents
+    were lost than there are copies (`lossy`), who was in the last view that was complete (`peers`: name -> incarnation,
+    '' where that is not known), its digest (`view`), and how many were complete by then (`era`); who was seen dead since (`lost`: incarnation -> name).
     """
 
     store: str
     flush: int
     lossy: bool
-    peers: frozenset[str]
+    peers: Mapping[str, str]
+    view: str = ""
+    era: int = 0
+    lost: Mapping[str, str] = {}
 
 
 class Changes(NamedTuple):
@@ -121,10 +125,10 @@ class Saved:
 
 def changes(agent: Agent) -> Changes:
     """What is to be durable of the agent at this moment, and was not at the last call."""
-    flush = agent.journal.flush
+    flush, group = agent.journal.flush, agent.group
     oldest = min((f for f in (agent.outbox.oldest(), agent.closing.oldest()) if f is not None), default=flush + 1)
     return Changes(
-        group=GroupState(agent.outbox.store, flush, agent.lossy, agent.group.peers),
+        group=GroupState(agent.outbox.store, flush, agent.lossy, group.peers, group.complete, group.era, group.seen_dead),
         numbers=agent.outbox.new_numbers(),
         lanes_in={
             name: _lane_in(agent.reception.lanes[name]) if name in agent.reception.lanes else None
@@ -164,7 +168,8 @@ def restore(
     """
     agent = Agent(me, saved.group.store, config, frontier, new_incarnation, now, policy)
     agent.resume(saved.group.flush + 1)
-    agent.group.resume(saved.group.lossy, saved.group.peers, saved.torn)
+    group = saved.group
+    agent.group.resume(group.lossy, group.peers, saved.torn, group.view, group.era, group.lost)
     agent.outbox.resume(saved.numbers, saved.discovered, saved.told)
     agent.journal.resume(written(saved.parts))
     unsents: list[Unsent | UnsentVisit] = [*saved.unsent, *saved.unsent_visits]

@@ -30,8 +30,9 @@ import re
 
 from redis.crc import key_slot
 
-LAYOUT = 2
-"""Which layout of keys, beats and letters this is: 1 had no pulses. Agents of two do not understand each other, and
+LAYOUT = 3
+"""Which layout of keys, beats and letters this is: 1 had no pulses, 2 no era
+in a beat. Agents of two do not understand each other, and
 each refuses to join those of the other. It is raised with every such change. So that all versions can tell, some things
 stay as they are in every layout: the hash `agents`, by this name, and in it JSON with `layout`, `version`, `state`,
 `incarnation` and `updated`, written every two seconds; and the field of the control hash that asks to leave."""

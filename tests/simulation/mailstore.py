@@ -10,7 +10,7 @@ from typing import Any
 Fields = dict[str, str]
 Incoming = tuple[dict[int, Fields], dict[str, str], dict[str, str]]  # letters by number, acks, control
 
-HELD = ("beats", "inbox", "acks", "control", "lanes")
+HELD = ("beats", "profiles", "inbox", "acks", "control", "lanes")
 MOST_LETTERS = 64  # read in one exchange
 
 
@@ -38,6 +38,7 @@ class Redis:
         """FLUSHALL. `memory` stands for the token that the first beat writes afterwards."""
         self.memory += 1
         self.beats: dict[str, str] = {}
+        self.profiles: dict[str, str] = {}
         self.inbox: dict[str, dict[int, Fields]] = {}
         self.acks: dict[str, dict[str, str]] = {}
         self.control: dict[str, str] = {}
