@@ -151,6 +151,7 @@ def _group(row: dict[str, Any]) -> GroupState:
         exactly(row.get("view", ""), str),
         exactly(row.get("era", 0), int),
         _names(row.get("lost", {})),
+        tuple(_texts(row.get("views", []))),
     )
 
 

@@ -75,7 +75,7 @@ class Membership:
         self._absent: list[tuple[str, str]] = []  # who was in that of the disk or known since, until there is another
         self._dead_before: Mapping[str, str] = {}  # who of these was seen dead before: incarnation -> name
         self._missed: frozenset[str] = frozenset()  # the same, but for those who have ended the crawl
-        self._lines: dict[str, Beat] = {}  # the last one of each of them
+        self._lines: dict[str, dict[str, Beat]] = {}  # of each of them the last one, by incarnation
         self._last: dict[str, Beat] = {}  # of those who live, or are lost: incarnation -> its last beat
         self._views: dict[str, list[str]] = {}  # incarnation -> digests of the last views in which it was, the own included
         self._was_there = False  # this incarnation has seen a view in which all had settled
@@ -119,7 +119,7 @@ class Membership:
         """See how far everybody has come."""
         for agent, _ in self._absent:
             if agent in beats:
-                self._lines[agent] = beats[agent]
+                self._lines.setdefault(agent, {})[beats[agent].incarnation] = beats[agent]
         for sight in self.watch.seen.values():
             self._last[sight.beat.incarnation] = sight.beat
             if LEAVING not in sight.beat.flags:
@@ -171,7 +171,9 @@ class Membership:
 
     def rejoin(self) -> None:
         """Join again, as another incarnation."""
+        views = self._views.pop(self.incarnation, [])
         self.incarnation = self._new_incarnation()
+        self._views[self.incarnation] = views
         self._own.add(self.incarnation)
         self.epoch = 0
         self.base = self.era
@@ -287,11 +289,13 @@ class Membership:
         missed: list[tuple[str, str]] = []
         level: list[str] = []
         for name, incarnation in self._absent:
-            line = self._lines.get(name)
-            if name == self.me or view.incarnation(name) == incarnation or (line is not None and OVER in line.flags):
+            lines = [*self._lines.get(name, {}).values()]
+            here = view.incarnation(name) == incarnation if incarnation else name in view.members
+            if name == self.me or here or any(OVER in line.flags for line in lines):
                 continue
             missed.append((name, incarnation))
-            if incarnation in self._dead_before or (line is not None and self._is_level(line, incarnation)):
+            told = any(self._is_level(line, incarnation) for line in lines) and not any(map(self._is_ahead, lines))
+            if told or incarnation in self._dead_before:
                 level.append(incarnation)
         if not missed:
             return
@@ -303,10 +307,19 @@ class Membership:
     def _is_level(self, line: Beat, incarnation: str) -> bool:
         """Whether who has said this last had that disk, and cannot have seen a view with all copies that this agent does
         not know."""
+        known = line.incarnation == incarnation or line.era == self.era
+        return (known or line.digest == self.complete) and not self._is_ahead(line)
+
+    def _is_ahead(self, line: Beat) -> bool:
+        """Whether who said this may have seen such a view."""
         if line.digest == self.complete:
-            return True
-        same = line.era == self.era or (line.era < self.era and line.incarnation == incarnation)
-        return same and (not line.settled or self._shared(line.digest))
+            return False
+        return line.era > self.era or (bool(line.settled) and not self._shared(line.digest))
+
+    @property
+    def own_views(self) -> tuple[str, ...]:
+        """The digests of the last views in which this agent was."""
+        return tuple(self._views.get(self.incarnation, ()))
 
     @property
     def seen_dead(self) -> dict[str, str]:
@@ -323,10 +336,19 @@ class Membership:
         found = [one for one in incarnations if one not in ("", TORN)]
         self.counted = list(dict.fromkeys((*self.counted, *found)))[-MOST_COUNTED:]
 
-    def resume(self, lossy: bool, peers: Mapping[str, str], torn: bool = False, view: str = "", era: int = 0, lost: Mapping[str, str] | None = None) -> None:
+    def resume(
+        self,
+        lossy: bool,
+        peers: Mapping[str, str],
+        torn: bool = False,
+        view: str = "",
+        era: int = 0,
+        lost: Mapping[str, str] | None = None,
+        views: Iterable[str] = (),
+    ) -> None:
         """What a disk tells of the group: who is not back when a view is complete again may come later, with work.
         `torn`: its last flushes are lost, as if this agent had been lost with its disk. `view` and `era`: of the last
-        complete view, `lost` were seen dead since."""
+        complete view; `lost` were seen dead since, `views` are digests of the last ones that it was in."""
         self.lossy = lossy
         if torn:
             self._lost[TORN] = self.me
@@ -334,3 +356,4 @@ class Membership:
         self._begin_again(peers, lost or {})
         self._missed = frozenset(peers)
         self.complete, self.era, self.base = view, era, era
+        self._views[self.incarnation] = [*views, *self._views.get(self.incarnation, ())][-MOST_VIEWS:]

@@ -63,7 +63,8 @@ class SavedLane(NamedTuple):
 class GroupState(NamedTuple):
     """`store` names the disk; `flush` is the last flush begun; the rest is what is known of the group: whether more agents
     were lost than there are copies (`lossy`), who was in the last view that was complete (`peers`: name -> incarnation,
-    '' where that is not known), its digest (`view`), and how many were complete by then (`era`); who was seen dead since (`lost`: incarnation -> name).
+    '' where that is not known), its digest (`view`), and how many were complete by then (`era`); who was seen dead since (`lost`: incarnation -> name), and
+    the digests of the last views in which this agent was (`views`).
     """
 
     store: str
@@ -73,6 +74,7 @@ class GroupState(NamedTuple):
     view: str = ""
     era: int = 0
     lost: Mapping[str, str] = {}
+    views: tuple[str, ...] = ()
 
 
 class Changes(NamedTuple):
@@ -128,7 +130,16 @@ def changes(agent: Agent) -> Changes:
     flush, group = agent.journal.flush, agent.group
     oldest = min((f for f in (agent.outbox.oldest(), agent.closing.oldest()) if f is not None), default=flush + 1)
     return Changes(
-        group=GroupState(agent.outbox.store, flush, agent.lossy, group.peers, group.complete, group.era, group.seen_dead),
+        group=GroupState(
+            agent.outbox.store,
+            flush,
+            agent.lossy,
+            group.peers,
+            group.complete,
+            group.era,
+            group.seen_dead,
+            group.own_views,
+        ),
         numbers=agent.outbox.new_numbers(),
         lanes_in={
             name: _lane_in(agent.reception.lanes[name]) if name in agent.reception.lanes else None
@@ -169,7 +180,7 @@ def restore(
     agent = Agent(me, saved.group.store, config, frontier, new_incarnation, now, policy)
     agent.resume(saved.group.flush + 1)
     group = saved.group
-    agent.group.resume(group.lossy, group.peers, saved.torn, group.view, group.era, group.lost)
+    agent.group.resume(group.lossy, group.peers, saved.torn, group.view, group.era, group.lost, group.views)
     agent.outbox.resume(saved.numbers, saved.discovered, saved.told)
     agent.journal.resume(written(saved.parts))
     unsents: list[Unsent | UnsentVisit] = [*saved.unsent, *saved.unsent_visits]

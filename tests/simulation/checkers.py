@@ -24,6 +24,7 @@ from scrapy_ubi.protocol.host import HostState, Notes, VisitRow
 from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.notes import NOTHING
 from scrapy_ubi.protocol.records import Record
+from scrapy_ubi.protocol.view import View
 
 if TYPE_CHECKING:
     from tests.simulation.disk import Disk
@@ -123,6 +124,10 @@ class Gone:
         """A process starts, with its disk or an empty one."""
         if not self.begun and process.seeds:
             self.there.add(id(process.disk))
+        if process.name in self.world.processes and process.disk.saved is None:
+            able = (p for p in self.world.alive() if not (p.paused or p.cut or p.deaf or self.world.declared_dead(p)))
+            if not any(p.agent.group.era for p in able):  # it writes over the last words of the lost, read by nobody
+                self.excused = True
 
     def settled(self) -> None:
         """All who live have all copies."""
@@ -139,10 +144,15 @@ class Gone:
         """An agent has handed on all it had."""
         self.there.discard(id(process.disk))
 
-    def may_be(self) -> bool:
-        """Whether the state of a host may be gone, as things stand."""
-        processes = self.world.all
-        back = {id(p.disk) for p in processes if p.up or (p.name in self.world.referee.ends and p.went_clean)}
+    def may_be(self, view: View) -> bool:
+        """Whether the state of a host may be gone, as those stand who are in that view at the end."""
+        here, ends = view.members, self.world.referee.ends
+        back = {
+            id(p.disk)
+            for p in self.world.all
+            if (p.up and p.name in here and here[p.name].incarnation == p.agent.incarnation)
+            or (not p.up and p.name in ends and p.went_clean)
+        }
         for there, away in (*self.past, (self.there, self.away)):
             lost = away.keys() - back
             if len(lost) > self.world.config.replication or (lost and there <= lost):
@@ -386,7 +396,8 @@ class Referee:
     def closed(self, process: Process, reason: str) -> None:
         """An agent closed by itself."""
         self.ends[process.name] = reason
-        if process.alarm and not self.gone.may_be():
+        # Where Redis has forgotten the last words of the lost, who comes back cannot know how far these had come.
+        if process.alarm and not self.gone.may_be(process.agent.view) and self.world.redis.memory == 1:
             raise Violation(f"alarm: {process.name} says that {process.alarm} are lost, and no more are than have copies")
         if reason == "left":
             if process.went_clean:

@@ -248,7 +248,7 @@ def test_an_agent_that_differs_is_refused_and_told_in_what(field: str) -> None:
     run(test)
 
 
-@pytest.mark.parametrize("change", [{"layout": None}, {"layout": 3}, {}])
+@pytest.mark.parametrize("change", [{"layout": None}, {"layout": LAYOUT + 1}, {}])
 def test_an_agent_that_beats_in_another_way_is_refused(change: dict[str, Any]) -> None:
     """One of an earlier version, whose profile says nothing of it, or of a later one."""
 
