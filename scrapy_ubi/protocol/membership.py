@@ -77,7 +77,9 @@ class Membership:
         self._missed: frozenset[str] = frozenset()  # the same, but for those who have ended the crawl
         self._lines: dict[str, dict[str, Beat]] = {}  # of each of them the last one, by incarnation
         self._last: dict[str, Beat] = {}  # of those who live, or are lost: incarnation -> its last beat
-        self._views: dict[str, list[str]] = {}  # incarnation -> digests of the last views in which it was, the own included
+        self._views: dict[
+            str, list[str]
+        ] = {}  # incarnation -> digests of the last views in which it was, the own included
         self._was_there = False  # this incarnation has seen a view in which all had settled
         self._leavers: dict[str, str] = {}  # on their way out since the last complete view: incarnation -> name
 

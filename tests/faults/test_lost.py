@@ -117,6 +117,13 @@ def test_a_crawl_that_lost_more_than_its_copies_says_so_at_its_end(make_group: M
     assert {counters["lost_agents"] for counters in group.counters().values()} == {0, 2}
     status, report = group.report()
     assert status == 0 and "2 agents" in report, report
+    served = group.web.count()
+    group.start("a0", "a3")  # as by a supervisor, which starts again whoever fails
+    verdict = group.end()
+    assert verdict.exits == {"a0": 0, "a3": 0}, verdict.logs
+    assert group.web.count() == served, "nothing is fetched anew"
+    assert all(log.count("and agents were lost (a1, a2): nothing is fetched") == 1 for log in verdict.logs.values())
+    assert {counters["lost_agents"] for counters in group.counters().values()} == {0, 2}
 
 
 def test_an_agent_that_is_lost_alone_is_what_copies_are_for(make_group: MakeGroup) -> None:

@@ -94,7 +94,9 @@ class Losses:
         """Whether one loss more excuses missing pages."""
         names = {name, *(process.name for process in self.lost)}
         first = {process.name for process in self.world.all if process.seeds}
-        there = first if self.settled is None else self.settled  # at first each knows the seeds, and nobody anything else
+        there = (
+            first if self.settled is None else self.settled
+        )  # at first each knows the seeds, and nobody anything else
         return len(self.lost) >= self.world.config.replication or there <= names
 
     def lose(self, process: Process) -> None:
@@ -398,7 +400,9 @@ class Referee:
         self.ends[process.name] = reason
         # Where Redis has forgotten the last words of the lost, who comes back cannot know how far these had come.
         if process.alarm and not self.gone.may_be(process.agent.view) and self.world.redis.memory == 1:
-            raise Violation(f"alarm: {process.name} says that {process.alarm} are lost, and no more are than have copies")
+            raise Violation(
+                f"alarm: {process.name} says that {process.alarm} are lost, and no more are than have copies"
+            )
         if reason == "left":
             if process.went_clean:
                 self.losses.left(process.name)

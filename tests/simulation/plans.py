@@ -58,17 +58,20 @@ class Plan:
         shards: int | None = 1,
         rounds: int | None = 0,
         early: bool = False,
+        careless: bool | None = None,
     ) -> None:
         """`kinds`: only these faults (None: drawn). `tight` (None: drawn): letters and windows so small that they are
         often full, beats that list few pending hosts or none, absences that end about when others notice them, agents
         that leave as soon as they have joined, and sometimes no copies at all. `on_disk`: with the frontier on disk,
         not the one in memory. `loads`: how many of a host may be open at once; `shards`: into how many every other host
         is cut; `rounds`: how often each page is visited again (None: drawn). `early`: small crawls whose agents are killed
-        in the first seconds, for good or not, alone or all at once."""
+        in the first seconds, for good or not, alone or all at once. `careless`: more disks may be lost at once than
+        there are copies (None: drawn)."""
         self.seed = seed
         random = self.random = Random(f"plan {seed}")
         self.tight = random.random() < 0.4 if tight is None else tight
-        self.careless = random.random() < (EARLY_CARELESS if early else CARELESS)
+        drawn_careless = random.random() < (EARLY_CARELESS if early else CARELESS)
+        self.careless = drawn_careless if careless is None else careless
         self.early = early
         self.replication = random.choice((0, 1, 1, 2) if self.tight else (1, 1, 1, 2))
         self.agents = random.randint(1, 5)
@@ -136,7 +139,11 @@ class Plan:
 
     def __str__(self) -> str:
         faults = ", ".join(f"{kind} at {time:.1f}" for time, kind in sorted(self.faults))
-        tight = (", early" if self.early else "") + (", tight" if self.tight else "") + (", careless" if self.careless else "")
+        tight = (
+            (", early" if self.early else "")
+            + (", tight" if self.tight else "")
+            + (", careless" if self.careless else "")
+        )
         tight += f", {self.loads} loads of a host" if self.loads > 1 else ""
         tight += f", {self.shards} shards" if self.shards > 1 else ""
         tight += f", {self.rounds} rounds" if self.rounds else ""
@@ -219,7 +226,8 @@ class Plan:
         spread, back = random.choice((0.0, 0.0, 2.0, 12.0)), random.choice((0.5, 2.0, 8.0))
         never = random.choice(alive).name if len(alive) > 1 and random.random() < 0.7 else ""
         for process in alive:
-            self.world.at(min(self.world.now + random.uniform(0, spread), CALM - 2), lambda p=process: self._cut_off(p, p.name == never, back))
+            time = min(self.world.now + random.uniform(0, spread), CALM - 2)
+            self.world.at(time, lambda process=process: self._cut_off(process, process.name == never, back))
 
     def _cut_off(self, process: Process, for_good: bool, back: float) -> None:
         if not process.up:

@@ -53,9 +53,7 @@ class Join:
         await ask(transport.open)
         mail: list[str] = []
         control, cleared = await ask(
-            lambda: join_steps.begin_run(
-                transport, crawl.has_work, mail, self._age, crawl.keeps, settings.again == "always"
-            )
+            lambda: join_steps.begin_run(transport, crawl.has_work, mail, self._age, crawl.keeps, crawl.over)
         )
         if await crawl.resume(control):
             self._on_new()

@@ -57,6 +57,8 @@ class LostAgents:
     async def look(self) -> None:
         """The crawl is over: see who is lost."""
         agent = self._crawl.agent
+        if self._crawl.was_over:  # it was said when this agent ended it
+            return
         if not agent.lossy and not is_lossy(self._control()):
             return
         texts: Mapping[str, str] = {}
@@ -68,6 +70,8 @@ class LostAgents:
             logger.warning("It cannot be seen which agents are lost, beside those that this one has missed: %s", error)
         self.names = lost(agent.me, agent.group, self._members(), texts, lines)
         self._crawl.tally.lost_agents = len(self.names)
+        self._crawl.lost = self.names
+        self._crawl.write_facts()
 
     def _members(self) -> set[str]:
         agent = self._crawl.agent

@@ -175,7 +175,12 @@ class OtherLayouts:
         for name, one in _read_all(self._former).items():
             other = Other(name, str(one.get("incarnation", "")), str(one.get("version", "?")), 1)
             who = name, other.incarnation
-            if name in before and before[name] != self._former[name] and who not in self._told and len(self._told) < MOST:
+            if (
+                name in before
+                and before[name] != self._former[name]
+                and who not in self._told
+                and len(self._told) < MOST
+            ):
                 self._told.add(who)
                 others.append(other)
         if others:

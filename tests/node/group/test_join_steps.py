@@ -32,6 +32,7 @@ from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, TransportDown
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.redis_keys import LAYOUT
 from scrapy_ubi.transport.signer import Signer
 
 CRAWL = "crawl"

@@ -65,7 +65,13 @@ def test_who_is_lost(
 
 @pytest.mark.parametrize(
     ("counted", "told", "names"),
-    [([], {}, ("b",)), ([B], {}, ()), ([C], {}, ("b",)), ([], {"counted": [B]}, ()), ([], {"counted": [7, "x"]}, ("b",))],
+    [
+        ([], {}, ("b",)),
+        ([B], {}, ()),
+        ([C], {}, ("b",)),
+        ([], {"counted": [B]}, ()),
+        ([], {"counted": [7, "x"]}, ("b",)),
+    ],
 )
 def test_who_is_missed_is_not_lost_where_somebody_has_counted_its_death(
     counted: list[str], told: dict[str, Any], names: tuple[str, ...]
@@ -109,7 +115,8 @@ class Redis:
 def look(lossy: bool, control: dict[str, str], down: bool = False) -> tuple[Any, Any, Redis]:
     group = SimpleNamespace(losses=[BOTH], missed=[], counted=[])
     agent = SimpleNamespace(me="a", lossy=lossy, group=group, view=SimpleNamespace(members={}))
-    crawl: Any = SimpleNamespace(agent=agent, tally=SimpleNamespace(lost_agents=0))
+    tally, written = SimpleNamespace(lost_agents=0), list[str]()
+    crawl: Any = SimpleNamespace(agent=agent, tally=tally, was_over=False, write_facts=lambda: written.append("facts"))
     redis: Any = Redis(down)
     agents = LostAgents(crawl, redis, redis, lambda: control)
     asyncio.run(agents.look())

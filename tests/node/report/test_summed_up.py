@@ -13,7 +13,6 @@ from scrapy_ubi.node.group.lost_agents import lost
 from scrapy_ubi.node.report.figures import MOST_REASONS
 from scrapy_ubi.node.report.profile import COUNTERS, MAX_PROFILE, STANDING, Profile, read_profile
 from scrapy_ubi.node.report.summed_up import SummedUp, read_sum, sum_of
-from scrapy_ubi.protocol.losses import GroupLoss
 from scrapy_ubi.transport.contract import SUMMED_UP
 
 
