@@ -152,8 +152,9 @@ class Crawl:
         return bool(facts.get("finished")) and not another and bool(self.over(str(facts.get("run"))))
 
     def over(self, run: str) -> str:
-        """Why no new crawl begins after that one, which is over, as a sentence; '' where one does. Where agents were lost,
-        this one has ended with status 1: who starts it again is a supervisor, maybe, and nobody wants all of it anew."""
+        """Why no new crawl begins after that one, which is over, as a sentence; '' where one does. Where agents were
+        lost, this one has ended with status 1: who starts it again is a supervisor, maybe, and nobody wants all anew.
+        """
         facts = self.disk.facts
         if facts.get("run") == run and facts.get("finished") and (lost := self._lost()):
             return join_steps.LOST.format(names=plain(", ".join(lost), 400))

@@ -42,8 +42,8 @@ def missing(
     missed: Iterable[GroupLoss] = (),
     counted: Collection[str] = (),
 ) -> tuple[str, ...]:
-    """The names of the agents without whom something may be missing, sorted. `losses` were seen; `missed` are those whom
-    somebody missed that began again, `counted` the incarnations whose deaths others have seen and counted."""
+    """The names of the agents without whom something may be missing, sorted. `losses` were seen; `missed` are those
+    whom somebody missed that began again, `counted` the incarnations whose deaths others have seen and counted."""
     names: set[str] = set()
     unseen = (GroupLoss(tuple(one for one in loss.members if one[1] not in counted), loss.spare) for loss in missed)
     for loss in (*losses, *unseen):

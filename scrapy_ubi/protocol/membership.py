@@ -288,12 +288,14 @@ class Membership:
 
     def _miss(self, view: View) -> None:
         """Say who of the last complete view that is known here is not there: its deaths were not seen."""
+        told_of = [line for lines in self._lines.values() for line in lines.values()]
+        ended = {line.digest for line in told_of if OVER in line.flags}  # views in which the crawl was found to be over
         missed: list[tuple[str, str]] = []
         level: list[str] = []
         for name, incarnation in self._absent:
             lines = [*self._lines.get(name, {}).values()]
             here = view.incarnation(name) == incarnation if incarnation else name in view.members
-            if name == self.me or here or any(OVER in line.flags for line in lines):
+            if name == self.me or here or any(line.digest in ended for line in lines):
                 continue
             missed.append((name, incarnation))
             told = any(self._is_level(line, incarnation) for line in lines) and not any(map(self._is_ahead, lines))

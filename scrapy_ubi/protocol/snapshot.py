@@ -192,4 +192,5 @@ def restore(
             agent.closing.resume_visit(unsent.flush, state, unsent.before.key, unsent.before)
     for name, lane in saved.lanes_in.items():
         agent.reception.remember(name, lane.sender, lane.floor, lane.outcomes)
+    agent.beat = agent.standing.beat(now, agent.start_exhausted)  # its first line says how far its disk has come
     return agent

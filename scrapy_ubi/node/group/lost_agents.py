@@ -4,8 +4,8 @@ Rules of this module:
 
 * Only where the crawl is lossy by the protocol's word is anything asked of Redis: what every agent publishes of the
   losses that it saw, and of the incarnations whose disk it has. So those who came later know as well.
-* Who was lost is back when an agent has its disk and takes part until the end, or has left cleanly: its last words (beat
-  or profile) are that it has handed on all it held.
+* Who was lost is back when an agent has its disk and takes part until the end, or has left cleanly: its last words
+  (beat or profile) are that it has handed on all it held.
 * Who was missed at a restart is not, where an agent has counted that death: it was there.
 * Of who is long gone the sum of their profiles tells (`summed_up`), an agent `*` that has handed on all it held.
 * Where Redis does not answer, what this agent saw itself counts.
