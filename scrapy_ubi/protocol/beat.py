@@ -58,7 +58,8 @@ class Beat:
         """The beat as a short line of text, with this counter."""
         return (
             f"{self.incarnation}.{self.epoch} {counter} {self.replicas} {self.digest} {self.settled or '-'} "
-            f"{self.flags or '-'} {self.activity} {','.join(self.pending) or '-'} {','.join(self.dead) or '-'} {self.era}"
+            f"{self.flags or '-'} {self.activity} {','.join(self.pending) or '-'} {','.join(self.dead) or '-'} "
+            f"{self.era}"
         )
 
     @classmethod

@@ -11,10 +11,10 @@ Rules of this module:
 * A gap in the lease raises the epoch, and is mended when everybody alive has published the digest of a view that
   holds it, and no incarnation that is held dead beats on (`Detector.restless`).
 * An agent whose incarnation another agent holds dead joins again under another one.
-* More than `t` agents lost between two views in which all have settled (then every host has all its copies), and what only they knew may be lost: the crawl is *lossy* from
-  then on. So it is when an agent that begins again from a disk misses somebody whom the disk knows when its first view
-  is so far, unless that one has ended the crawl: nothing that it knew was left then. Lossy says no more than that
-  agents may come back, with work.
+* More than `t` agents lost between two views in which all have settled (then every host has all its copies), and what
+  only they knew may be lost: the crawl is *lossy* from then on. So it is when an agent that begins again from a disk
+  misses somebody whom the disk knows when its first view is so far, unless that one has ended the crawl: nothing that
+  it knew was left then. Lossy says no more than that agents may come back, with work.
 * Whether anything is missing is asked at the end, of what is recorded: who was lost (`losses`), whom this agent misses
   since it began again (`missed`), and whose deaths it has counted (`counted`), so that others need not miss them.
 * A death is counted by who has been in such a view, and in those since: it knows what had its copies when. Where nobody
@@ -309,8 +309,8 @@ class Membership:
         self.missed = [*self.missed, GroupLoss(tuple(sorted(missed))[-MOST_MEMBERS:], spare)][-MOST_LOSSES:]
 
     def _is_level(self, line: Beat, incarnation: str) -> bool:
-        """Whether who has said this last had that disk, and cannot have seen a view with all copies that this agent does
-        not know."""
+        """Whether who has said this last had that disk, and cannot have seen a view with all copies that this agent
+        does not know."""
         known = line.incarnation == incarnation or line.era == self.era
         return (known or line.digest == self.complete) and not self._is_ahead(line)
 

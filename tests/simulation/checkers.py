@@ -142,8 +142,8 @@ class Gone:
         self.there, self.away = {id(process.disk) for process in self.world.alive()}, {}
 
     def crashed(self, process: Process) -> None:
-        """A process has ended without a word. Where an empty disk has taken the name of a lost one a moment ago, this one
-        has not read the last words of the lost, maybe."""
+        """A process has ended without a word. Where an empty disk has taken the name of a lost one a moment ago, this
+        one has not read the last words of the lost, maybe."""
         self.excused = self.excused or self.world.now - self.overwritten < UNREAD
         self.away[id(process.disk)] = process.disk
 

@@ -64,9 +64,9 @@ class Plan:
         often full, beats that list few pending hosts or none, absences that end about when others notice them, agents
         that leave as soon as they have joined, and sometimes no copies at all. `on_disk`: with the frontier on disk,
         not the one in memory. `loads`: how many of a host may be open at once; `shards`: into how many every other host
-        is cut; `rounds`: how often each page is visited again (None: drawn). `early`: small crawls whose agents are killed
-        in the first seconds, for good or not, alone or all at once. `careless`: more disks may be lost at once than
-        there are copies (None: drawn)."""
+        is cut; `rounds`: how often each page is visited again (None: drawn). `early`: small crawls whose agents are
+        killed in the first seconds, for good or not, alone or all at once. `careless`: more disks may be lost at once
+        than there are copies (None: drawn)."""
         self.seed = seed
         random = self.random = Random(f"plan {seed}")
         self.tight = random.random() < 0.4 if tight is None else tight
