@@ -38,6 +38,7 @@ from scrapy_ubi.protocol.lease import Lease
 from scrapy_ubi.protocol.losses import MOST_COUNTED, MOST_LOSSES, MOST_MEMBERS, GroupLoss
 from scrapy_ubi.protocol.view import Member, View
 
+BEGUN = 1  # the era of a disk that an agent has left before all had settled for the first time; an empty one has 0
 MOST_VIEWS = 16  # whose digests are remembered
 TORN = ""  # stands for an incarnation that is lost though its agent is there: its disk is torn
 
@@ -152,7 +153,7 @@ class Membership:
         if beat is None:
             return 0
         alone = (bool(beat.settled) or NEW not in beat.flags) and not self._shared(beat.digest)
-        return beat.era + alone
+        return max(BEGUN, beat.era) + alone
 
     def _goes_on(self, stranger: Beat) -> bool:
         """Whether this is another line of that process: a first one may be of a former life, from a file of Redis's."""
@@ -245,7 +246,7 @@ class Membership:
             if self._was_there or not known:  # else who has seen all these deaths counts them
                 self._record(self._heard(self._lost), spare)
         if not self._was_there and not known:
-            newest = max((beat.era for beat in others), default=0)
+            newest = max((BEGUN, *(beat.era for beat in others)))
             newest = newest if torn else max(newest, self.era)
             ahead = [incarnation for incarnation in self._lost if self._era_of(incarnation) > newest]
             if ahead:
@@ -283,7 +284,7 @@ class Membership:
         self._last.clear()
         alive = {self.incarnation, *(sight.beat.incarnation for sight in self.watch.seen.values())}
         self._views = {life: views for life, views in self._views.items() if life in alive}
-        self.era = max(eras) + 1
+        self.era = max(BEGUN, *eras) + 1
         self.complete, self.peers = view.digest, {name: member.incarnation for name, member in view.members.items()}
 
     def _miss(self, view: View) -> None:
@@ -311,7 +312,7 @@ class Membership:
     def _is_level(self, line: Beat, incarnation: str) -> bool:
         """Whether who has said this last had that disk, and cannot have seen a view with all copies that this agent
         does not know."""
-        known = line.incarnation == incarnation or line.era == self.era
+        known = line.incarnation == incarnation or line.era in (BEGUN, self.era)
         return (known or line.digest == self.complete) and not self._is_ahead(line)
 
     def _is_ahead(self, line: Beat) -> bool:
@@ -359,5 +360,6 @@ class Membership:
         self.peers = peers
         self._begin_again(peers, lost or {})
         self._missed = frozenset(peers)
-        self.complete, self.era, self.base = view, era, era
+        self.complete = view
+        self.era = self.base = max(BEGUN, era)
         self._views[self.incarnation] = [*views, *self._views.get(self.incarnation, ())][-MOST_VIEWS:]

@@ -209,7 +209,8 @@ class Transport(Protocol):
         not be read. Raises TransportDown."""
 
     async def tell_former(self, fields: Fields) -> None:
-        """Write these into the control hash of that crawl, where that is allowed. Raises TransportDown, TransportFull."""
+        """Write these into the control hash of that crawl, where that is allowed. Raises TransportDown and
+        TransportFull."""
 
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
         """Atomically set the beat line of `agent` if it still is `expected` (None: absent); True when it was.

@@ -333,7 +333,7 @@ def test_a_torn_disk_counts_as_one_lost(replication: int) -> None:
 
 def test_a_torn_disk_is_one_too_many_where_nobody_has_a_whole_copy() -> None:
     group = membership(2)
-    group.resume(False, peers("ab"), torn=True, era=1)
+    group.resume(False, peers("ab"), torn=True, era=2)
     group.read(0.0, 0.0, {"b": beat("b", flags=NEW)})
     group.count_lost(view("a"))
     assert group.lossy
@@ -360,7 +360,14 @@ def test_a_complete_view_has_all_copies_again() -> None:
 
 @pytest.mark.parametrize(
     ("era", "settled", "flags", "lossy"),
-    [(0, "", NEW, False), (0, DIGEST, NEW, True), (0, "", "", True), (1, "", NEW, True), (1, "", "", True)],
+    [
+        (0, "", NEW, False),
+        (0, DIGEST, NEW, True),
+        (0, "", "", True),
+        (2, "", NEW, True),
+        (1, "", NEW, False),
+        (2, "", "", True),
+    ],
 )
 def test_among_newcomers_a_death_is_one_too_many_where_the_dead_was_ahead(
     era: int, settled: str, flags: str, lossy: bool
@@ -374,9 +381,9 @@ def test_among_newcomers_a_death_is_one_too_many_where_the_dead_was_ahead(
 
 
 def test_a_death_is_counted_by_those_who_were_there() -> None:
-    for flags, era in (("", 0), (NEW, 1), (NEW, 2)):
+    for flags, era in (("", 0), (NEW, 2), (NEW, 3)):
         group = membership()
-        group.read(0.0, 0.0, {"b": beat("b", era=1, flags=NEW)})
+        group.read(0.0, 0.0, {"b": beat("b", era=2, flags=NEW)})
         group.read(1.0, 1.0, {"witness": beat("witness", flags=flags, era=era, dead=(incarnation("b"),))})
         group.count_lost(view("a", "b", "witness"))
         assert not group.lossy, "the witness knows what the dead one knew"
@@ -519,21 +526,21 @@ def test_who_was_never_heard_was_dead_before() -> None:
     ("lines", "spare"),
     [
         ({}, 0),
-        ({"b": 1}, 0),
-        ({"b": 1, "c": 1}, 1),
-        ({"b": 1, "c": 0}, 1),
-        ({"b": 1, "c": 2}, 0),
+        ({"b": 2}, 0),
+        ({"b": 2, "c": 2}, 1),
+        ({"b": 2, "c": 0}, 1),
+        ({"b": 2, "c": 3}, 0),
     ],
     ids=["no words", "of one only", "both are level", "one was behind", "one went on"],
 )
 def test_who_is_missed_since_the_last_run_is_recorded(lines: dict[str, int], spare: int) -> None:
     """So many may stay away as there are copies, where the last words of all say that they cannot know more."""
     group = membership()
-    group.resume(False, peers("abc"), view=OTHER, era=1)
+    group.resume(False, peers("abc"), view=OTHER, era=2)
     group.read(0.0, 0.0, {name: beat(name, era=era, flags=NEW) for name, era in lines.items()})
     all_settle(group, view("a"))
     assert group.missed == [GroupLoss(tuple(sorted({**peers("bc")}.items())), spare)]
-    assert group.counted == ([incarnation(name) for name in lines if lines[name] < 2])
+    assert group.counted == ([incarnation(name) for name in lines if lines[name] < 3])
     assert not group.losses
 
 

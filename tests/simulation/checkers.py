@@ -121,6 +121,7 @@ class Gone:
         self.there: set[int] = set()  # disks: at first of all who know the seeds
         self.away: dict[int, Disk] = {}
         self.past: list[tuple[set[int], dict[int, Disk]]] = []
+        self.agreed: list[set[int]] = []  # disks of those who have settled without others, who live and are held dead
         self.begun = self.excused = False
         self.overwritten = float("-inf")  # s
 
@@ -139,6 +140,8 @@ class Gone:
         if self.away:
             self.past.append((self.there, self.away))
         self.begun = True
+        down = {id(process.disk) for process in self.world.all if not process.up}
+        self.agreed = [there for there in self.agreed if there <= down]
         self.there, self.away = {id(process.disk) for process in self.world.alive()}, {}
 
     def crashed(self, process: Process) -> None:
@@ -164,7 +167,12 @@ class Gone:
             lost = away.keys() - back
             if len(lost) > self.world.config.replication or (lost and there <= lost):
                 return True
-        return self.excused
+        lost = {id(p.disk) for p in self.world.all if not p.up} - back
+        return self.excused or any(there <= lost for there in self.agreed)
+
+    def agree(self) -> None:
+        """All have settled, but for those who are held dead, and live: they do not know what these know by now."""
+        self.agreed.append({id(p.disk) for p in self.world.alive() if not self.world.declared_dead(p)})
 
 
 class Referee:
@@ -308,6 +316,8 @@ class Referee:
         """A view was seen complete: the moment may be a settled one. A page that somebody is loading keeps its token:
         the load began when its done mark was still on the disk that has come back.
         """
+        if self.losses.is_settled():
+            self.gone.agree()
         if not self.losses.look():
             return
         self.gone.settled()

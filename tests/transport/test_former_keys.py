@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from scrapy_ubi.transport import Transport
 from tests.transport.conftest import RedisWorld
-from tests.transport.worlds import CRAWL, play
+from tests.transport.exchanges import play
+from tests.transport.worlds import CRAWL
 
 
 def test_former_keys_are_read_and_written_as_they_were(redis_world: RedisWorld) -> None:
