@@ -6,7 +6,7 @@ Rules of this module:
   step, by one of those who start. The last runs that finished are remembered by name, so that a disk which has missed
   the end of one is not taken for part of another.
 * Unless UBI_AGAIN is 'never', or this agent has ended that crawl with status 1, as agents were lost: then it says that
-  the crawl is finished, and ends. A supervisor, which starts again whoever fails, would else have all fetched anew.
+  the crawl is finished, and ends. A supervisor, which starts failed agents, would else have all fetched again.
 * But whose process was started before that end belongs to the crawl that has ended, and finds nothing left to do: it
   would else fetch all of it again. (It takes seconds to start Python and Scrapy; small crawls end in less.) Not where
   those who ended it knew no URL at all: they had nothing to do, as the seeds are the one's that comes late.
