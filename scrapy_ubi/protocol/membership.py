@@ -17,12 +17,12 @@ Rules of this module:
   it knew was left then. Lossy says no more than that agents may come back, with work.
 * Whether anything is missing is asked at the end, of what is recorded: who was lost (`losses`), whom this agent misses
   since it began again (`missed`), and whose deaths it has counted (`counted`), so that others need not miss them.
-* A death is counted by who has been in such a view, and in those since: it knows what had its copies when. Where nobody
-  is left who has, those who live may all be *behind* the dead: all may have settled in a view of these alone. The `era`
+* A death is counted by who has been in such a view, and in those since: it knows what had its copies when. Where no such
+  agent is left, those who live may all be *behind* the dead: all may have settled in a view of these alone. The `era`
   in the beats tells: it grows by one with each such view, for all who see it, and stays on their disks. Where all have
   just begun none has an era, and one death is one death.
 * Whom an agent misses since it began again had nothing that its disk has not, where the last line of the missed one is
-  of the era of that disk. So much may be away then as there are copies; else nobody may.
+  of the era of that disk. So much may be away then as there are copies; else none may.
   Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
 * Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew.
 """
@@ -146,7 +146,7 @@ class Membership:
         return any(digest in self._views.get(life, ()) for life in lives)
 
     def _era_of(self, incarnation: str) -> int:
-        """How far one that is lost can have come, where nobody who lives is."""
+        """How far one that is lost can have come in a view without those who live."""
         if incarnation == TORN:
             return self.era
         beat = self._last.get(incarnation)
