@@ -153,7 +153,7 @@ class Crawl:
 
     def over(self, run: str) -> str:
         """Why no new crawl begins after that one, which is over, as a sentence; '' where one does. Where agents were
-        lost, this one has ended with status 1: a supervisor starts it again, maybe, and all pages would be fetched again.
+        lost, this one has ended with status 1: a supervisor starts it again, maybe, and would have all fetched again.
         """
         facts = self.disk.facts
         if facts.get("run") == run and facts.get("finished") and (lost := self._lost()):
