@@ -19,8 +19,8 @@ Rules of this module:
   since it began again (`missed`), and whose deaths it has counted (`counted`), so that others need not miss them.
 * A death is counted by who has been in such a view, and in those since: it knows what had its copies when. Where no
   such agent is left, those who live may all be *behind* the dead: all may have settled in a view of these alone.
-  The `era` in the beats tells: it grows by one with each such view, for all who see it, and stays on their disks. Where all have
-  just begun none has an era, and one death is one death.
+  The `era` in the beats tells: it grows by one with each such view, for all who see it, and stays on their disks. Where
+  all have just begun none has an era, and one death is one death.
 * Whom an agent misses since it began again had nothing that its disk has not, where the last line of the missed one is
   of the era of that disk. So much may be away then as there are copies; else none may.
   Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
