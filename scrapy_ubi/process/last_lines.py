@@ -68,7 +68,7 @@ def of_copies(lost: Sequence[str], copies: int) -> list[str]:
     return [
         f"This crawl has lost {_number(len(lost), 'agent')} ({names}), more than its copies make up for "
         f"(UBI_REPLICATION = {copies}): pages of hosts that only they kept may be missing. Where their directories "
-        "still exist, start these agents again: they go on. Else run the crawl again."
+        "still exist, start these agents again: they go on. Else forget the crawl (scrapy ubi reset), and run it again."
     ]
 
 

@@ -196,7 +196,7 @@ class Agent:
             self._rejoin()
         self._notice_gaps()
         self._look(received)
-        self.group.count_lost_leavers(self.tenure.complete is None)
+        self.group.count_lost_leavers()
         self.handover.read(alive)
         own = alive.get(self.me)
         if own is not None and own.incarnation == self.incarnation:
@@ -204,10 +204,11 @@ class Agent:
 
     def _agree(self, alive: Mapping[str, Beat], sent: float) -> None:
         """What follows from everybody's published views, asked for at this time (s)."""
-        view = self.keeping.view
+        view, copied = self.keeping.view, self.tenure.released
         if self.tenure.read(alive):
+            if self.tenure.released and not copied:
+                self.group.released(view, [beat.era for beat in alive.values()])
             if self.tenure.complete is view:
-                self.group.completed(view)
                 self.handover.completed()
             self.frontier.look_again()
         if self.group.mend(alive, view.digest):
@@ -266,11 +267,12 @@ class Agent:
         self.quiescence.activity += 1
         self.keeping.enter(view)
         self.tenure.enter(view, now)
+        self.group.entered(view)
         thin: list[Record] = []
         if before is not None and any(view.incarnation(a) != m.incarnation for a, m in before.members.items()):
             self.discovery.forget()
             thin = self.outbox.take_thin()
-            self.group.count_lost(before, self.tenure.complete is None)
+            self.group.count_lost(before)
         if before is not None and any(map(self.group.leaves, before.members.keys() - view.members.keys())):
             self.handover.pause(now, self.config.leave_pause)
         gone, entries, states = self.outbox.take_back(view)

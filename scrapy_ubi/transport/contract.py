@@ -232,6 +232,14 @@ class Transport(Protocol):
     async def profiles(self) -> dict[str, str]:
         """Agent -> its profile; among them `SUMMED_UP`, where there is one. Raises TransportDown."""
 
+    async def former_profiles(self) -> dict[str, str]:
+        """Agent -> its profile, of a crawl of this name by a version whose keys have other names; none where they may
+        not be read. Raises TransportDown."""
+
+    async def tell_former(self, fields: Fields) -> None:
+        """Write these into the control hash of that crawl, where that is allowed. Raises TransportDown and
+        TransportFull."""
+
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
         """Atomically set the beat line of `agent` if it still is `expected` (None: absent); True when it was.
 

@@ -149,6 +149,16 @@ class MemoryTransport:
         await self._trip()
         return self._texts(self.shelf.agents)
 
+    async def former_profiles(self) -> dict[str, str]:
+        """Agent -> profile, of former keys."""
+        await self._trip()
+        return self._texts(self.shelf.former_agents)
+
+    async def tell_former(self, fields: Fields) -> None:
+        """Write into former keys."""
+        await self._trip()
+        self.shelf.former_control.update({encode(name): encode(text) for name, text in fields.items()})
+
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
         """Compare and set."""
         await self._trip()

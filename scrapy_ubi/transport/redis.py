@@ -181,6 +181,29 @@ class RedisTransport:
         (result,) = await self._server.call([RedisCommand(("HGETALL", key), key, "hash")])
         return self._texts(key, result)
 
+    async def former_profiles(self) -> dict[str, str]:
+        """Agent -> profile, of former keys; those versions knew no cluster."""
+        key = self._keys.former_agents
+        result = await self._ask_former("HGETALL", key)
+        return self._texts(key, result) if result is not None else {}
+
+    async def tell_former(self, fields: Fields) -> None:
+        """Write into former keys."""
+        pairs = [text for pair in fields.items() for text in pair]
+        await self._ask_former("HSET", self._keys.former_control, *pairs)
+
+    async def _ask_former(self, *command: str) -> Any:
+        """The answer; None where there is none to be had: these keys may be no hashes, or not be permitted."""
+        if self._server.at.kind == "cluster":
+            return None
+        try:
+            (result,) = await self._server.call([RedisCommand(command)])
+        except TransportDown as error:
+            if isinstance(error.__cause__, lib.ResponseError):
+                return None
+            raise
+        return result
+
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
         """Compare by a look at what line and pulse say together; set by a script, where both are the same yet."""
         found, new = (await self._whole()).found().get(agent.encode()), encode(line)

@@ -25,6 +25,8 @@ class Shelf:
     agents: Raw = field(default_factory=dict)
     control: Raw = field(default_factory=dict)
     start: Raw = field(default_factory=dict)
+    former_agents: Raw = field(default_factory=dict)
+    former_control: Raw = field(default_factory=dict)
     inbox: defaultdict[str, dict[str, Raw]] = field(default_factory=lambda: defaultdict(dict))
     acks: defaultdict[str, Raw] = field(default_factory=lambda: defaultdict(dict))
     dead: defaultdict[str, deque[Raw]] = field(default_factory=lambda: defaultdict(_dead))

@@ -152,6 +152,14 @@ class SignedTransport:
         self._strange_sum = profiles.get(SUMMED_UP) if checked.get(SUMMED_UP) is None else None
         return {name: text for name, text in checked.items() if text is not None}
 
+    async def former_profiles(self) -> dict[str, str]:
+        """See the contract. No former version has signed."""
+        return await self._inner.former_profiles()
+
+    async def tell_former(self, fields: Fields) -> None:
+        """See the contract."""
+        await self._inner.tell_former(fields)
+
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
         """See the contract. A line that does not hold counts as none, and is written over."""
         there = self._strange.get(agent) if expected is None else self._line(agent, expected)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 Fields = dict[str, str]
 
-HELD = ("beats", "inbox", "acks", "control", "lanes", "seeds", "readers", "last_seed")
+HELD = ("beats", "profiles", "inbox", "acks", "control", "lanes", "seeds", "readers", "last_seed")
 MOST_LETTERS = 64  # read in one exchange
 
 
@@ -55,6 +55,7 @@ class Redis:
         """FLUSHALL. `memory` stands for the token that the first beat writes afterwards."""
         self.memory += 1
         self.beats: dict[str, str] = {}
+        self.profiles: dict[str, str] = {}
         self.inbox: dict[str, dict[int, Fields]] = {}
         self.acks: dict[str, dict[str, str]] = {}
         self.control: dict[str, str] = {}

@@ -336,7 +336,7 @@ def _restored_done_marks_early() -> Any:
 
 def _absent_peers_not_missed() -> Any:
     resume = Membership.resume
-    return patch.object(Membership, "resume", lambda self, lossy, _, torn: resume(self, lossy, frozenset(), torn))
+    return patch.object(Membership, "resume", lambda self, lossy, _, *rest: resume(self, lossy, {}, *rest))
 
 
 def _copies_not_dirty_after_restart() -> Any:
@@ -350,6 +350,27 @@ def _copies_not_dirty_after_restart() -> Any:
         return agent
 
     return patch.object(snapshot, "restore", clean)
+
+
+# -- who is lost
+
+
+def _one_death_too_many_among_newcomers() -> Any:
+    """Where nobody is left who was there, each death counts as that of all who knew."""
+    return patch.object(Membership, "_era_of", lambda self, incarnation: 1 << 30)
+
+
+def _deaths_not_counted_for_others() -> Any:
+    """Who comes back misses whoever has died meanwhile."""
+    return patch.object(Membership, "_have_counted", lambda self, incarnations: None)
+
+
+def _last_words_of_the_lost_ignored() -> Any:
+    return patch.object(Membership, "_is_level", lambda self, line, incarnation: False)
+
+
+def _losses_not_recorded() -> Any:
+    return patch.object(Membership, "_record", lambda self, lost, spare: None)
 
 
 # -- pages that are visited again
@@ -506,6 +527,7 @@ AIM: dict[str, tuple[str, ...]] = {
     "forgetting_not_noticed": ("blink", "blink", "blink", "lossy"),
     "last_leaver_drops_its_copies": ("leave", "leave", "pause"),
     "leaver_gone_before_the_others_are_settled": ("leave", "slow"),
+    "losses_not_recorded": ("crash", "crash", "restart"),
     "no_lease_at_dispatch": ("pause", "pause", "pause"),
     "notes_not_handed_over": ("join", "join", "restart"),
     "notes_of_the_sender_win": ("shuffle", "shuffle", "shuffle", "leave"),
@@ -522,6 +544,15 @@ AIM: dict[str, tuple[str, ...]] = {
     "restored_outbox_thrown_away": ("comeback", "blackout"),
     "sure_at_once": ("amnesia", "join", "outage"),
 }
+
+# Where it shows in small crawls whose agents are killed in the first seconds.
+EARLY = {
+    "deaths_not_counted_for_others",
+    "last_words_of_the_lost_ignored",
+    "one_death_too_many_among_newcomers",
+}
+
+CARELESS = {"losses_not_recorded"}  # where it shows when more disks are lost at once than there are copies
 
 # Where it shows with several loads of a host at once only.
 LOADS: dict[str, int] = {"one_load_more_after_a_handoff": 2}
@@ -563,7 +594,11 @@ CAUGHT: dict[str, int] = {
     "forgetting_not_noticed": 7,
     "lane_numbers_not_restored": 6,
     "last_leaver_drops_its_copies": 6,
+    "deaths_not_counted_for_others": 29,
+    "last_words_of_the_lost_ignored": 9,
     "leaver_gone_before_the_others_are_settled": 17,
+    "losses_not_recorded": 55,
+    "one_death_too_many_among_newcomers": 9,
     "mail_of_the_dead_forgotten": 3,
     "no_lease_at_dispatch": 10,
     "notes_of_the_sender_win": 32,
@@ -596,8 +631,17 @@ def said(name: str, seed: int) -> str:
     """What the simulator says of the protocol as it is, in the crawl of that seed for this mutation; '' if nothing."""
     try:
         loads, shards, rounds = LOADS.get(name, 1), SHARDS.get(name, 1), ROUNDS.get(name, 0)
-        kinds, on_disk, outside = AIM.get(name), name in ON_DISK, OUTSIDE.get(name, 0)
-        Plan(seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards, rounds=rounds, outside=outside).run()
+        Plan(
+            seed,
+            kinds=AIM.get(name),
+            on_disk=name in ON_DISK,
+            loads=loads,
+            shards=shards,
+            rounds=rounds,
+            outside=OUTSIDE.get(name, 0),
+            early=name in EARLY,
+            careless=name in CARELESS or None,
+        ).run()
     except (Violation, AssertionError) as violation:
         return str(violation) or "an invariant does not hold"
     return ""

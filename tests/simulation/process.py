@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scrapy_ubi.frontier.host_loads import HostLoads
+from scrapy_ubi.node.group.lost_agents import lost
 from scrapy_ubi.node.mail.seed_inbox import KNOWN, SeedInbox, SeedOutcome
+from scrapy_ubi.node.report.figures import losses_told
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.beat import LEFT, LOSSY, Beat
@@ -34,6 +36,7 @@ INTERVAL, LEASE, FAILURE, FLUSH = 0.5, 3.0, 5.0, 0.2
 IDLE = 0.5  # s between flushes of an agent to which nothing happens, so that waiting costs the simulator less
 QUEUED = (0, 0, 0, 0.01, 0.05, 0.6)  # s that a request waits in the downloader before it is dispatched
 AGAIN = 1.0  # s after which an exchange without an answer is tried again
+PUBLISH = 4  # beats between two profiles
 MOST_RECORDS = 10_000
 
 
@@ -84,6 +87,9 @@ class Process:
         self.visits: list[Visit] = []
         self.disk = disk or (StoreDisk() if world.on_disk else Disk())
         self.agent, self.frontier = self._begin_agent()
+        group = self.agent.group
+        group.losses, group.missed, group.counted = map(list, self.disk.lost)
+        self.alarm: tuple[str, ...] = ()  # who is lost, as it says at its end
         self.returned_done = self.disk.done_keys() if disk is not None else set()
         if disk is None:
             world.outputs.append(self.disk.outputs)
@@ -129,7 +135,9 @@ class Process:
         return row
 
     def _incarnation(self) -> str:
-        return f"{self.world.random.getrandbits(32):08x}"
+        incarnation = f"{self.world.random.getrandbits(32):08x}"
+        self.disk.lives.append(incarnation)
+        return incarnation
 
     def now(self) -> float:
         """The process's own clock (s)."""
@@ -185,16 +193,32 @@ class Process:
         self.counter += 1
         line = (self.agent.last_beat() if last else self.agent.beat).line(self.counter)
         self.lossy = self.agent.lossy or (last and LOSSY in line.split()[5])
+        profile = self.profile(last) if last or self.counter % PUBLISH == 1 else ""
 
         def execute() -> None:
             if not self.reaches_redis or world.lost():
                 return
             world.redis.beats[self.name] = line
+            if profile:
+                world.redis.profiles[self.name] = profile
             beats, memory = dict(world.redis.beats), str(world.redis.memory)
             if not self.deaf and not world.lost():
                 self.after(world.delay(), lambda: self.beaten(sent, beats, memory))
 
         world.at(world.now + world.delay(), execute)
+
+    def profile(self, last: bool) -> str:
+        """What it publishes of those who were lost."""
+        lives = [life for life in self.disk.lives if life != self.agent.incarnation]
+        told = {"incarnation": self.agent.incarnation, "former": lives, **losses_told(self.agent)}
+        left = last and not self.agent.finished and self.went_clean
+        return json.dumps({**told, "handed_over": True} if left else told)
+
+    def _look_for_the_lost(self) -> None:
+        redis, agent = self.world.redis, self.agent
+        if agent.lossy or redis.control.get("finished") == "lossy":
+            members = {self.name, *agent.view.members}
+            self.alarm = lost(self.name, agent.group, members, redis.profiles, redis.beats)
 
     def beaten(self, sent: float, lines: dict[str, str], memory: str) -> None:
         """Everybody's beats have come."""
@@ -272,6 +296,7 @@ class Process:
         disk.merged = frozenset(self.in_hand)
         new = snapshot.changes(agent)
         disk.ledger.write(new)
+        disk.lost = (tuple(agent.group.losses), tuple(agent.group.missed), tuple(agent.group.counted))
         if isinstance(disk, StoreDisk):
             disk.written(self.frontier, new)
 
@@ -459,6 +484,8 @@ class Process:
         """The process ends by itself."""
         undone = any(state.waiting or state.out for state in self.frontier.states())
         self.went_clean = self.agent.finished or bool(self.agent.view.members) or not undone
+        if self.agent.finished:
+            self._look_for_the_lost()
         self.beat(last=True)
         self.disk.outputs.close()
         self.world.ended(self)

@@ -256,6 +256,7 @@ class World:
     def _start(self, name: str, seeds: bool, before: Process | None = None) -> Process:
         rate = 1 + self.random.uniform(-self.drift, self.drift)
         process = Process(self, name, self.seeds if seeds else [], rate, before.disk if before else None)
+        self.referee.gone.started(process)
         process.fewest = before.fewest if before else process.fewest
         self.processes[name] = process
         self.all.append(process)

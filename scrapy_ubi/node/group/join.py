@@ -54,9 +54,7 @@ class Join:
         crawl.fixed["seeds"] = transport.takes_seeds
         mail: list[str] = []
         control, cleared = await ask(
-            lambda: join_steps.begin_run(
-                transport, crawl.has_work, mail, self._age, crawl.keeps, settings.again == "always"
-            )
+            lambda: join_steps.begin_run(transport, crawl.has_work, mail, self._age, crawl.keeps, crawl.over)
         )
         if await crawl.resume(control):
             self._on_new()

@@ -238,6 +238,13 @@ def count_anew(agent: Agent, tally: Tally) -> None:
     tally.resumed()
 
 
+def losses_told(agent: Agent) -> dict[str, Any]:
+    """What the agent knows of those who were lost, as JSON; what there is none of is left out."""
+    group = agent.group
+    said = {"losses": losses.written(group.losses), "missed": losses.written(group.missed), "counted": group.counted}
+    return {name: value for name, value in said.items() if value}
+
+
 def text(
     fixed_part: dict[str, Any],
     agent: Agent,
@@ -257,6 +264,5 @@ def text(
         told["live"] = live.mark
     if live is not None and live.refused:
         told["live_refused"] = live.told_refused
-    if agent.group.losses:
-        told["losses"] = losses.written(agent.group.losses)
+    told |= losses_told(agent)
     return json.dumps({**fixed_part, **moving, **told}, separators=(",", ":"), ensure_ascii=False)

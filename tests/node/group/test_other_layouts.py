@@ -180,3 +180,56 @@ def test_who_comes_is_refused_where_one_of_another_layout_publishes(
         assert f"(layout {layout or 1}, this one {LAYOUT})" in str(refusal.value)
 
     play(scene)
+
+
+# -- the first versions, whose keys had no hash tags
+
+
+def former(updated: int, **said: Any) -> bytes:
+    """A profile as they wrote it."""
+    profile = {"agent": "o", "version": "0.1.0", "incarnation": TOKEN, "state": "crawling", "updated": updated}
+    return json.dumps(profile | said).encode()
+
+
+def test_a_living_group_with_former_keys_is_found_and_asked_to_leave(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(town: Town) -> None:
+        for number in range(4):
+            town.shelf.former_agents[b"o"] = former(number)
+            await town.look()
+        assert town.noted == [NOTED], "once"
+        assert town.shelf.former_control == {drain_field("o").encode(): TOKEN.encode()} and not town.asked
+        (record,) = [one for one in caplog.records if one.levelno == logging.ERROR]
+        assert "Agent o of crawl shop" in record.getMessage() and "asked to leave" in record.getMessage()
+
+    play(scene)
+
+
+@pytest.mark.parametrize("said", [{}, {"state": "left"}, {"state": "finished"}])
+def test_what_former_agents_have_left_there_disturbs_nobody(said: dict[str, Any]) -> None:
+    async def scene(town: Town) -> None:
+        for number in range(4):
+            town.shelf.former_agents[b"o"] = former(number if said else 0, **said)
+            town.shelf.former_agents[b"x"] = b"garbage"
+            await town.look()
+        assert town.noted == [] and not town.shelf.former_control
+        await check_layouts(town.transport, "shop", "a", {}, LAYOUT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(other_layouts, "PUBLISH", 0.01)
+        play(scene)
+
+
+@pytest.mark.parametrize("name", ["o", "a"])
+def test_who_comes_to_a_living_group_with_former_keys_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under any name: it is another agent, whose name is the same maybe."""
+    monkeypatch.setattr(other_layouts, "PUBLISH", 0.02)
+
+    async def scene(town: Town) -> None:
+        town.shelf.former_agents[name.encode()] = former(1)
+        check = asyncio.ensure_future(check_layouts(town.transport, "shop", "a", {}, LAYOUT))
+        await asyncio.sleep(0.01)
+        town.shelf.former_agents[name.encode()] = former(2)
+        with pytest.raises(UbiRefused, match=rf"Agent {name} of crawl shop is of scrapy-ubi 0.1.0 \(layout 1, "):
+            await check
+
+    play(scene)
