@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from scrapy_ubi.monitor import ahead
 from scrapy_ubi.monitor.inbox_text import Box, InboxLetter
 from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
@@ -34,6 +35,7 @@ def status(of: CrawlStatus) -> Document:
         "finished": of.finished,
         "arguments": of.arguments,
         "views": of.views,
+        "remaining": ahead.document(of),
         "unreadable": of.unreadable,
         "agents": [agent(one) for one in of.agents],
         "summed_up": _summed_up(of),
@@ -46,6 +48,7 @@ def agent(of: AgentStatus) -> Document:
     if of.profile is not None:
         profile = asdict(of.profile)
         profile["counters"] = _counters(profile)
+        profile["slowest"] = of.profile.slowest._asdict() if of.profile.slowest is not None else None
     return {
         **standing(of),
         "beat": asdict(of.beat) if of.beat is not None else None,
@@ -146,6 +149,7 @@ def report(of: CrawlStatus) -> Document:
         "crawl": of.crawl,
         "state": of.state,
         "arguments": of.arguments,
+        "remaining": ahead.document(of),
         "unreadable": of.unreadable,
         "measures": asdict(measures_of(of)),
         "agents": [agent(one) for one in of.agents],

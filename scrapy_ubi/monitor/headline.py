@@ -5,8 +5,10 @@ Rules of this module: every line fits the terminal (`table.room`) and holds prin
 
 from __future__ import annotations
 
+from scrapy_ubi.monitor.ahead import remaining_of, sentences
 from scrapy_ubi.monitor.status import UNREADABLE, CrawlStatus
 from scrapy_ubi.monitor.text_table import folded, room
+from scrapy_ubi.node.report.remaining import EARLY
 from scrapy_ubi.untrusted.terminal_text import cut, plain
 
 
@@ -16,7 +18,12 @@ def headline(status: CrawlStatus) -> list[str]:
     state = f"{status.state}, paused" if status.paused and not status.finished else status.state
     text = f"crawl {plain(status.crawl, 64)}: {state}, {working} of {len(status.agents)} agents at work"
     lines = folded(text + f", {status.views} different views" if status.views > 1 else text)
-    return [*lines, cut(f"arguments: {arguments_of(status)}", room())] if status.arguments else lines
+    if status.arguments:
+        lines.append(cut(f"arguments: {arguments_of(status)}", room()))
+    told = remaining_of(status)
+    if told is not None and told.kind != EARLY:
+        lines += [line for sentence in sentences(status, told) for line in folded(sentence)]
+    return lines
 
 
 def arguments_of(status: CrawlStatus) -> str:

@@ -49,6 +49,7 @@ from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.report import figures, query_source, timeline_answer
 from scrapy_ubi.node.report.answers_under_way import Steps
+from scrapy_ubi.node.report.host_needs import HostNeeds
 from scrapy_ubi.node.report.publish import Publisher, published
 from scrapy_ubi.node.report.queries import HISTORY, Question, steps
 from scrapy_ubi.node.report.query_inbox import QueryInbox
@@ -122,7 +123,7 @@ class Node:
         settings, crawl, fatal, clock, transport = self.settings, self._crawl, self._fatal, self._clock, self.transport
         self._io = io = IoThread(own_thread=settings.redis_url is not None)
         self.seeds = SeedInbox(self._events.seed, self._events.wake) if settings.serve else None
-        self.publisher = Publisher(crawl, lambda: self.state, clock)
+        self.publisher = Publisher(crawl, lambda: self.state, clock, self._of_the_moment)
         self._exchanges = ExchangeLoop(crawl, self.publisher, settings.flush_records, self._exchanged, clock)
         self._ticker = Ticker(crawl, settings, fatal, self._exchanges.turn, self._events.cancel, self._ticked, clock)
         self._beats = Beats(crawl, transport, settings, self._heard, clock)
@@ -142,7 +143,8 @@ class Node:
         self.met, self.discover, self.discover_all = discoverer.met, discoverer.discover, discoverer.discover_all
         self._take_again = discoverer.take_again
         self.learner = LearnedForms.of(settings, self._keys, discoverer.take_again)
-        self._visits = visits(crawl, self.learner, self.addresses, self._clock, self._limit)
+        self._visits = visits(crawl, self.learner, self.addresses, self._clock, self._limit, self.hosts.times)
+        crawl.needs = self._needs = HostNeeds(self.hosts, self.limits, self._limit)
         if turns is not None:
             turns.barrier = Barrier(crawl, self.crawl_limits, turns, waker, self._visits.settle, self.note)
         self.access = HostAccess(crawl, self._visits, waker, self._fatal, self.foreign, self._clock, self._limit)
@@ -251,7 +253,7 @@ class Node:
             return timeline_answer.answer(question, self.agent_id, self.recorder.timeline, unix())
         agent, hosts, now = self.agent, self.hosts, self._clock()
         try:
-            source = query_source.source(agent, hosts, self._keys, self._take_again, now, self.concurrency)
+            source = query_source.source(agent, hosts, self._keys, self._take_again, now, self.concurrency, self._needs)
             return (yield from steps(question, source))
         except StoreError as error:
             self._fatal.broken(error)
@@ -339,6 +341,12 @@ class Node:
         if self._exchanges.blocked or self.live.paused:
             return "blocked" if self._exchanges.blocked else "paused"
         return "crawling" if self.agent.work.out or self.pending() else "waiting"
+
+    def _of_the_moment(self) -> dict[str, Any]:
+        """What its profile says beside its counters, that changes while it runs."""
+        limits = self.crawl_limits
+        most = {"most_pages": limits.most_pages, "most_seconds": limits.most_seconds}
+        return {"curve": self.recorder.curve, **{name: value for name, value in most.items() if value}}
 
     def counters(self) -> dict[str, Any]:
         """All counters of this agent, as published for people."""

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
+from scrapy_ubi.monitor import ahead
 from scrapy_ubi.monitor.document import Document, standing
 from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
@@ -36,6 +37,7 @@ def view(status: CrawlStatus, lives: bool, events: Sequence[Event]) -> Document:
         "arguments": status.arguments,
         "views": status.views,
         "settled": is_settled(status),
+        "remaining": ahead.document(status),
         "unreadable": status.unreadable,
         "measures": _measures(status),
         "agents_total": len(status.agents),

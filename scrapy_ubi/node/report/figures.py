@@ -10,11 +10,13 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.report.heavy_hitters import HeavyHitters
+from scrapy_ubi.node.report.host_needs import HostNeeds
 from scrapy_ubi.node.steering.live_entries import LiveTable
 from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
@@ -125,9 +127,13 @@ def fixed(
     }
 
 
-def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -> dict[str, Any]:
+def counters(
+    agent: Agent, tally: Tally, now: float, last: View | None = None, needs: HostNeeds | None = None
+) -> dict[str, Any]:
     """All counters; linear in the hosts held. `last`: the view by which the last agent to leave owned what it has; the
-    present view has no members, so by that one no agent owns it."""
+    present view has no members, so by that one no agent owns it. With `needs` they have `slowest`, the host that takes
+    longest."""
+    usual, longest, slowest = agent.frontier.delay, -1.0, None
     by_ring = last.ring.owner if last is not None and not agent.view.members else None
     unique = queued = hosts = held = busy = waiting = 0
     for state in agent.frontier.states():
@@ -140,9 +146,12 @@ def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -
             busy += 1
         elif state.waiting:
             waiting += 1
+        if needs is not None and state.waiting and (takes := needs.seconds(state, usual, now)) > longest:
+            longest, slowest = takes, state
         held += bool(state.waiting) and not agent.tenure.free(state.host, agent.group.alive)
     c, traffic = agent.counters, tally.traffic()
     return {
+        **({"slowest": needs.of(slowest, usual, now)._asdict()} if needs is not None and slowest is not None else {}),
         "pages": tally.pages,
         "done": c.done,
         "unique": unique,
@@ -245,11 +254,14 @@ def text(
     former: Sequence[str] = (),
     handed_over: bool = False,
     live: LiveTable | None = None,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
     """The profile as JSON. `former`: the incarnations that have run on this agent's disk before; `handed_over`: it has
-    left, and others have all that it knew. `live`: what it knows that people have said of the running crawl."""
+    left, and others have all that it knew. `live`: what it knows that people have said of the running crawl. `more`:
+    what else is told of the moment."""
     moving = {"incarnation": agent.incarnation, "state": state, "updated": round(time.time(), 3), "counters": numbers}
     told: dict[str, Any] = {"former": list(former)} if former else {}
+    told.update(more)
     if handed_over:
         told["handed_over"] = True
     if live is not None and live.mark:
