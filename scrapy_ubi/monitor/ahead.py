@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from scrapy_ubi.monitor.status import CrawlStatus
+from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.text_table import count, span
+from scrapy_ubi.node.report.idle_reason import sentence
 from scrapy_ubi.node.report.profile import Profile
 from scrapy_ubi.node.report.remaining import (
     ABOUT,
@@ -27,6 +28,7 @@ from scrapy_ubi.node.report.remaining import (
 )
 from scrapy_ubi.untrusted.terminal_text import plain
 
+FEW = 3  # agents that a line names
 SAID = 60.0  # s; what takes less needs no reason
 
 
@@ -125,6 +127,26 @@ def _host(told: Remaining) -> list[str]:
         f"The slowest host: {plain(host.host, 100)}, of which {_urls(host.queued)}, {', '.join(parts)}: "
         f"{span(host.needs())} at least."
     ]
+
+
+def idle(of: AgentStatus, now: float) -> str:
+    """Why this agent fetches nothing, in a sentence; empty where it fetches, or does not work."""
+    why = of.profile.idle if of.profile is not None and of.working else None
+    return sentence(why, now) if why is not None else ""
+
+
+def idle_sentences(status: CrawlStatus) -> list[str]:
+    """Why agents fetch nothing, one sentence for all agents with the same one."""
+    named: dict[str, list[str]] = {}
+    for agent in status.agents:
+        if said := idle(agent, status.now):
+            named.setdefault(said, []).append(agent.name)
+    return [f"{_few(names)}: {said}" for said, names in named.items()]
+
+
+def _few(names: list[str]) -> str:
+    shown = ", ".join(plain(name, 40) for name in names[:FEW])
+    return f"{shown} and {count(len(names) - FEW)} more" if len(names) > FEW else shown
 
 
 def _number(number: int) -> str:

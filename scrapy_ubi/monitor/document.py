@@ -37,6 +37,7 @@ def status(of: CrawlStatus) -> Document:
         "views": of.views,
         "remaining": ahead.document(of),
         "unreadable": of.unreadable,
+        "idle": ahead.idle_sentences(of),
         "agents": [agent(one) for one in of.agents],
         "summed_up": _summed_up(of),
     }
@@ -49,6 +50,8 @@ def agent(of: AgentStatus) -> Document:
         profile = asdict(of.profile)
         profile["counters"] = _counters(profile)
         profile["slowest"] = of.profile.slowest._asdict() if of.profile.slowest is not None else None
+    if profile is not None:
+        profile["idle"] = of.profile.idle.told() if of.profile is not None and of.profile.idle is not None else None
     return {
         **standing(of),
         "beat": asdict(of.beat) if of.beat is not None else None,

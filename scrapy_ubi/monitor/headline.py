@@ -5,11 +5,13 @@ Rules of this module: every line fits the terminal (`table.room`) and holds prin
 
 from __future__ import annotations
 
-from scrapy_ubi.monitor.ahead import remaining_of, sentences
+from scrapy_ubi.monitor.ahead import idle_sentences, remaining_of, sentences
 from scrapy_ubi.monitor.status import UNREADABLE, CrawlStatus
 from scrapy_ubi.monitor.text_table import folded, room
 from scrapy_ubi.node.report.remaining import EARLY
 from scrapy_ubi.untrusted.terminal_text import cut, plain
+
+MOST_IDLE = 5  # sentences of agents that fetch nothing
 
 
 def headline(status: CrawlStatus) -> list[str]:
@@ -35,6 +37,10 @@ def arguments_of(status: CrawlStatus) -> str:
 def remarks(status: CrawlStatus) -> list[str]:
     """What agents wait for that are blocked, and what could not be read, one line each."""
     lines = []
+    idle = idle_sentences(status)
+    if idle:
+        shown = [line for said in idle[:MOST_IDLE] for line in folded(said)]
+        lines += ["", *shown, *([f"... and {len(idle) - MOST_IDLE} more"] if len(idle) > MOST_IDLE else [])]
     if any(agent.state == "blocked" for agent in status.agents):
         lines += [
             "",

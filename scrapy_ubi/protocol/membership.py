@@ -95,6 +95,11 @@ class Membership:
             alive[self.me] = self._latest(own)
         return alive
 
+    @property
+    def begun(self) -> float | None:
+        """When the beats were first asked for from which the start wait counts (s); None before."""
+        return self._begun
+
     def _goes_on(self, stranger: Beat) -> bool:
         """Whether this is another line of that process: a first one may be of a former life, from a file of Redis's."""
         last, self._stranger = self._stranger, stranger

@@ -16,6 +16,7 @@ from scrapy_ubi.web.crawl_ring import fair_shares, replicas_of, shares
 
 MOST_AGENTS = 1_000
 MOST_REASONS = 100
+MOST_IDLE = 5  # sentences of agents that fetch nothing
 
 _LEFT_OUT = ("speeds", "failed_at", "noted_at", "examples")
 _COUNTERS = ("pages", "done", "unique", "known", "queued", "in_flight", "hosts", "forwarded", "outbox")
@@ -38,6 +39,7 @@ def view(status: CrawlStatus, lives: bool, events: Sequence[Event]) -> Document:
         "views": status.views,
         "settled": is_settled(status),
         "remaining": ahead.document(status),
+        "idle": ahead.idle_sentences(status)[:MOST_IDLE],
         "unreadable": status.unreadable,
         "measures": _measures(status),
         "agents_total": len(status.agents),

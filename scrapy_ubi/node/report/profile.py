@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from scrapy_ubi.node.report.idle_reason import IdleReason, read_reason
 from scrapy_ubi.node.report.remaining import Point, SlowHost
 from scrapy_ubi.settings import FINGERPRINTER
 from scrapy_ubi.untrusted.checks import (
@@ -85,7 +86,7 @@ class Profile:
     """One agent's profile. `started` and `updated` are unix seconds by the agent's own clock; `metrics` is where it
     answers Prometheus (host:port), empty: nowhere. `slowest`: what its slowest host needs; `curve`: `remaining.Point`,
     the youngest first; `endless`: the setting by which its crawl does not end by itself; `most_pages`, `most_seconds`:
-    the limits of the crawl (0: none)."""
+    the limits of the crawl (0: none); `idle`: why it fetches nothing, where it does not."""
 
     agent: str
     incarnation: str = ""
@@ -125,6 +126,7 @@ class Profile:
     endless: str = ""
     most_pages: int = 0
     most_seconds: float = 0.0
+    idle: IdleReason | None = None
 
     def count(self, name: str) -> int:
         """A counter of `COUNTERS`; 0 when the agent did not publish it."""
@@ -200,6 +202,7 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         endless=_endless(data),
         most_pages=said.count("most_pages"),
         most_seconds=said.number("most_seconds"),
+        idle=read_reason(data.get("idle")),
     )
 
 

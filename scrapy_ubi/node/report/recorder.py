@@ -61,6 +61,7 @@ class Recorder:
         self.timeline = Timeline()
         self.curve: list[Point] = []  # of what is known and done, as of the last sample
         self._events, self._gaps = EventWatch(crawl), GapWatch(limit)
+        self.also: Callable[[float], None] = lambda now: None  # looks, too, once a second
         self._file: TimelineFile | None = None
         self._lines: list[str] = []  # not written yet
         self._writing: asyncio.Task[None] | None = None
@@ -91,6 +92,7 @@ class Recorder:
         self._due = now + LOOK_EVERY
         self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY, self._look)
         self._gaps.look(now, self._crawl.frontier.delay, (visit.state for visit in self._under_way()))
+        self.also(now)
         for event in self._events.look(now, int(unix()), self._exchanges.blocked):
             self._add(event)
         every = EARLY_EVERY if now - self._begun < EARLY else SAMPLE_EVERY

@@ -31,8 +31,8 @@ class Visit:
     """One request handed out. `entry` is what to fetch; `host` its partition key."""
 
     __slots__ = (
-        "again", "before", "begun", "closed", "entry", "freed", "gave_items", "host", "outlinks", "page", "seen", "state",
-        "strays",
+        "again", "before", "begun", "closed", "entry", "freed", "gave_items", "host", "outlinks", "page", "seen",
+        "state", "strays",
     )  # fmt: skip
 
     def __init__(self, state: HostState, entry: Entry, strays: int, begun: float = 0.0) -> None:
