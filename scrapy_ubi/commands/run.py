@@ -18,7 +18,7 @@ import signal
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from scrapy.settings import BaseSettings
@@ -62,14 +62,20 @@ def make_directories(plan: RunPlan) -> None:
     home.keep_out_of_git(plan.root)
 
 
-def supervise(settings: BaseSettings, opts: argparse.Namespace, plan: RunPlan, judge: Judgement | None = None) -> int:
-    """Run what is planned to its end; the exit status. `judge` has the last word on how it went. Raises UbiError before
-    any agent is started."""
+def supervise(
+    settings: BaseSettings,
+    opts: argparse.Namespace,
+    plan: RunPlan,
+    judge: Judgement | None = None,
+    remarks: Sequence[str] = (),
+) -> int:
+    """Run what is planned to its end; the exit status. `judge` has the last word on how it went, `remarks` are said at
+    the start. Raises UbiError before any agent is started."""
     with ExitStack() as stack:
         valkey = start_embedded(plan, stack)
         opts.redis_url = valkey.url if valkey is not None else opts.redis_url or plan.redis_url
         to = stack.enter_context(connect(settings, opts))
-        return Run(plan, to, valkey, opts.json, judge).to_the_end()
+        return Run(plan, to, valkey, opts.json, judge, remarks).to_the_end()
 
 
 def start_embedded(plan: RunPlan, stack: ExitStack) -> EmbeddedValkey | None:
@@ -98,7 +104,9 @@ class Run:
         valkey: EmbeddedValkey | None,
         as_json: bool,
         judge: Judgement | None = None,
+        remarks: Sequence[str] = (),
     ) -> None:
+        self._remarks = remarks
         self._plan, self._to, self._valkey, self._json, self._judge = plan, to, valkey, as_json, judge
         self._screen = Screen(sys.stderr if as_json else sys.stdout)
         self._processes = AgentProcesses(self._arguments, None if valkey is None else valkey.users)
@@ -203,6 +211,8 @@ class Run:
         agents = "1 agent crawls" if len(plan.places) == 1 else f"{len(plan.places)} agents crawl"
         redis = "an embedded Valkey" if self._valkey is not None else f"the Redis at {self._to.at.shown}"
         self._say(f"{agents} {plain(plan.crawl, 64)}, with {redis}.")
+        for remark in self._remarks:
+            self._say(remark)
         self._screen.say(f"Logs: {os.path.relpath(plan.logs)}{os.sep}<agent>.log")
         if plan.left_out:
             names = ", ".join(plan.left_out)

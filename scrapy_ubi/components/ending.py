@@ -102,7 +102,8 @@ class Ending:
         return f"No new request is sent; {first}. Then {then}."
 
     def burst(self, sentence: str) -> None:
-        """Too many errors in close succession."""
+        """Too many errors in close succession; the exit status tells who runs it."""
+        end_badly(self._crawler)
         self.stop(sentence, "error_burst")
 
 

@@ -21,7 +21,7 @@ Document = dict[str, Any]
 
 # What a profile has among its counters and is not one number.
 _BESIDE_COUNTERS = (
-    *("responses", "failed", "noted", "joined", "failed_at", "noted_at", "examples"),
+    *("responses", "failed", "requeued", "noted", "joined", "failed_at", "noted_at", "examples"),
     *("seconds", "pages_per_second"),
 )
 

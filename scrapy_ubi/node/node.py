@@ -68,7 +68,7 @@ from scrapy_ubi.node.work.iterations import Iterations
 from scrapy_ubi.node.work.next_request import NextRequest
 from scrapy_ubi.node.work.visits import Visit
 from scrapy_ubi.protocol.beat import Beat
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.redis_keys import drain_field
@@ -261,11 +261,18 @@ class Node:
             return timeline_answer.answer(question, self.agent_id, self.recorder.timeline, unix())
         agent, hosts, now = self.agent, self.hosts, self._clock()
         try:
-            source = query_source.source(agent, hosts, self._keys, self._take_again, now, self.concurrency, self._needs)
+            source = query_source.source(
+                agent, hosts, self._keys, self._take_again, now, self.concurrency, self._needs, self._requeued
+            )
             return (yield from steps(question, source))
         except StoreError as error:
             self._fatal.broken(error)
             return {"agent": self.agent_id, "refused": str(error)}
+
+    def _requeued(self, failure: Failure) -> None:
+        """What failed is fetched again, as people have asked: it has failed no longer."""
+        if self.tally.requeued[failure.reason] < self.tally.failed[failure.reason]:
+            self.tally.requeued[failure.reason] += 1
 
     # -- what the adapters call
 

@@ -60,6 +60,7 @@ class Tally:
         self.strays = 0  # requests that came from no page, seeds excepted
         self.failed: Counter[str] = Counter()
         self.noted: Counter[str] = Counter()
+        self.requeued: Counter[str] = Counter()  # failures that people had fetched again, by the reason they had
         self.failed_at = HeavyHitters()
         self.noted_at = HeavyHitters()
         self.joins = MergedUrls()
@@ -185,6 +186,7 @@ def counters(
         "received_bytes": traffic.received_bytes,
         "responses": dict(traffic.responses),
         "failed": dict(tally.failed),
+        "requeued": dict(tally.requeued),
         "noted": dict(tally.noted),
         "joined": dict(tally.joins.counts),
         "failed_at": tally.failed_at.published(),
@@ -203,6 +205,7 @@ def kept(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
         "dead_letters": tally.dead_letters,
         "writes_refused": tally.writes_refused,
         "failed": dict(tally.failed),
+        "requeued": dict(tally.requeued),
         "noted": dict(tally.noted),
         "joined": dict(tally.joins.counts),
         "failed_at": tally.failed_at.published(),
@@ -223,7 +226,12 @@ def restore(agent: Agent, tally: Tally, facts: Mapping[str, Any]) -> None:
     for name in ("pages", "dead_letters", "writes_refused"):
         if is_count(before.get(name)):
             setattr(tally, name, before[name])
-    for name, counts in (("failed", tally.failed), ("noted", tally.noted), ("joined", tally.joins.counts)):
+    for name, counts in (
+        ("failed", tally.failed),
+        ("requeued", tally.requeued),
+        ("noted", tally.noted),
+        ("joined", tally.joins.counts),
+    ):
         kept_counts = before.get(name)
         if isinstance(kept_counts, Mapping):
             counts.update({str(reason): count for reason, count in kept_counts.items() if is_count(count)})
@@ -240,7 +248,7 @@ def count_anew(agent: Agent, tally: Tally) -> None:
     for name in asdict(agent.counters):
         setattr(agent.counters, name, 0)
     tally.pages = tally.dead_letters = tally.writes_refused = 0
-    for counts in (tally.failed, tally.noted, tally.joins.counts):
+    for counts in (tally.failed, tally.requeued, tally.noted, tally.joins.counts):
         counts.clear()
     tally.failed_at, tally.noted_at = HeavyHitters(), HeavyHitters()
     tally.resumed()

@@ -112,6 +112,7 @@ class Profile:
     counts: Mapping[str, int] = field(default_factory=dict)
     responses: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
+    requeued: Mapping[str, int] = field(default_factory=dict)
     noted: Mapping[str, int] = field(default_factory=dict)
     joined: Mapping[str, int] = field(default_factory=dict)
     examples: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
@@ -128,9 +129,21 @@ class Profile:
     most_seconds: float = 0.0
     idle: IdleReason | None = None
 
+    @property
+    def failing(self) -> dict[str, int]:
+        """URLs by the reason why they have failed, but for those that people had fetched again since: what has failed
+        again is counted anew."""
+        return still_failed(self.failed, self.requeued)
+
     def count(self, name: str) -> int:
         """A counter of `COUNTERS`; 0 when the agent did not publish it."""
         return self.counts.get(name, 0)
+
+
+def still_failed(failed: Mapping[str, int], requeued: Mapping[str, int]) -> dict[str, int]:
+    """How many have failed by reason, without those that were requeued."""
+    left = {reason: number - requeued.get(reason, 0) for reason, number in failed.items()}
+    return {reason: number for reason, number in left.items() if number > 0}
 
 
 def read_profile(agent: str, raw: bytes) -> Profile | str:
@@ -188,6 +201,7 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         counts={name: counted.count(name) for name in COUNTERS},
         responses=_reasons(counted, "responses"),
         failed=_reasons(counted, "failed"),
+        requeued=_reasons(counted, "requeued"),
         noted=_reasons(counted, "noted"),
         joined=_reasons(counted, "joined"),
         examples=_examples(counters.get("examples", {})),

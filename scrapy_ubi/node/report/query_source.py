@@ -28,6 +28,7 @@ def source(
     now: float,
     concurrency: HostConcurrency | None = None,
     needs: HostNeeds | None = None,
+    on_requeued: Callable[[Failure], object] = lambda failure: None,
 ) -> Source:
     """The source of `agent`; `take` takes in an entry of a host again, and says whether it was news."""
 
@@ -45,7 +46,10 @@ def source(
             return False
         entry = keys.again(failure.entry, requeued_nonce(failure, secrets.token_hex(NONCE_BYTES)))
         hosts.lift(failure.host)
-        return entry is not None and (take(failure.host, entry) or asked_before(failure, entry))
+        taken = entry is not None and (take(failure.host, entry) or asked_before(failure, entry))
+        if taken and failure.reason != OUTPUTS_LOST:
+            on_requeued(failure)
+        return taken
 
     def asked_before(failure: Failure, entry: Entry) -> bool:
         state = agent.frontier.find(failure.host)
