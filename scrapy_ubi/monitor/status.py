@@ -283,7 +283,7 @@ def _judge(
             )
         )
     working = [agent for agent in agents if agent.working]
-    if len(working) == 1 and working[0].state == FENCED_STATE:  # alone there is nobody to be fenced from
+    if len(working) == 1 and working[0].state == FENCED_STATE:  # alone there is no agent to be fenced from
         agents = [replace(agent, state="waiting") if agent is working[0] else agent for agent in agents]
     if working:
         return agents

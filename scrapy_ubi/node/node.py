@@ -354,7 +354,7 @@ class Node:
         if not self.holds_lease:
             if not self._beats.were_read:
                 return "joining"
-            return "waiting" if self._why_idle.is_alone() else "fenced"  # alone there is nobody to be fenced from
+            return "waiting" if self._why_idle.is_alone() else "fenced"  # alone there is no agent to be fenced from
         if self._exchanges.blocked or self.live.paused:
             return "blocked" if self._exchanges.blocked else "paused"
         return "crawling" if self.agent.work.out or self.pending() else "waiting"

@@ -39,7 +39,7 @@ _EVICTING = (
 
 
 _UNINFORMED = (
-    "%s does not answer INFO to this user: whether this Redis was started anew, and whether it throws keys away when "
+    "%s does not answer INFO to this user: whether this Redis was started again, and whether it throws keys away when "
     "its memory is full, cannot be seen. Allow it: ACL SETUSER <user> +info."
 )
 

@@ -131,8 +131,8 @@ class Profile:
 
     @property
     def failing(self) -> dict[str, int]:
-        """URLs by the reason why they have failed, but for those that people had fetched again since: what has failed
-        again is counted anew."""
+        """URLs by the reason why they have failed, but for those that people had fetched again since: what has
+        failed again is counted once more."""
         return still_failed(self.failed, self.requeued)
 
     def count(self, name: str) -> int:

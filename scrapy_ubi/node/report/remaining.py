@@ -11,7 +11,7 @@ Rules of this module:
 * More is found while what waits is fetched. How much follows from the curve of URLs known over URLs done, judged over
   the last pages, a share of all that are done: so the window fits the crawl, however old it is, and its ramp leaves it.
 * That there is no end in sight is said only where the queue grows faster than it is fetched, and more waits than was
-  ever fetched. In the second half of a crawl that ends no more can wait than is done: so it is never said there.
+  ever fetched. In the second half of a crawl that ends what waits is at most as much as is done: it is never said there.
 * Ages of points are seconds in which the crawl went on: a pause, and the time between two processes, are no part of it.
 """
 
@@ -158,7 +158,7 @@ def found_ahead(of: Ahead) -> tuple[float | None, float | None]:
     left = _crossing(of.waits, now, (late - before) / window)
     if left is not None and left <= SURE * max(of.waits, done):
         return late, max(left, float(of.waits))
-    if THIN * done <= of.waits <= done:  # past the half no more is left than was done; before it, who knows
+    if THIN * done <= of.waits <= done:  # past the half what is left is at most what was done; before it, who knows
         return late, math.sqrt(of.waits * done)
     return late, None
 
