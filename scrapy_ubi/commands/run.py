@@ -28,9 +28,11 @@ from scrapy_ubi.commands.run_items import collect_items
 from scrapy_ubi.commands.run_plan import RunPlan, make_plan
 from scrapy_ubi.errors import UbiDirectoryError, UbiError, UbiUnavailable
 from scrapy_ubi.monitor import render_status
+from scrapy_ubi.monitor.ahead import remaining_of
 from scrapy_ubi.monitor.screen import Screen
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
-from scrapy_ubi.monitor.text_table import count, rate, room
+from scrapy_ubi.monitor.text_table import count, rate, room, span
+from scrapy_ubi.node.report.remaining import ABOUT
 from scrapy_ubi.settings_table import home
 from scrapy_ubi.supervisor.agents import AgentPlace, AgentProcesses
 from scrapy_ubi.supervisor.embedded_valkey import EmbeddedValkey, valkey_program
@@ -242,10 +244,12 @@ class Run:
         working = [one.profile for one in self._status.agents if one.working and one.profile is not None]
         members = [one.profile for one in self._status.members if one.profile is not None]
         pages = sum(one.profile.count("pages") for one in self._status.agents if one.profile is not None)
+        told = remaining_of(self._status)
+        left = f", about {span(told.seconds)} to go" if told and told.kind == ABOUT and told.seconds is not None else ""
         return (
             f"{now - self._begun:6.0f} s  {len(working)} of {len(self._places)} agents work, {count(pages)} pages, "
             f"{rate(sum(one.pages_per_second for one in working))} pages/s, "
-            f"{count(sum(one.count('queued') for one in members))} URLs wait"
+            f"{count(sum(one.count('queued') for one in members))} URLs wait{left}"
         )
 
     def _tell(self, sentence: str) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 MOST = 10_000
 NEW = 0.1  # the share of a new load in the mean
+FIRST = 10  # loads of which the mean is the plain one
 
 
 class _Times:
@@ -31,13 +32,13 @@ class HostTimes:
 
     def loaded(self, host: str, seconds: float) -> None:
         """A load of this host has taken so long."""
-        self._loads += 1
-        self._mean += (seconds - self._mean) * max(NEW, 1 / self._loads)
+        self._loads = loads = self._loads + 1
+        self._mean += (seconds - self._mean) * (NEW if loads > FIRST else 1 / loads)
         times = self._hosts.get(host)
         if times is None:
             times = self._add(host, seconds)
-        times.loads += 1
-        times.load += (seconds - times.load) * max(NEW, 1 / times.loads)
+        times.loads = loads = times.loads + 1
+        times.load += (seconds - times.load) * (NEW if loads > FIRST else 1 / loads)
 
     def rested(self, host: str, seconds: float) -> None:
         """The host is left alone for so long."""

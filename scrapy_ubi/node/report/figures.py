@@ -17,6 +17,7 @@ from scrapy_ubi.node.group.origin import UNKNOWN, Origin
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.report.heavy_hitters import HeavyHitters
 from scrapy_ubi.node.report.host_needs import HostNeeds
+from scrapy_ubi.node.report.remaining import SlowHost
 from scrapy_ubi.node.steering.live_entries import LiveTable
 from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
@@ -134,7 +135,8 @@ def counters(
     """All counters; linear in the hosts held. `last`: the view by which the last agent to leave owned what it has; the
     present view has no members, so by that one no agent owns it. With `needs` they have `slowest`, the host that takes
     longest."""
-    usual, longest, slowest = agent.frontier.delay, -1.0, None
+    usual, longest = agent.frontier.delay, -1.0
+    slowest: SlowHost | None = None
     by_ring = last.ring.owner if last is not None and not agent.view.members else None
     unique = queued = hosts = held = busy = waiting = 0
     for state in agent.frontier.states():
@@ -142,17 +144,20 @@ def counters(
             continue
         hosts += MARK not in state.host or state.host.endswith(FIRST)
         unique += state.done_count
-        queued += state.waiting
+        waits = state.waiting
+        queued += waits
         if state.out:
             busy += 1
-        elif state.waiting:
+        elif waits:
             waiting += 1
-        if needs is not None and state.waiting and (takes := needs.seconds(state, usual, now)) > longest:
-            longest, slowest = takes, state
-        held += bool(state.waiting) and not agent.tenure.free(state.host, agent.group.alive)
+        if needs is not None and waits and needs.at_most(state, waits, usual, now) > longest:
+            found = needs.of(state, usual, now)
+            if (takes := found.needs()) > longest:
+                longest, slowest = takes, found
+        held += bool(waits) and not agent.tenure.free(state.host, agent.group.alive)
     c, traffic = agent.counters, tally.traffic()
     return {
-        **({"slowest": needs.of(slowest, usual, now)._asdict()} if needs is not None and slowest is not None else {}),
+        **({"slowest": slowest._asdict()} if slowest is not None else {}),
         "pages": tally.pages,
         "done": c.done,
         "unique": unique,

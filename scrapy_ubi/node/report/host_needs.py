@@ -15,10 +15,14 @@ class HostNeeds:
     def __init__(self, notes: HostNotes, limits: HostLimits | None, limit: Limit | None) -> None:
         self._notes, self._limits, self._limit = notes, limits, limit
 
-    def seconds(self, state: HostState, usual: float, now: float) -> float:
-        """How long what waits of this host takes from now on (s). `usual` is the delay of all hosts. Some
-        microseconds."""
-        return self.of(state, usual, now).needs() if state.waiting else 0.0
+    def at_most(self, state: HostState, queued: int, usual: float, now: float) -> float:
+        """How long what waits of this host, so much, takes from now on at most (s): with one load at once, and where
+        nothing has ended it. `usual` is the delay of all hosts. A microsecond: it is asked of every host."""
+        times, delay, rest = self._notes.times, state.pause, state.next_at - now
+        if usual > delay:
+            delay = usual
+        pace = delay + times.load(state.host) + times.every(state.host)
+        return queued * pace + rest if rest > 0 else queued * pace
 
     def of(self, state: HostState, usual: float, now: float) -> SlowHost:
         """The figures of this host. Of one that was given up nothing is loaded any more."""

@@ -11,7 +11,7 @@ Rules of this module:
 * More is found while what waits is fetched. How much follows from the curve of URLs known over URLs done, judged over
   the last pages, a share of all that are done: so the window fits the crawl, however old it is, and its ramp leaves it.
 * That there is no end in sight is said only where the queue grows faster than it is fetched, and more waits than was
-  ever fetched. In the second half of a crawl that ends what waits is at most as much as is done: it is never said there.
+  ever fetched. In the second half of a crawl that ends what waits is at most what is done: it is never said there.
 * Ages of points are seconds in which the crawl went on: a pause, and the time between two processes, are no part of it.
 """
 
