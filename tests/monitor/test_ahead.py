@@ -67,3 +67,15 @@ def test_what_is_said_of_a_crawl_that_does_not_run() -> None:
 def test_a_curve_that_does_not_hold_is_refused_with_its_profile(wrong: object) -> None:
     with pytest.raises(AssertionError, match="curve"):
         agent("a1", curve=wrong)
+
+
+WAITS = {"kind": "rests", "names": ["a.example"], "number": 1, "until": 1_700_000_660.0, "more": "retry-after"}
+
+
+def test_why_agents_fetch_nothing_is_said_once_for_all_with_the_same_reason_in_every_place() -> None:
+    of = crawl(agent("a1", idle=WAITS), agent("a2", idle=WAITS), agent("a3"), agent("a4", "dead", idle=WAITS))
+    (said,) = ahead.idle_sentences(of)
+    assert said.startswith("a1, a2: Nothing is fetched: a.example: asked for a pause (Retry-After), until ")
+    assert said.endswith("(10 min more).")
+    assert document.status(of)["idle"] == view(of, True, [])["idle"] == [said]
+    assert "Nothing is fetched" in " ".join(render_status.live(of))
