@@ -250,24 +250,23 @@ class MadeUp:
         draw = random.Random(number)
         state = draw.choice(("busy", "waiting", "waiting", "idle", "resting", "excluded", "postponed: retry-after"))
         queued = max(0, int(9_000 / (1 + number) ** 0.7) + draw.randint(-3, 9)) if state != "idle" else 0
-        delay = draw.choice((0.5, 1.0, 2.0, 10.0)) if number != 3 else 10.0
-        return {
+        row = {
             "agent": self.names[number % len(self.names)],
             "host": self.host_name(number),
-            "needs": queued * delay,
             "state": state,
             "role": "owner",
             "queued": queued,
             "done": draw.randint(10, 4000),
             "failed": draw.choice((0, 0, 0, 2, 31)),
             "next": draw.choice((0, 0.4, 12.0)) if queued else None,
-            "delay": delay,
+            "delay": draw.choice((0.5, 1.0, 2.0, 10.0)),
             "error": draw.choice(
                 ("", "", "", "exception/DownloadTimeoutError", SCRIPT if self.hostile else "http/503")
             ),
             "learned": "",
             "loads": "",
         }
+        return {**row, "needs": queued * row["delay"]}
 
     def host_list(self, query: Any) -> Answer:
         limit, first = int(query.get("limit", 50)), int(query.get("after") or 0)

@@ -103,7 +103,7 @@ def test_who_died_when(page: Tab, crawl: MadeUp) -> None:
 
 
 def test_is_it_nearly_done(page: Tab) -> None:
-    page.until_says("known URLs done", "The queue as a whole shrinks by")
+    page.until_says("known URLs done", "About 9 h 29 min to go.")
 
 
 def test_what_came_out(page: Tab) -> None:
