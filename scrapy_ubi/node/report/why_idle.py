@@ -156,6 +156,8 @@ class WhyIdle:
     def _handover(self, number: int, now: float) -> IdleReason:
         """Hosts wait for agents that have not handed over: those whose beats do not say so, or that list a host."""
         agent, node = self._node.agent, self._node
+        if self.is_alone():  # its first view is complete with the next read of beats
+            return reason(kinds.START_WAIT)
         digest = agent.view.digest
         late = tuple(
             name
