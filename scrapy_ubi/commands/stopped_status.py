@@ -30,6 +30,7 @@ from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.protocol.config import Counters
 from scrapy_ubi.protocol.ring import Ring, RingCollision
+from scrapy_ubi.untrusted.terminal_text import plain
 from scrapy_ubi.urls.host_shards import FIRST, MARK
 
 _OWN = tuple(asdict(Counters()))
@@ -56,6 +57,8 @@ def figures(settings: BaseSettings, opts: argparse.Namespace) -> CrawlStatus:
 def read_figures(settings: BaseSettings, opts: argparse.Namespace) -> tuple[CrawlStatus, bool]:
     """The same, and whether it is from directories. Raises UbiError."""
     crawl = given_crawl(settings, opts)
+    if named := getattr(opts, "dir", None):
+        return status_of(settings, directories.named(named), crawl), True
     if not (opts.redis_url or settings.get("UBI_REDIS_URL")) and (status := stopped_status(settings, crawl)):
         return status, True
     with connect(settings, opts) as to:
@@ -72,11 +75,17 @@ def stopped_status(settings: BaseSettings, crawl: str | None) -> CrawlStatus | N
     UbiNotFound where there are several crawls, UbiDirectoryError when a directory cannot be read or an agent runs in
     it."""
     places, _ = directories.find(settings, crawl)
+    return status_of(settings, places, crawl) if places else None
+
+
+def status_of(settings: BaseSettings, places: Sequence[FoundDirectory], crawl: str | None) -> CrawlStatus:
+    """The status of a crawl from these directories of its agents. Raises UbiNotFound where they are of several, or of
+    another one than that `crawl`; UbiDirectoryError when one cannot be read or an agent runs in it."""
     crawls = sorted({place.crawl for place in places})
+    if crawl is not None and crawls != [crawl]:
+        raise UbiNotFound(f"These are directories of {listed(crawls)}, not of the crawl {plain(crawl, 64)}.")
     if len(crawls) > 1:
         raise UbiNotFound(f"Here are directories of {len(crawls)} crawls: {listed(crawls)}; name one with --crawl.")
-    if not places:
-        return None
     hosts: dict[str, _Host] = {}
     facts: list[Mapping[str, Any]] = []
     owner = _owner(settings, places)

@@ -13,6 +13,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import logging
 from collections.abc import Iterator
@@ -36,12 +37,16 @@ from scrapy_ubi.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.node import Node
 from scrapy_ubi.node.disk import AgentDisk
+from scrapy_ubi.node.report import idle_reason as kinds
+from scrapy_ubi.node.report.idle_reason import IdleReason, reason
+from scrapy_ubi.node.report.loop_watch import LoopWatch
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.agent_directory import AgentDirectory
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.requests.inflight import Flights
+from scrapy_ubi.scheduling import held_up
 from scrapy_ubi.scheduling.bulk_enqueue import Ordinary
 from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.scheduling.dequeue import Dequeue, PageReaders
@@ -99,6 +104,7 @@ class UbiScheduler(BaseScheduler):
         self.trial: Trial | None = None
         self._stores: Outputs | None = None
         self.ending = Ending(crawler)
+        self._loop_watch: LoopWatch | None = None
         self._opened = self._start_ended = False
         self._held = True  # open by the user's handlers at idle, until they say otherwise
 
@@ -146,6 +152,8 @@ class UbiScheduler(BaseScheduler):
         self.metrics = await measured.open_metrics(self.settings, disk, self._stores) if disk is not None else None
         self.put_together(parts, disk)
         await self.node.open()
+        self._loop_watch = LoopWatch(self.node.late)
+        self._loop_watch.start(asyncio.get_running_loop())
         self.begin()
         if disk is not None and disk.saved is not None:
             self.feeds.goes_on(spider)
@@ -235,8 +243,15 @@ class UbiScheduler(BaseScheduler):
     def _closing(self) -> None:
         self.gate.close()
         if not self.node.over:  # Scrapy waits for what is under way
-            held = sum(one.held for one in self.flights)
-            logger.info("No new request is sent; %d requests under way end first.", held)
+            logger.info("%s", self.ending.waits_for(self.flights, self.node, self.settings))
+
+    def held_up(self) -> tuple[bool, IdleReason | None]:
+        """Whether no further request is asked for, and what those under way wait for."""
+        if self._dequeue.page_room.full:
+            return True, held_up.in_callbacks(self.flights, kinds.MEMORY)
+        if self.outputs is not None and self.outputs.full:
+            return True, reason(kinds.OUTPUTS)
+        return self.hooks.needs_backout(), held_up.under_way(self.flights)
 
     def _cut_short(self) -> None:
         if not self.node.over:
@@ -247,6 +262,8 @@ class UbiScheduler(BaseScheduler):
         return deferred_from_coro(self._leave(reason)) if self._opened else None
 
     async def _leave(self, reason: str) -> None:
+        if self._loop_watch is not None:
+            self._loop_watch.stop()
         try:
             await self.start_items.close()
             await self.node.leave(reason)

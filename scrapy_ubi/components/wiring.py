@@ -29,6 +29,7 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.node.group.origin import Origin
 from scrapy_ubi.node.mail.seed_inbox import SeedOutcome
+from scrapy_ubi.node.report.idle_reason import IdleReason
 from scrapy_ubi.node.start import NodeEvents, Start
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
@@ -279,6 +280,9 @@ class SchedulerEvents(NodeEvents):
 
     def seed(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
         return self._scheduler.outside.take(number, fields)
+
+    def held_up(self) -> tuple[bool, IdleReason | None]:
+        return self._scheduler.held_up()
 
     def flush(self) -> str:
         return self._scheduler.feeds.flush()

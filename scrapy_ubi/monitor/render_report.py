@@ -174,7 +174,7 @@ def _shares(status: CrawlStatus, of: Measures) -> list[str]:
                 count(profile.count("hosts")),
                 count(profile.count("forwarded")),
                 count(profile.count("suppressed")),
-                count(sum(profile.failed.values())),
+                count(sum(profile.failing.values())),
             ]
         )
     if status.summed_up is not None:
@@ -185,7 +185,7 @@ def _shares(status: CrawlStatus, of: Measures) -> list[str]:
 def _share_of(summed_up: SummedUp, pages: int) -> list[str]:
     """The row of those who are long gone."""
     profile = summed_up.profile
-    loaded, failed = profile.count("pages"), sum(profile.failed.values())
+    loaded, failed = profile.count("pages"), sum(profile.failing.values())
     share = f"{loaded / pages:.1%}" if pages else ""
     sent = [count(profile.count(name)) for name in ("forwarded", "suppressed")]
     return [long_gone(summed_up), "", "", count(loaded), share, "", "", *sent, count(failed)]

@@ -37,6 +37,7 @@ MAX_SCAN = 1_000_000  # keys looked at when crawls are searched for
 
 # States of an agent that people see, beside those a profile may hold.
 DEAD, SILENT, UNREADABLE = "dead", "silent", "unreadable"
+FENCED_STATE = "fenced"
 _AWAY = frozenset((DEAD, "left"))
 _NOT_WORKING = _AWAY | {SILENT, UNREADABLE, "finished"}
 
@@ -304,7 +305,10 @@ def _judge(
                 trouble=tuple(trouble),
             )
         )
-    if any(agent.working for agent in agents):
+    working = [agent for agent in agents if agent.working]
+    if len(working) == 1 and working[0].state == FENCED_STATE:  # alone there is no agent to be fenced from
+        agents = [replace(agent, state="waiting") if agent is working[0] else agent for agent in agents]
+    if working:
         return agents
     latest = max((agent.profile.started for agent in agents if agent.profile is not None), default=0.0)
     return [replace(agent, keeps=_keeps(agent, latest)) for agent in agents]
@@ -339,4 +343,4 @@ def _living_state(profile: Profile, beat: Beat | None, age: float | None) -> str
     if age is not None and age > SILENT_AFTER:
         return SILENT if beat is not None else DEAD  # the others have removed its beat
     flags = beat.flags if beat is not None else ""
-    return "leaving" if LEAVING in flags else "fenced" if FENCED in flags else profile.state
+    return "leaving" if LEAVING in flags else FENCED_STATE if FENCED in flags else profile.state

@@ -27,6 +27,7 @@ from scrapy_ubi.node.group.pinned_settings import check_origin, check_settings, 
 from scrapy_ubi.node.group.pinned_settings import fixed as fixed_settings
 from scrapy_ubi.node.mail.run_state import is_finished
 from scrapy_ubi.node.report import figures
+from scrapy_ubi.node.report.host_needs import HostNeeds
 from scrapy_ubi.node.steering.live_entries import LiveTable
 from scrapy_ubi.node.steering.runtime import refusal
 from scrapy_ubi.node.work.revisits import Recrawl
@@ -81,6 +82,7 @@ class Crawl:
         self.handed_over = False
         self.lost: tuple[str, ...] = ()  # agents without whom something may be missing, as was seen at the end
         self.was_over = False  # the crawl, when this agent came
+        self.needs: HostNeeds | None = None  # what hosts need yet, once somebody can tell
         self.lives: list[str] = []  # the same, in their order
         self._begin()
 
@@ -208,7 +210,7 @@ class Crawl:
 
     def counters(self) -> dict[str, Any]:
         """All counters, as published for people."""
-        return figures.counters(self.agent, self.tally, self._clock(), self.last_view)
+        return figures.counters(self.agent, self.tally, self._clock(), self.last_view, self.needs)
 
     def facts(self, run: str) -> dict[str, Any] | None:
         """What the disk is to hold of the crawl beside the protocol's matter, when that is due."""

@@ -41,7 +41,7 @@ from scrapy_ubi.node.hosts.policy import host_policy
 from scrapy_ubi.node.keys import Keys
 from scrapy_ubi.node.mail.disk_flush import DiskFlush
 from scrapy_ubi.node.mail.exchange import Exchange
-from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
+from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop, MailTrouble
 from scrapy_ubi.node.mail.inbox_check import InboxCheck, judge_of
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.item_claims import ItemClaims
@@ -49,11 +49,15 @@ from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.report import figures, query_source, timeline_answer
 from scrapy_ubi.node.report.answers_under_way import Steps
+from scrapy_ubi.node.report.host_needs import HostNeeds
+from scrapy_ubi.node.report.idle_watch import IdleWatch
 from scrapy_ubi.node.report.publish import Publisher, published
 from scrapy_ubi.node.report.queries import HISTORY, Question, steps
 from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.node.report.recorder import Recorder
+from scrapy_ubi.node.report.why_idle import WhyIdle
 from scrapy_ubi.node.start import NodeEvents, Start
+from scrapy_ubi.node.steering.live_entries import PAUSE, field_of
 from scrapy_ubi.node.steering.pace import HostPace
 from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.node.steering.steered import Steered
@@ -64,7 +68,7 @@ from scrapy_ubi.node.work.iterations import Iterations
 from scrapy_ubi.node.work.next_request import NextRequest
 from scrapy_ubi.node.work.visits import Visit
 from scrapy_ubi.protocol.beat import Beat
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.redis_keys import drain_field
@@ -127,7 +131,7 @@ class Node:
         settings, crawl, fatal, clock, transport = self.settings, self._crawl, self._fatal, self._clock, self.transport
         self._io = io = IoThread(own_thread=settings.redis_url is not None)
         self.seeds: SeedInbox | None = SeedInbox(self._events.seed, self._events.wake, settings.serve)
-        self.publisher = Publisher(crawl, lambda: self.state, clock)
+        self.publisher = Publisher(crawl, lambda: self.state, clock, self._of_the_moment)
         self._exchanges = ExchangeLoop(crawl, self.publisher, settings.flush_records, self._exchanged, clock)
         self._ticker = Ticker(crawl, settings, fatal, self._exchanges.turn, self._events.cancel, self._ticked, clock)
         self._beats = Beats(crawl, transport, settings, self._heard, clock)
@@ -147,7 +151,8 @@ class Node:
         self.met, self.discover, self.discover_all = discoverer.met, discoverer.discover, discoverer.discover_all
         self._take_again = discoverer.take_again
         self.learner = LearnedForms.of(settings, self._keys, discoverer.take_again)
-        self._visits = visits(crawl, self.learner, self.addresses, self._clock, self._limit)
+        self._visits = visits(crawl, self.learner, self.addresses, self._clock, self._limit, self.hosts.times)
+        crawl.needs = self._needs = HostNeeds(self.hosts, self.limits, self._limit)
         if turns is not None:
             turns.barrier = Barrier(crawl, self.crawl_limits, turns, waker, self._visits.settle, self.note)
         self.access = HostAccess(crawl, self._visits, waker, self._fatal, self.foreign, self._clock, self._limit)
@@ -156,6 +161,10 @@ class Node:
         )
         under_way, traffic, clock = self._visits.under_way, self._traffic, self._clock
         self.recorder = Recorder(crawl, self.publisher, self._exchanges, under_way, traffic, clock, self._limit)
+        self._why_idle = WhyIdle(self, self._events.held_up)
+        self.idle = IdleWatch(self.agent_id, self._fetched, self._why_idle.find, self._profiles)
+        self.recorder.also = self.idle.look
+        self.late = self._ticker.late
         self.live.follow(self.publisher.soon)
         Steered(self.live, self._pace, crawl, (self.limits, self.crawl_limits), self.access, waker, self.seeds)
 
@@ -219,6 +228,7 @@ class Node:
             await self._crawl.disk.close()
             return
         await self._leave.go()
+        await self.idle.close()
         if not self._fatal.dead:
             self.published = await published(self._io, self.transport)
         await self.recorder.close(self._leave.stage)
@@ -273,11 +283,18 @@ class Node:
             return timeline_answer.answer(question, self.agent_id, self.recorder.timeline, unix())
         agent, hosts, now = self.agent, self.hosts, self._clock()
         try:
-            source = query_source.source(agent, hosts, self._keys, self._take_again, now, self.concurrency)
+            source = query_source.source(
+                agent, hosts, self._keys, self._take_again, now, self.concurrency, self._needs, self._requeued
+            )
             return (yield from steps(question, source))
         except StoreError as error:
             self._fatal.broken(error)
             return {"agent": self.agent_id, "refused": str(error)}
+
+    def _requeued(self, failure: Failure) -> None:
+        """What failed is fetched again, as people have asked: it has failed no longer."""
+        if self.tally.requeued[failure.reason] < self.tally.failed[failure.reason]:
+            self.tally.requeued[failure.reason] += 1
 
     # -- what the adapters call
 
@@ -356,11 +373,64 @@ class Node:
         """What this agent is doing, for people."""
         if self._leave.stage:
             return self._leave.stage
-        if not self.agent.lease.holds(self._clock()):
-            return "fenced" if self._beats.were_read else "joining"
+        if not self.holds_lease:
+            if not self._beats.were_read:
+                return "joining"
+            return "waiting" if self._why_idle.is_alone() else "fenced"  # alone there is no agent to be fenced from
         if self._exchanges.blocked or self.live.paused:
             return "blocked" if self._exchanges.blocked else "paused"
         return "crawling" if self.agent.work.out or self.pending() else "waiting"
+
+    @property
+    def holds_lease(self) -> bool:
+        """Whether its beats are acknowledged, so that it may fetch."""
+        return self.agent.lease.holds(self._clock())
+
+    @property
+    def has_read_beats(self) -> bool:
+        """Whether it has read who is there."""
+        return self._beats.were_read
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The other agents of its group, as it believes, by name."""
+        return tuple(sorted(name for name in self.agent.view.members if name != self.agent.me))
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it is on its way out, or has gone."""
+        return bool(self._leave.stage)
+
+    @property
+    def paused_since(self) -> float:
+        """When people have paused the crawl (unix s); 0.0 where they have not."""
+        entry = self._crawl.live.entries.get(field_of(PAUSE))
+        return entry.when if entry is not None and entry.stands else 0.0
+
+    @property
+    def limit_reached(self) -> str:
+        """The limit of the crawl because of which nothing more is fetched; empty while there is none."""
+        full = self.crawl_limits.full(self.tally.pages + self.agent.work.out)
+        return "UBI_CRAWL_MAX_PAGES or UBI_CRAWL_MAX_SECONDS" if full else ""
+
+    @property
+    def trouble(self) -> MailTrouble:
+        """What keeps its mail from leaving."""
+        return self._exchanges.trouble
+
+    def _fetched(self) -> object:
+        """What changes whenever something is fetched, or done."""
+        return self.tally.pages, self.agent.counters.done, self.agent.counters.visited
+
+    async def _profiles(self) -> Mapping[str, str]:
+        return await published(self._io, self.transport)
+
+    def _of_the_moment(self) -> dict[str, Any]:
+        """What its profile says beside its counters, that changes while it runs."""
+        limits = self.crawl_limits
+        most = {"most_pages": limits.most_pages, "most_seconds": limits.most_seconds}
+        idle = {"idle": self.idle.reason.told()} if self.idle.reason is not None else {}
+        return {"curve": self.recorder.curve, **idle, **{name: value for name, value in most.items() if value}}
 
     def counters(self) -> dict[str, Any]:
         """All counters of this agent, as published for people."""

@@ -156,6 +156,11 @@ class Membership:
         alone = (bool(beat.settled) or NEW not in beat.flags) and not self._shared(beat.digest)
         return max(BEGUN, beat.era) + alone
 
+    @property
+    def begun(self) -> float | None:
+        """When the beats were first asked for from which the start wait counts (s); None before."""
+        return self._begun
+
     def _goes_on(self, stranger: Beat) -> bool:
         """Whether this is another line of that process: a first one may be of a former life, from a file of Redis's."""
         last, self._stranger = self._stranger, stranger

@@ -38,6 +38,12 @@ _EVICTING = (
 )
 
 
+_UNINFORMED = (
+    "%s does not answer INFO to this user: whether this Redis was started again, and whether it throws keys away when "
+    "its memory is full, cannot be seen. Allow it: ACL SETUSER <user> +info."
+)
+
+
 class RedisLink:
     """A `BeatConnection` to a Redis: connects when first used, and again after a failure."""
 
@@ -53,6 +59,7 @@ class RedisLink:
         self._connections = 0  # that may have led to another server
         self._server = b""  # what named the one that the last connection led to
         self._policy = ""  # the one of a server that throws keys away, when that was last said
+        self._uninformed = False  # and that was said
         self._writers: set[bytes] = set()  # of the own lines
         self._own: BeatLine | None = None  # the line that was written last
         self._slot: int | None = None
@@ -192,6 +199,9 @@ class RedisLink:
             connection.send_command("ROLE")
             need_master(connection.read_response())
         *names, memory = informed(connection)
+        if not (memory or any(names)) and not self._uninformed:
+            self._uninformed = True
+            logger.warning(_UNINFORMED, self._at.shown)
         server = server_name(names)
         self._connections += not server or server != self._server
         self._server = server

@@ -94,6 +94,13 @@ def test_status_agent_declared_dead_by_another_is_dead_until_it_is_new(crawl: Cr
     assert [a.state for a in read_status(crawl.client, CRAWL).agents] == ["crawling", "crawling"]
 
 
+def test_an_agent_alone_is_never_fenced(crawl: CrawlByHand) -> None:
+    crawl.agent("a1", flags="f")
+    assert [a.state for a in read_status(crawl.client, CRAWL).agents] == ["waiting"]
+    crawl.agent("a2")
+    assert [a.state for a in read_status(crawl.client, CRAWL).agents] == ["fenced", "crawling"]
+
+
 def test_status_counts_different_views(crawl: CrawlByHand) -> None:
     crawl.agent("a1")
     crawl.agent("a2", digest="f" * 16)

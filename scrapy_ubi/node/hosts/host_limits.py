@@ -130,6 +130,12 @@ class HostLimits:
             self._hosts.put(state, SECTION, list(facts))
         return DEPTH if deep else ""
 
+    def pages_left(self, state: HostState) -> int:
+        """How many pages of this host its limit allows yet, whatever waits."""
+        most = self._of(state.host).host_max_pages
+        done = self._hosts.before(state) + 1
+        return max(0, self._share(state, most) - done) if most else state.waiting
+
     def passed(self, state: HostState) -> None:
         """A request whose turn had come is done without a load, as its page is known: it counts for no limit."""
         if not self.idle:

@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from scrapy_ubi.clock import is_ahead, no_later
+from scrapy_ubi.node.hosts.host_times import HostTimes
 from scrapy_ubi.node.keys import REQUEUED, taken_first
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.frontier_contract import Frontier
@@ -64,6 +65,7 @@ class HostNotes:
         self._clock, self._wall, self._shards = clock, wall, shards
         self.counted: Counter[str] = Counter()
         self.ahead = 0
+        self.times = HostTimes()
         self._callbacks: list[Change] = []
         self._parsed: dict[str, dict[str, object]] = {}
         self._brief: dict[str, dict[str, float]] = {}  # host -> delays for here and now only
@@ -154,6 +156,7 @@ class HostNotes:
         """
         seconds = self._clipped(seconds)
         until = self._wall() + seconds
+        self.times.rested(state.host, seconds)
         for one in self._together(state):
             self._put_off(one, seconds)
             if until > self._until(one):

@@ -98,6 +98,7 @@ def _counted(all_of: list[Profile], most: int, places: int) -> dict[str, Any]:
         **counts,
         "responses": _added((one.responses for one in all_of), most),
         "failed": failed,
+        "requeued": _added((one.requeued for one in all_of), most),
         "noted": noted,
         "joined": _added((one.joined for one in all_of), most),
         "failed_at": _places((one.failed_at for one in all_of), list(failed)[:places]),

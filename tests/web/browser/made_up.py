@@ -142,9 +142,25 @@ class MadeUp:
                 "pages_per_second": pace,
                 "average_pages_per_second": pace * 0.93,
             },
+            "remaining": self.remaining(),
             "agents_total": len(rows),
             "agents": rows[:1000],
             "events": self.events[-100:],
+        }
+
+    def remaining(self) -> Answer:
+        """As `monitor.ahead` says it."""
+        slowest = self.host_row(3)
+        host = slowest["host"]
+        more = f"The slowest host: {host}, of which 3,416 URLs wait, one each 10.0 s: 9 h 29 min at least."
+        first = (
+            "Paused: 3,416 URLs wait until somebody resumes the crawl." if self.paused else "About 9 h 29 min to go."
+        )
+        return {
+            "kind": "about",
+            "seconds": slowest["needs"],
+            "host": {"host": host},
+            "sentences": [first] if self.paused else [first, more],
         }
 
     def row(self, name: str, now: float) -> Answer:
@@ -234,7 +250,7 @@ class MadeUp:
         draw = random.Random(number)
         state = draw.choice(("busy", "waiting", "waiting", "idle", "resting", "excluded", "postponed: retry-after"))
         queued = max(0, int(9_000 / (1 + number) ** 0.7) + draw.randint(-3, 9)) if state != "idle" else 0
-        return {
+        row = {
             "agent": self.names[number % len(self.names)],
             "host": self.host_name(number),
             "state": state,
@@ -250,6 +266,7 @@ class MadeUp:
             "learned": "",
             "loads": "",
         }
+        return {**row, "needs": queued * row["delay"]}
 
     def host_list(self, query: Any) -> Answer:
         limit, first = int(query.get("limit", 50)), int(query.get("after") or 0)
@@ -257,7 +274,7 @@ class MadeUp:
         found = [number for number in range(min(self.hosts, 3_000)) if wanted in self.host_name(number)]
         if query.get("sort") == "slowest":
             made = {number: self.host_row(number) for number in found}
-            found.sort(key=lambda number: -made[number]["queued"] * made[number]["delay"])
+            found.sort(key=lambda number: -made[number]["needs"])
         total = self.hosts if not wanted else len(found)
         rows = [self.host_row(number) for number in found[first : first + limit]]
         after = str(first + limit) if first + limit < len(found) else None
