@@ -41,7 +41,7 @@ class ShelfSeeds:
         """Seeds are answered, or handed on."""
         for answer in out.seeds_answered:
             if self.readers.pop(answer.number, None) is not None:
-                names = (b"seed", b"said", b"why", b"id")
+                names = (b"seed", b"said", b"why", b"id", b"url")
                 self.answers.append(dict(zip(names, map(encode, answer), strict=True)))
             self.waiting.pop(answer.number, None)
         for number, agent in out.seeds_for:

@@ -2,6 +2,7 @@
 // Rules: what lies on other machines is not known here, and the page says so; a command makes files of it.
 
 const ROWS_SHOWN = 50;
+const URL_KEPT = 500; // characters of a URL in an answer to a seed
 
 function outputsView(parameters, context) {
   const node = el("div", {});
@@ -93,7 +94,7 @@ function seedsView(parameters, context) {
     caption: "Answers to seeds", key: (row) => row.seed, empty: "No seed was answered yet.", cls: "fit",
     columns: [
       { label: "Answer", of: (row) => row.said, node: (row) => chip(row.said) }, { label: "When", of: (row) => row.time, node: (row) => when(row.time) },
-      { label: "URL", cls: "wide", of: (row) => row.url, node: (row) => (row.url ? link(row.url, "url", row.url) : code(plain(row.seed))) },
+      { label: "URL", cls: "wide", of: (row) => [row.url, row.name], node: seedUrl },
       { label: "Why", cls: "wide", of: (row) => row.why, node: (row) => row.why && foreign(row.why) },
     ],
   });
@@ -103,6 +104,12 @@ function seedsView(parameters, context) {
     rows.set(answer.answers);
   });
   return el("div", { cls: "pair" }, card("Add seeds", form, quiet("Agents of a crawl that waits for seeds (", code("UBI_SERVE"), ") take them. Filters do not drop a seed.")), card("What became of them", head, rows.node));
+}
+
+// Of agents of before there is no URL; one that is long was cut, and leads nowhere.
+function seedUrl({ url, name, seed }) {
+  const shown = !url ? code(plain(seed)) : /^https?:/.test(url) && url.length < URL_KEPT ? link(url, "url", url) : foreign(url);
+  return [shown, name ? small(` ${plain(name)}`) : null];
 }
 
 function agentView(parameters, context, name) {
