@@ -229,7 +229,7 @@ class Run:
 
     def _line(self, now: float) -> str:
         """The crawl in one line."""
-        working = [one.profile for one in self._status.agents if one.working and one.profile is not None]
+        working = [one for one in self._status.agents if one.working and one.profile is not None]
         members = [one.profile for one in self._status.members if one.profile is not None]
         pages = sum(one.profile.count("pages") for one in self._status.agents if one.profile is not None)
         return (

@@ -42,7 +42,10 @@ class ServerLog(logging.LoggerAdapter[logging.Logger]):
             super().exception(msg, *args, exc_info=exc_info, **kwargs)
 
     def malformed(self, error: object) -> bool:
-        """Whether that is the fault of a request, which is then counted, and said once in `EVERY`."""
+        """Whether that is the doing of a client, and no fault of ours: a request that is none is counted, and said once
+        in `EVERY`; one that has left is nothing to say."""
+        if isinstance(error, ConnectionError):  # the client has left while it was answered
+            return True
         if not isinstance(error, MALFORMED):
             return False
         self._unsaid += 1

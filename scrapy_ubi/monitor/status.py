@@ -63,6 +63,12 @@ class AgentStatus:
         return self.state not in _NOT_WORKING
 
     @property
+    def pages_per_second(self) -> float:
+        """Pages a second of the last seconds (`node/report/figures.py: WINDOW`), none where it does not work. Every
+        rate of now that people see is this one, or a sum of it."""
+        return self.profile.pages_per_second if self.profile is not None and self.working else 0.0
+
+    @property
     def gone(self) -> bool:
         """Whether it died or left before the end, and what it had, others have taken over."""
         return self.state in _AWAY and not self.keeps

@@ -66,7 +66,7 @@ def _row(of: AgentStatus, share: float | None, fair: float | None) -> Document:
         "fair": fair,
         **{name: profile.count(name) if profile is not None else 0 for name in _COUNTERS},
         "failed": sum(profile.failed.values()) if profile is not None else 0,
-        "pages_per_second": profile.pages_per_second if profile is not None and of.working else 0.0,
+        "pages_per_second": of.pages_per_second,
         "seconds": profile.seconds if profile is not None else 0.0,
         "spider": profile.spider if profile is not None else "",
         "machine": profile.host_name if profile is not None else "",

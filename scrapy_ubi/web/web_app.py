@@ -215,9 +215,9 @@ class WebApp:
             return web.Response(content_type="text/event-stream")
         async with self.live.viewer(lambda: has_left(request)) as messages:
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8", **EVERYWHERE})
-            await response.prepare(request)
-            end_half_open(request)
             try:
+                await response.prepare(request)
+                end_half_open(request)
                 await response.write(b"retry: 2000\n\n")
                 while (text := await messages.get()) is not None:
                     async with asyncio.timeout(PATIENCE):

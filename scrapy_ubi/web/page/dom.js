@@ -57,7 +57,7 @@ function tone(state) {
 
 // A state by word and colour.
 function chip(state, more = "") {
-  return el("span", { cls: `chip ${tone(state)}` }, plain(state) + more);
+  return el("span", { cls: `chip ${tone(state)}`, title: plain(state) + more }, plain(state) + more);
 }
 
 function link(text, ...path) {

@@ -53,8 +53,8 @@ function slopeOf(points) {
 function crawlView(parameters, context) {
   const head = crawlHead();
   const tiles = crawlTiles();
-  const speed = chart({ title: "Pages a second", value: (point) => point[PACE], tell: (value) => `${rate(value)}/s`, seconds: HOUR });
-  const queue = chart({ title: "URLs in the queue", value: (point) => point[QUEUED], tell: (value) => short(value), seconds: HOUR });
+  const speed = chart({ title: "Pages a second", value: (point) => point[PACE], tell: (value) => `${rate(value)}/s`, most: HOUR });
+  const queue = chart({ title: "URLs in the queue", value: (point) => point[QUEUED], tell: (value) => short(value), most: HOUR });
   const agents = agentsTable();
   const events = eventsList();
   const node = el("div", { cls: "crawl" }, head.node, tiles.node,
@@ -66,7 +66,9 @@ function crawlView(parameters, context) {
   async function history() {
     const answer = await ask("history", { minutes: 60 }, context.signal);
     const at = ["time", "pages_per_second", "queued"].map((name) => answer.fields.indexOf(name));
-    points = answer.points.map((point) => at.map((index) => point[index]));
+    const told = answer.points.map((point) => at.map((index) => point[index]));
+    const until = told.length ? told[told.length - 1][0] : -Infinity;
+    points = [...told, ...points.filter((point) => point[0] > until)];
     events.before(answer.events ?? []);
     draw();
   }
@@ -80,8 +82,9 @@ function crawlView(parameters, context) {
     const last = points[points.length - 1];
     const now = [crawl.time, crawl.measures.pages_per_second, crawl.measures.totals.queued];
     if (crawl.state === "running" && (!last || last[0] + NEXT_POINT <= now[0])) points.push(now); // until the agents are asked again
-    speed.set(points, clock());
-    queue.set(points, clock());
+    const until = crawl.state === "running" || !points.length ? clock() : points[points.length - 1][0];
+    speed.set(points, until, now[PACE]);
+    queue.set(points, until, now[QUEUED]);
     head.set(crawl, prognosis(crawl, points, slowest));
     tiles.set(crawl);
     agents.draw();

@@ -51,26 +51,49 @@ def _entry(url: str, depth: int) -> Answer:
 
 
 class MadeUp:
-    """The crawl. `agents` and `hosts` are how many; `hostile` gives some of them names that are markup."""
+    """The crawl. `agents` and `hosts` are how many; `hostile` gives some of them names that are markup; `long` gives all
+    of them names as long as they can be met, without a place to break; `age`: seconds that it has run."""
 
     def __init__(
-        self, agents: int = 4, hosts: int = 4_200, hostile: bool = False, seed: int = 7, token: str = TOKEN
+        self,
+        agents: int = 4,
+        hosts: int = 4_200,
+        hostile: bool = False,
+        seed: int = 7,
+        token: str = TOKEN,
+        long: bool = False,
+        age: float = 5_400.0,
     ) -> None:
         self.random = random.Random(seed)
         self.token = token
-        self.begun = time.time() - 5_400
+        self.begun = time.time() - age
         self.hostile = hostile
+        self.long = long
         self.hosts = hosts
         self.names = [f"lab-{number}" for number in range(1, agents + 1)]
         if hostile:
             self.names[0] = HOSTILE
+        self.paused = False
+        self.changed: list[Answer] = []
+        self.answers: list[Answer] = []
+        if long:
+            self.names = [f"crawler{number:03}".ljust(60, "w") for number in range(1, agents + 1)]
+            self.answers.append(
+                {"seed": "1764249588000-0", "time": time.time(), "said": "REFUSED", "why": "why" * 90, "url": "", "name": ""}
+            )
+            self.answers.append(
+                {
+                    **{"seed": "1764249588001-0", "time": time.time(), "said": "OK", "why": "", "name": "order" * 40},
+                    "url": f"http://{self.host_name(1)}/{'path' * 60}",
+                }
+            )
+            self.changed.append(
+                {"name": "UBI_HOST_DELAY", "host": self.host_name(1), "value": 4.0, "n": 1, "who": "w" * 60, "when": time.time()}
+            )
         self.states = {
             name: STATES[number % len(STATES)] if agents > 4 else "crawling" for number, name in enumerate(self.names)
         }
         self.capacity = {name: 2.0 if number % 3 == 1 else 1.0 for number, name in enumerate(self.names)}
-        self.paused = False
-        self.changed: list[Answer] = []
-        self.answers: list[Answer] = []
         self.told: list[tuple[str, Answer]] = []
         self.events: list[Answer] = []
         for number, name in enumerate(self.names[:6]):
@@ -90,6 +113,8 @@ class MadeUp:
 
     @property
     def name(self) -> str:
+        if self.long:
+            return "m" * 80 + ":" + "w" * 80
         return f"shop:{HOSTILE}" if self.hostile else "shop:prices"
 
     def about(self) -> Answer:
@@ -153,7 +178,7 @@ class MadeUp:
         spent = now - self.begun
         weight = self.capacity[name] / sum(self.capacity.values())
         share = weight * (1 + 0.06 * math.sin(number * 2.1))
-        pace = 48.0 * share * (1 + 0.1 * math.sin(now / 7 + number)) if alive and not self.paused else 0.0
+        pace = 48.0 * share * (1 + 0.1 * math.sin(now / 7 + number)) if self.states[name] not in ("dead", "left", "silent") and not self.paused else 0.0
         pages = int(share * 48 * spent)
         return {
             "agent": name,
@@ -181,8 +206,8 @@ class MadeUp:
             "failed": int(1284 * share),
             "pages_per_second": pace,
             "seconds": spent,
-            "spider": "prices",
-            "machine": f"crawl{number + 1}.lab.example",
+            "spider": "w" * 80 if self.long else "prices",
+            "machine": f"crawl{number + 1}.{'m' * 60 if self.long else 'lab'}.example",
             "pid": 4100 + number,
             "version": "0.1.0",
             "started": self.begun + number,
@@ -192,8 +217,10 @@ class MadeUp:
     def history(self) -> Answer:
         now = time.time()
         points = []
-        for step in range(360):
-            at = now - 3600 + 10 * step
+        age = min(3600.0, now - self.begun)
+        step_of = max(2.0, age / 360)
+        for step in range(int(age / step_of)):
+            at = now - age + step_of * step
             pace = (
                 48 * (1 + 0.14 * math.sin(at / 190) + 0.07 * math.sin(at / 23)) if abs(at - now + 1500) > 90 else 12.0
             )
@@ -201,7 +228,7 @@ class MadeUp:
         return {
             "crawl": self.name,
             "source": "agents",
-            "step": 10.0,
+            "step": step_of,
             "fields": ["time", "pages", "pages_per_second", "queued", "failed"],
             "points": points,
             "events": [{"time": self.begun + 60, "what": "dead", "agent": "lab-0", "text": "dead: agent lab-0"}],
@@ -228,6 +255,8 @@ class MadeUp:
     def host_name(self, number: int) -> str:
         if self.hostile and number % 7 == 0:
             return f"{HOSTILE}.{number}.example"
+        if self.long:
+            return f"h{number:06}".ljust(62, "w") + ("." + "m" * 62) * 2 + ".example-shop"
         return f"{('shop', 'news', 'www', 'blog')[number % 4]}{number}.site{number % 97}.example"
 
     def host_row(self, number: int) -> Answer:

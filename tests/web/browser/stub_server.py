@@ -85,8 +85,10 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=4)
     parser.add_argument("--hosts", type=int, default=4_200)
     parser.add_argument("--hostile", action="store_true")
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--age", type=float, default=5_400.0)
     chosen = parser.parse_args()
-    crawl = MadeUp(chosen.agents, chosen.hosts, chosen.hostile)
+    crawl = MadeUp(chosen.agents, chosen.hosts, chosen.hostile, long=chosen.long, age=chosen.age)
     web.run_app(application(crawl), host="127.0.0.1", port=chosen.port)
 
 
