@@ -20,7 +20,7 @@ MALFORMED = (HttpProcessingError, web.RequestPayloadError)
 
 
 class ServerLog(logging.LoggerAdapter[logging.Logger]):
-    """The logger that aiohttp is given: what it says goes to `logger`, but for malformed requests, which are counted."""
+    """The logger that aiohttp is given: what it says goes to `logger`, but for malformed requests. They are counted."""
 
     def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(logger, None)
@@ -54,7 +54,9 @@ class ServerLog(logging.LoggerAdapter[logging.Logger]):
             more = f"; {self._unsaid} such since the last line" if self._unsaid > 1 else ""
             text = (str(error) or type(error).__name__).split("\n")[0][:MOST_SAID]
             self.logger.warning(
-                "What a client has sent is no HTTP, and was refused: %r%s. More is only counted for a minute.", text, more
+                "What a client has sent is no HTTP, and was refused: %r%s. More is counted for a minute.",
+                text,
+                more,
             )
             self._said_at, self._unsaid = now, 0
         return True

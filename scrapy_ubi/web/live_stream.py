@@ -2,9 +2,9 @@
 
 Rules of this module:
 
-* Without a viewer nothing is read. However many look, or ask at once, the crawl is read once: a reading is a task of its
-  own, which goes on where the one that has asked for it leaves. What it has found is told for `EVERY`; a failure, to all
-  that wait for it.
+* Without a viewer nothing is read. However many look, or ask at once, the crawl is read once: a reading is a task of
+  its own, which goes on where the one that has asked for it leaves. What it has found is told for `EVERY`; a failure,
+  to all that wait for it.
 * A viewer has room for one message: what it does not read in time is replaced by the next. Who has not read for
   `PATIENCE` is closed.
 * Places are few, so who has left holds none: at the latest when all are taken and one more comes, viewers whose
@@ -40,7 +40,7 @@ SELDOM = 60.0  # s, of directories
 MOST_VIEWERS = 32
 PATIENCE = 10.0  # s for a viewer to read
 LONGEST = 600.0  # s that a viewer keeps its place while others wait for one
-FAULTS = {"error": {"status": 500, "kind": "fault", "message": "The crawl could not be shown; the log says why."}}
+FAULT = "The crawl could not be shown; the log says why."
 
 
 class Viewer:
@@ -67,7 +67,7 @@ class LiveStream:
         self.history = SeenHistory()
         self.agents = 0  # how many there are
         self._reading: asyncio.Task[None] | None = None
-        self._found: str | Exception = ""
+        self._found: str | Problem = ""
         self._read_at, self._lives = float("-inf"), True
         self._viewers: dict[Viewer, None] = {}  # who has looked longest comes first
         self._beat: asyncio.Task[None] | None = None
@@ -91,7 +91,7 @@ class LiveStream:
             self._reading = asyncio.create_task(self._read())
         if self._reading is not None:
             await asyncio.shield(self._reading)
-        if isinstance(self._found, Exception):
+        if isinstance(self._found, Problem):
             raise self._found.with_traceback(None)
         return self._found
 
@@ -103,8 +103,9 @@ class LiveStream:
             self._found, self._read_at = text, time.monotonic()
         except Problem as problem:
             self._found, self._read_at, self._lives = problem, float("-inf"), True
-        except Exception as fault:
+        except Exception:
             logger.exception("The crawl could not be shown.")
+            fault = Problem(500, "fault", FAULT)
             self._found, self._read_at, self._lives = fault, float("-inf"), True
         finally:
             self._reading = None
@@ -165,8 +166,6 @@ class LiveStream:
             event, data = "crawl", await self.document()
         except Problem as problem:
             event, data = "trouble", json.dumps(problem.document())
-        except Exception:  # it was logged where it came up
-            event, data = "trouble", json.dumps(FAULTS)
         return f"id: {self._number}\nevent: {event}\ndata: {data}\n\n"
 
     async def close(self) -> None:

@@ -26,9 +26,9 @@ from scrapy_ubi.monitor.metrics_routes import add_routes
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.node.report.queries import SORTS
 from scrapy_ubi.web import index_now, page_history, parameters
-from scrapy_ubi.web.index_now import IndexNow
-from scrapy_ubi.web.live_stream import FAULTS, PATIENCE, LiveStream
 from scrapy_ubi.web.connections import end_half_open, has_left
+from scrapy_ubi.web.index_now import IndexNow
+from scrapy_ubi.web.live_stream import FAULT, PATIENCE, LiveStream
 from scrapy_ubi.web.page import page
 from scrapy_ubi.web.parameters import Field, number
 from scrapy_ubi.web.problem import Problem
@@ -109,7 +109,7 @@ class WebApp:
             response = _json(Problem(400, "bad_request", "The body is not sent as HTTP has it.").document(), 400)
         except Exception:
             logger.exception("A request for %s could not be answered.", request.path[:200])
-            response = _json(FAULTS, 500)
+            response = _json(Problem(500, "fault", FAULT).document(), 500)
         if not response.prepared:
             response.headers.update(EVERYWHERE)
             response.headers.setdefault("Content-Security-Policy", NOTHING)

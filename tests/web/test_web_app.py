@@ -174,7 +174,9 @@ def test_changes_are_the_commands() -> None:
         await change(client, "drain", 404, agent="a9")
         seeded = await change(client, "seeds", urls=["http://a.example/"], priority=7)
         assert (seeded["sent"], len(crawl.shelf.seeds.waiting)) == (1, 1)
-        crawl.shelf.seeds.answers.append({b"seed": b"1-0", b"said": b"OK", b"url": b"http://a.example/", b"id": b"no. 1"})
+        crawl.shelf.seeds.answers.append(
+            {b"seed": b"1-0", b"said": b"OK", b"url": b"http://a.example/", b"id": b"no. 1"}
+        )
         crawl.shelf.seeds.answers.append({b"seed": b"2-0", b"said": b"OK"})  # of an agent of before
         told = await read(client, "seeds")
         assert told["waiting"] == 1

@@ -51,8 +51,8 @@ def _entry(url: str, depth: int) -> Answer:
 
 
 class MadeUp:
-    """The crawl. `agents` and `hosts` are how many; `hostile` gives some of them names that are markup; `long` gives all
-    of them names as long as they can be met, without a place to break; `age`: seconds that it has run."""
+    """The crawl. `agents` and `hosts` are how many; `hostile` gives some of them names that are markup; `long` gives
+    all of them names as long as they can be met, without a place to break; `age`: seconds that it has run."""
 
     def __init__(
         self,
@@ -78,27 +78,22 @@ class MadeUp:
         self.answers: list[Answer] = []
         if long:
             self.names = [f"crawler{number:03}".ljust(60, "w") for number in range(1, agents + 1)]
-            self.answers.append(
-                {"seed": "1764249588000-0", "time": time.time(), "said": "REFUSED", "why": "why" * 90, "url": "", "name": ""}
-            )
-            self.answers.append(
-                {
-                    **{"seed": "1764249588001-0", "time": time.time(), "said": "OK", "why": "", "name": "order" * 40},
-                    "url": f"http://{self.host_name(1)}/{'path' * 60}",
-                }
-            )
-            self.changed.append(
-                {"name": "UBI_HOST_DELAY", "host": self.host_name(1), "value": 4.0, "n": 1, "who": "w" * 60, "when": time.time()}
-            )
-        self.states = {
-            name: STATES[number % len(STATES)] if agents > 4 else "crawling" for number, name in enumerate(self.names)
-        }
-        self.capacity = {name: 2.0 if number % 3 == 1 else 1.0 for number, name in enumerate(self.names)}
+            self._say_long()
         self.told: list[tuple[str, Answer]] = []
         self.events: list[Answer] = []
         for number, name in enumerate(self.names[:6]):
             self.happen("joined", name, f"Agent {name} has joined.", self.begun + 3 + number)
         self.happen("settled", None, "All agents agree who takes part, and have handed over.", self.begun + 12)
+
+    def _say_long(self) -> None:
+        seed: Answer = {"seed": "1-1", "time": time.time(), "said": "OK", "why": "", "url": "", "name": "order" * 40}
+        url = f"http://{self.host_name(1)}/{'path' * 60}"
+        self.answers += [
+            {**seed, "url": url},
+            {**seed, "seed": "1-2", "said": "REFUSED", "why": "why" * 90, "name": ""},
+        ]
+        setting: Answer = {"name": "UBI_HOST_DELAY", "host": self.host_name(1), "value": 4.0, "n": 1}
+        self.changed.append({**setting, "who": "w" * 60, "when": time.time()})
 
     def happen(self, what: str, agent: str | None, text: str, when: float | None = None) -> None:
         self.events.append(
@@ -178,7 +173,11 @@ class MadeUp:
         spent = now - self.begun
         weight = self.capacity[name] / sum(self.capacity.values())
         share = weight * (1 + 0.06 * math.sin(number * 2.1))
-        pace = 48.0 * share * (1 + 0.1 * math.sin(now / 7 + number)) if self.states[name] not in ("dead", "left", "silent") and not self.paused else 0.0
+        pace = (
+            48.0 * share * (1 + 0.1 * math.sin(now / 7 + number))
+            if self.states[name] not in ("dead", "left", "silent") and not self.paused
+            else 0.0
+        )
         pages = int(share * 48 * spent)
         return {
             "agent": name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -262,10 +263,12 @@ def _figures(tab: Tab) -> list[str]:
     return list(
         tab.run(
             """
-            const tile = [...document.querySelectorAll(".tile")].find((one) => one.textContent.startsWith("Pages a second"));
+            const tiles = [...document.querySelectorAll(".tile")];
+            const tile = tiles.find((one) => one.textContent.startsWith("Pages a second"));
             const rows = [...document.querySelectorAll(".agents tbody td[data-label='Pages/s']")];
             const all = rows.reduce((sum, one) => sum + (Number(one.textContent) || 0), 0);
-            return [tile.querySelector("strong").textContent, document.querySelector(".chart .now").textContent.replace("/s", ""), all];
+            const curve = document.querySelector(".chart .now").textContent.replace("/s", "");
+            return [tile.querySelector("strong").textContent, curve, all];
             """
         )
     )
@@ -294,11 +297,14 @@ def test_curves_are_as_long_as_the_crawl(tab: Tab, serve: Serve, age: float, lea
             const art = document.querySelector(".chart svg");
             const box = art.getBoundingClientRect();
             const line = art.querySelector(".line").getBoundingClientRect();
-            return [(line.left - box.left) / box.width, (line.right - box.left) / box.width,
-                    [...art.querySelectorAll("text[text-anchor]")].map((one) => [one.textContent, one.getBoundingClientRect().left, one.getBoundingClientRect().right])];
+            const marks = [...art.querySelectorAll("text[text-anchor]")].map((one) => {
+              const { left, right } = one.getBoundingClientRect();
+              return [one.textContent, left, right];
+            });
+            return [(line.left - box.left) / box.width, (line.right - box.left) / box.width, marks];
             """
         )
         assert begin < 0.05 and end > 0.7, (begin, end)
         assert 2 <= len(marks) <= 20
         assert all((text.count(":") == 2) == (least == "s") for text, _, _ in marks)
-        assert all(before[2] < after[1] for before, after in zip(marks, marks[1:], strict=False)), "they lie apart"
+        assert all(before[2] < after[1] for before, after in pairwise(marks)), "they lie apart"
