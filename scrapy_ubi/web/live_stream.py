@@ -102,6 +102,8 @@ class LiveStream:
             self.history.look(made)  # here, as it is read here, while the next look may be under way
             self._found, self._read_at = text, time.monotonic()
         except Problem as problem:
+            if problem.kind == "unavailable":
+                self._events.away(time.time())
             self._found, self._read_at, self._lives = problem, float("-inf"), True
         except Exception:
             logger.exception("The crawl could not be shown.")

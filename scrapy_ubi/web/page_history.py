@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import time
+from collections.abc import Sequence
 
 from scrapy.settings import BaseSettings
 
@@ -11,6 +13,9 @@ from scrapy_ubi.monitor.document import Document
 
 FIELDS = ("time", "pages", "pages_per_second", "queued", "failed")
 MOST_POINTS = 360
+AT_ONCE = ("fenced", "unfenced", "blocked", "unblocked")  # what befalls agents together
+SAME = 30  # s
+MOST_NAMED = 5
 FEW_POINTS, MANY_AGENTS = 60, 100  # of more agents than that fewer points are asked for
 MOST_EVENTS = 200  # the newest
 
@@ -22,15 +27,35 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
     names, series = FIELDS[1:], made["series"]
     begin, step = made["from"], made["step"]
     rows = zip(*(series[name] for name in names), strict=True) if series else ()
+    now = time.time()
     return {
         "crawl": made["crawl"],
         "source": "agents",
         "step": step,
         "fields": FIELDS,
-        "points": [[begin + number * step, *row] for number, row in enumerate(rows)],
-        "events": [_event(one) for one in made["events"][-MOST_EVENTS:]],
+        "points": [[begin + number * step, *row] for number, row in enumerate(rows) if begin + number * step <= now],
+        "events": [_event(one) for one in _together(made["events"])[-MOST_EVENTS:]],
         "missing": made["missing"],
     }
+
+
+def _together(events: Sequence[Document]) -> list[Document]:
+    """What befell several agents within `SAME` seconds, as when Redis is started again, as one event of the crawl."""
+    made: list[Document] = []
+    latest: dict[str, Document] = {}  # what -> the event that others join
+    for one in events:
+        known = latest.get(one["what"]) if one["what"] in AT_ONCE else None
+        if known is not None and one["time"] - known["time"] <= SAME:
+            known["agents"].append(one["who"])
+            continue
+        made.append(one := {**one, "agents": [one["who"]]})
+        latest[one["what"]] = one
+    for one in made:
+        if len(one["agents"]) > 1:
+            shown = ", ".join(one["agents"][:MOST_NAMED])
+            more = len(one["agents"]) - MOST_NAMED
+            one |= {"who": "", "why": f"{len(one['agents'])} agents: {shown}{f' and {more} more' if more > 0 else ''}"}
+    return made
 
 
 def _event(of: Document) -> Document:
