@@ -91,8 +91,8 @@ def next_turn(start: float, interval: float, now: float) -> float:
 
 
 class BeatCallbacks(NamedTuple):
-    """What the agent gives its heart: see the contract's `start_beating`. `line` gives the next line; `mail_is_away`: whether
-    the last exchange of mail has failed as beats do."""
+    """What the agent gives its heart: see the contract's `start_beating`. `line` gives the next line; `mail_is_away`:
+    whether the last exchange of mail has failed as beats do."""
 
     line: Callable[[], str]
     on_ack: Callable[[float], None]

@@ -115,6 +115,7 @@ async function act(of) {
   try {
     const answer = await tell(of.verb, of.body);
     announce(of.said(answer));
+    if (answer?.complaint && of.body.host) announce(answer.complaint, "bad");
     refreshSoon();
     return true;
   } catch (error) {
