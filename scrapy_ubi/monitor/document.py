@@ -31,7 +31,7 @@ def status(of: CrawlStatus) -> Document:
         "crawl": of.crawl,
         "state": of.state,
         "run": of.run,
-        "finished": of.finished,
+        "finished": of.state == "finished",
         "arguments": of.arguments,
         "views": of.views,
         "unreadable": of.unreadable,

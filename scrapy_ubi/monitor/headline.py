@@ -13,7 +13,7 @@ from scrapy_ubi.untrusted.terminal_text import cut, plain
 def headline(status: CrawlStatus) -> list[str]:
     """The crawl, its state, how many agents work, and the arguments of their spiders."""
     working = sum(agent.working for agent in status.agents)
-    state = f"{status.state}, paused" if status.paused and not status.finished else status.state
+    state = f"{status.state}, paused" if status.paused and status.state == "running" else status.state
     text = f"crawl {plain(status.crawl, 64)}: {state}, {working} of {len(status.agents)} agents at work"
     lines = folded(text + f", {status.views} different views" if status.views > 1 else text)
     return [*lines, cut(f"arguments: {arguments_of(status)}", room())] if status.arguments else lines

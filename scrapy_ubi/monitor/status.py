@@ -36,7 +36,8 @@ MAX_NAME = 64  # characters of a crawl's or an agent's name shown
 MAX_SCAN = 1_000_000  # keys looked at when crawls are searched for
 
 # States of an agent that people see, beside those a profile may hold.
-DEAD, SILENT, UNREADABLE = "dead", "silent", "unreadable"
+DEAD, SILENT, UNREADABLE, JOINING = "dead", "silent", "unreadable", "joining"
+STARTING = "starting"  # of a crawl
 _AWAY = frozenset((DEAD, "left"))
 _NOT_WORKING = _AWAY | {SILENT, UNREADABLE, "finished"}
 
@@ -104,6 +105,9 @@ class CrawlStatus:
     """Agents that are long gone, and are counted together."""
     sum_trouble: str = ""
     """Why their sum is unreadable."""
+    starts: bool = False
+    """Whether its agents begin a new run, of which nothing is there yet, while Redis still holds the end of the last
+    one."""
     signed_run: str = ""
     """What `run` is in Redis, with its signature; "" where the crawl is not signed (`UBI_SECRET`)."""
 
@@ -141,11 +145,19 @@ class CrawlStatus:
         """Whether this run is over: nothing was left to fetch anywhere."""
         return is_finished(self.control)
 
+    def starting(self) -> CrawlStatus:
+        """The same, as agents begin a new run: without the figures of the run before, and without who took part in that
+        one only."""
+        come = [replace(one, profile=None, age=None) for one in self.agents if one.state == JOINING]
+        return replace(self, agents=tuple(come), summed_up=None, starts=True)
+
     @property
     def state(self) -> str:
-        """`running`, `finished`, `stopped` (no agent works, the end was not reached) or `absent`."""
+        """`running`, `finished`, `stopped` (no agent works, the end was not reached), `starting` or `absent`."""
         if not self.exists:
             return "absent"
+        if self.starts:
+            return STARTING
         if self.finished:
             return "finished"
         return "running" if any(agent.working for agent in self.agents) else "stopped"
@@ -184,7 +196,7 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
     names = sorted(set(beats) | set(profiles))
     lengths = _lengths(client, keys, names)
     agents = _judge(names, beats, profiles, lengths, now)
-    return CrawlStatus(
+    status = CrawlStatus(
         crawl=crawl,
         agents=tuple(agents),
         control={_text(name.encode()): bare(_text(value)) for name, value in control.items()},
@@ -194,6 +206,8 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
         sum_trouble=trouble,
         signed_run=run if is_signed(run) else "",
     )
+    # Who has begun beats before anybody names the new run: what else is there is of the one before.
+    return status.starting() if status.finished and any(one.state == JOINING for one in agents) else status
 
 
 def find_crawls(client: redis.Redis) -> list[str]:

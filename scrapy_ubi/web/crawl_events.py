@@ -85,7 +85,7 @@ class CrawlEvents:
             self._away_since, self._calm_until = None, status.now + CALM
         states = {one.name: one.state for one in status.agents}
         incarnations = {one.name: one.incarnation for one in status.agents}
-        now = _Look(status.run, status.finished, status.paused, status.views, states, incarnations)
+        now = _Look(status.run, status.state == "finished", status.paused, status.views, states, incarnations)
         last = self._last
         if last is not None and status.now < self._calm_until and not _all_is_as_before(last, now):
             return
@@ -120,7 +120,7 @@ def _past(status: CrawlStatus) -> Iterator[tuple[float, str, str]]:
         if told := _TOLD.get(one.state):
             yield one.profile.updated, told, one.name
     ended = [one.profile.updated for one in status.agents if one.profile is not None]
-    if status.finished and ended:
+    if status.state == "finished" and ended:
         yield max(ended), "finished", ""
 
 

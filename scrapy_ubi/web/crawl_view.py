@@ -31,7 +31,7 @@ def view(status: CrawlStatus, lives: bool, events: Sequence[Event]) -> Document:
         "lives": lives,
         "state": status.state,
         "run": status.run,
-        "finished": status.finished,
+        "finished": status.state == "finished",
         "paused": status.paused,
         "arguments": status.arguments,
         "views": status.views,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from scrapy.settings import BaseSettings
 
@@ -27,16 +28,25 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
     names, series = FIELDS[1:], made["series"]
     begin, step = made["from"], made["step"]
     rows = zip(*(series[name] for name in names), strict=True) if series else ()
-    now = time.time()
     return {
         "crawl": made["crawl"],
         "source": "agents",
         "step": step,
         "fields": FIELDS,
-        "points": [[begin + number * step, *row] for number, row in enumerate(rows) if begin + number * step <= now],
+        "points": _until([[begin + number * step, *row] for number, row in enumerate(rows)], time.time()),
         "events": [_event(one) for one in _together(made["events"])[-MOST_EVENTS:]],
         "missing": made["missing"],
     }
+
+
+def _until(points: list[list[Any]], now: float) -> list[list[Any]]:
+    """The last point of a grid may lie ahead: it is one of now then, with the rate of the time that has passed."""
+    if len(points) > 1 and points[-1][0] > now:
+        (before, pages, rate, *_), last = points[-2], points[-1]
+        passed = now - before
+        last[0] = max(now, before)
+        last[2] = round(max(0.0, last[1] - pages) / passed, 3) if passed >= 1.0 else rate
+    return points
 
 
 def _together(events: Sequence[Document]) -> list[Document]:

@@ -45,7 +45,7 @@ function retell() {
 
 const STATES = {
   good: ["crawling", "running", "fetched", "done", "busy", "joined", "settled", "OK", "back", "begun", "resumed", "unfenced", "unblocked", "redis"],
-  calm: ["waiting", "finished", "idle", "queued", "joining", "left", "resting", "in flight", "sent", "known", "KNOWN", "absent"],
+  calm: ["waiting", "finished", "idle", "queued", "joining", "starting", "left", "resting", "in flight", "sent", "known", "KNOWN", "absent"],
   warn: ["paused", "leaving", "fenced", "held", "blocked", "silent", "stopped", "postponed", "filtered", "unknown", "unreadable"],
   bad: ["dead", "excluded", "ended", "failed", "REFUSED", "refused"],
 };

@@ -6,6 +6,7 @@ const EVENTS_SHOWN = 14;
 const HOUR = 3600; // seconds
 const [PACE, QUEUED] = [1, 2]; // in a point of the page: [time, pages a second, queued]
 const NEXT_POINT = 2; // seconds between two points that this page makes itself
+const AWHILE = 300; // seconds before Redis was back
 const SAME = 20; // seconds within which an agent and this server speak of one event
 const STEADY = 0.02; // of the pace: a queue that changes less is called steady
 
@@ -14,6 +15,7 @@ function prognosis(crawl, points, slowest) {
   const { totals } = crawl.measures;
   const waits = totals.queued + totals.in_flight;
   if (crawl.state === "absent") return ["Redis holds nothing of this crawl."];
+  if (crawl.state === "starting") return ["The agents start: nothing is fetched yet."];
   if (crawl.state === "finished") return ["Finished: nothing is left to fetch anywhere."];
   if (crawl.state === "stopped") return [`Stopped: no agent works, and ${many(waits, "URL")} wait. The crawl goes on when agents are started again.`];
   if (crawl.paused) return [`Paused: ${many(waits, "URL")} wait until somebody resumes the crawl.`];
@@ -233,7 +235,9 @@ function eventsList() {
   let whole = false;
   let noted = [];
   // What agents have noted of the time before this server looked.
-  const unseen = (one) => !live.crawl.events.some((other) => other.what === one.what && other.agent === one.agent && Math.abs(other.time - one.time) < SAME);
+  // A Redis that is started again cuts all agents off: that is one event, of Redis.
+  const byRedis = (one) => ["fenced", "unfenced"].includes(one.what) && live.crawl.events.some((other) => other.what === "redis" && one.time > other.time - AWHILE && one.time < other.time + SAME);
+  const unseen = (one) => !byRedis(one) && !live.crawl.events.some((other) => other.what === one.what && other.agent === one.agent && Math.abs(other.time - one.time) < SAME);
   function draw() {
     const past = noted.filter(unseen).map((one) => ({ ...one, id: `${one.what} ${one.agent} ${one.time}` }));
     const events = [...past, ...live.crawl.events].sort((one, other) => other.time - one.time);
