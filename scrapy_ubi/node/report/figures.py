@@ -94,9 +94,10 @@ def _count(counts: Counter[str], reason: str) -> None:
 
 
 def fixed(
-    settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNOWN, metrics: str = ""
+    settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNOWN, metrics: str = "", directory: str = ""
 ) -> dict[str, Any]:
-    """The part of the profile that does not change while the agent runs. `metrics`: where it answers Prometheus."""
+    """The part of the profile that does not change while the agent runs. `metrics`: where it answers Prometheus;
+    `directory`: the agent's, as others on its machine find it."""
     return {
         "agent": agent,
         "capacity": settings.capacity,
@@ -121,6 +122,7 @@ def fixed(
         "pid": os.getpid(),
         "version": package_version(),
         **({"metrics": metrics} if metrics else {}),
+        **({"directory": directory} if directory else {}),
         "started": round(time.time(), 3),
     }
 

@@ -19,6 +19,7 @@ MAX_REASONS = 1_000  # distinct reasons of failed URLs
 MAX_ARGUMENTS = 100  # of a spider
 LONGEST_ARGUMENT = 1_000  # characters
 MAX_EXAMPLES = 10  # of what one step has joined
+MAX_PATH = 1_000  # characters of its directory
 MAX_ADDRESS = 300  # characters of where it answers Prometheus
 MAX_REFUSED = 5  # live entries that the agent has refused, of those in Redis now
 LONGEST_REFUSED = 300  # characters of why
@@ -70,7 +71,7 @@ STANDING = ("unique", "known", "queued", "in_flight", "hosts", "hosts_held", "ho
 @dataclass(frozen=True, slots=True)
 class Profile:
     """One agent's profile. `started` and `updated` are unix seconds by the agent's own clock; `metrics` is where it
-    answers Prometheus (host:port), empty: nowhere."""
+    answers Prometheus (host:port), empty: nowhere; `directory` is the agent's on its machine, empty: not known."""
 
     agent: str
     incarnation: str = ""
@@ -90,6 +91,7 @@ class Profile:
     pid: int = 0
     version: str = ""
     metrics: str = ""
+    directory: str = ""
     state: str = "joining"
     started: float = 0.0
     updated: float = 0.0
@@ -160,6 +162,7 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         pid=said.count("pid"),
         version=said.text("version"),
         metrics=said.text("metrics")[:MAX_ADDRESS],
+        directory=said.text("directory") if len(said.text("directory")) <= MAX_PATH else "",
         state=state,
         started=said.number("started"),
         updated=said.number("updated"),

@@ -476,6 +476,11 @@ class MadeUp:
             "dead": rows if self.names.index(agent) == 1 else [],
         }
 
+    def items(self) -> Answer:
+        texts = [f'{{"url": "http://{self.host_name(n)}/{n}", "title": "{SCRIPT}"}}' for n in range(5)] + ["w" * 900]
+        items = [{"agent": self.names[-1], "item": text, "bytes": len(text), "cut": False} for text in texts]
+        return {"crawl": self.name, "looked": ".ubi", "missing": {}, "items": items, "hint": None}
+
     def outputs(self) -> Answer:
         rows = []
         for number, name in enumerate(self.names[:20]):
@@ -495,6 +500,7 @@ class MadeUp:
         return {
             "crawl": self.name,
             "looked": ".ubi/shop:prices",
+            "missing": {self.names[0]: f"It runs on the machine {'m' * 60}: collect its outputs there."},
             "outputs": rows,
             "duplicates": {
                 "joined": joined,

@@ -73,6 +73,7 @@ def _answers(crawl: MadeUp) -> dict[str, Callable[[Any], Answer]]:
         "inbox": lambda query: crawl.inbox(query["agent"]),
         "dead": lambda query: crawl.dead(query["agent"]),
         "outputs": lambda query: crawl.outputs(),
+        "items": lambda query: crawl.items(),
         "seeds": lambda query: {"crawl": crawl.name, "waiting": 0, "answers": crawl.answers},
         "settings": lambda query: crawl.settings(),
     }
