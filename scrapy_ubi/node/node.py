@@ -12,6 +12,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
