@@ -14,10 +14,13 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import platform
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from scrapy.settings import BaseSettings
@@ -76,12 +79,13 @@ def _starts_here(settings: BaseSettings, status: CrawlStatus) -> bool:
     machine since: it loads the project, or waits for its turn, and has said nothing yet."""
     if status.state != "finished":
         return False
-    ended = max((one.profile.updated for one in status.agents if one.profile is not None), default=math.inf)
-    try:
-        places, _ = directories.find(settings, status.crawl)
-    except UbiError:
-        return False
-    return any(held_since(place.path, ended) for place in places)
+    profiles = [one.profile for one in status.agents if one.profile is not None]
+    ended = max((profile.updated for profile in profiles), default=math.inf)
+    here = platform.node()
+    said = [Path(profile.directory) for profile in profiles if profile.directory and profile.host_name == here]
+    with suppress(UbiError):
+        said += [place.path for place in directories.find(settings, status.crawl)[0]]
+    return any(held_since(path, ended) for path in said)
 
 
 def stopped_status(settings: BaseSettings, crawl: str | None) -> CrawlStatus | None:

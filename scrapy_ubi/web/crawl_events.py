@@ -4,7 +4,7 @@ Rules of this module:
 
 * No I/O and no clock: a look is a status, and the time is the one that it has.
 * Bounded: the newest `KEPT` events, and what the last look has shown.
-* While Redis is away nobody can be looked at, and when it is back agents are found cut off, silent or without a beat,
+* While Redis is away no agent can be looked at, and when it is back agents are found cut off, silent or without a beat,
   though they only wait for it. That is one event, of Redis; who does not work `CALM` seconds later is told of then.
 * At the first look the past is told as far as it can be seen: since when agents run, when the dead were last heard.
 """

@@ -14,7 +14,7 @@ from scrapy_ubi.monitor.document import Document
 
 FIELDS = ("time", "pages", "pages_per_second", "queued", "failed")
 MOST_POINTS = 360
-AT_ONCE = ("fenced", "unfenced", "blocked", "unblocked")  # what befalls agents together
+AT_ONCE = ("fenced", "unfenced", "blocked", "unblocked")  # what happens to agents together
 SAME = 30  # s
 MOST_NAMED = 5
 FEW_POINTS, MANY_AGENTS = 60, 100  # of more agents than that fewer points are asked for
@@ -50,7 +50,7 @@ def _until(points: list[list[Any]], now: float) -> list[list[Any]]:
 
 
 def _together(events: Sequence[Document]) -> list[Document]:
-    """What befell several agents within `SAME` seconds, as when Redis is started again, as one event of the crawl."""
+    """What happened to several agents within `SAME` seconds, as when Redis is started again, as one event of the crawl."""
     made: list[Document] = []
     latest: dict[str, Document] = {}  # what -> the event that others join
     for one in events:

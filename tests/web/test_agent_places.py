@@ -11,7 +11,8 @@ import pytest
 from aiohttp.test_utils import TestClient
 
 from scrapy_ubi.outputs import part_files
-from scrapy_ubi.web import last_items
+from scrapy_ubi.process.agent_directory import AgentLock
+from scrapy_ubi.web import last_items, live_stream
 from tests.monitor.by_hand import CRAWL
 from tests.web.served import Crawl, run
 
@@ -101,3 +102,33 @@ def test_where_there_are_none_it_says_what_to_set(tmp_path: Path, monkeypatch: p
     assert told["items"] == [] and "UBI_STORES = ['items']" in told["hint"]
     if not kept:
         assert "a1" in told["missing"]
+
+
+def test_a_new_run_is_starting_from_the_moment_an_agent_has_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(live_stream, "EVERY", 0.0)
+    monkeypatch.setattr(live_stream, "SELDOM", 0.0)
+    crawl, place = Crawl(()), directory(tmp_path / "disk", "a1")
+    lock = AgentLock(place)
+    taken = (place / "lock").stat().st_mtime
+    crawl.shelf.control.update({b"run": b"77", b"finished": b"77 a1"})
+    about = {"state": "finished", "host_name": platform.node(), "directory": str(place)}
+
+    async def test(client: Client) -> None:
+        crawl.agent("a1", **about, updated=taken + 5)
+        crawl.shelf.beats.clear()
+        seen = await read(client, "crawl")
+        assert (seen["state"], seen["measures"]["totals"]["pages"]) == ("finished", 100), "it has just ended"
+        crawl.agent("a1", **about, updated=taken - 5)
+        crawl.shelf.beats.clear()
+        for path in ("crawl", "status"):
+            seen = await read(client, path)
+            assert (seen["state"], seen["finished"], seen["agents"]) == ("starting", False, []), path
+        assert (await read(client, "report"))["measures"]["totals"]["pages"] == 0
+        lock.release()
+        (place / "lock").write_text("4194999\n")
+        assert (await read(client, "crawl"))["state"] == "finished", "it has ended again"
+
+    run(test, crawl)
