@@ -50,7 +50,7 @@ def _until(points: list[list[Any]], now: float) -> list[list[Any]]:
 
 
 def _together(events: Sequence[Document]) -> list[Document]:
-    """What happened to several agents within `SAME` seconds, as when Redis is started again, as one event of the crawl."""
+    """What several agents met within `SAME` seconds, as when Redis is started again, as one event of the crawl."""
     made: list[Document] = []
     latest: dict[str, Document] = {}  # what -> the event that others join
     for one in events:
