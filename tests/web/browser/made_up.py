@@ -79,6 +79,10 @@ class MadeUp:
         if long:
             self.names = [f"crawler{number:03}".ljust(60, "w") for number in range(1, agents + 1)]
             self._say_long()
+        self.states = {
+            name: STATES[number % len(STATES)] if agents > 4 else "crawling" for number, name in enumerate(self.names)
+        }
+        self.capacity = {name: 2.0 if number % 3 == 1 else 1.0 for number, name in enumerate(self.names)}
         self.told: list[tuple[str, Answer]] = []
         self.events: list[Answer] = []
         for number, name in enumerate(self.names[:6]):
