@@ -208,6 +208,12 @@ class Run:
         except UbiUnavailable:
             return last
 
+    @property
+    def _shown(self) -> CrawlStatus:
+        """The crawl as people see it: not the run that was over when we came."""
+        of_before = self._status.state == "finished" and self._status.run == self._before
+        return self._status.starting() if of_before else self._status
+
     def _introduce(self) -> None:
         plan = self._plan
         agents = "1 agent crawls" if len(plan.places) == 1 else f"{len(plan.places)} agents crawl"
@@ -227,9 +233,9 @@ class Run:
             return
         if self._screen.terminal:
             size = shutil.get_terminal_size()
-            table = render_status.live_within(self._status, size.columns - 1, max(1, size.lines - 3))
+            table = render_status.live_within(self._shown, size.columns - 1, max(1, size.lines - 3))
             rest = "" if last else self._hint()
-            self._screen.show([*(table if self._status.exists else ["The agents start."]), "", rest], now, last)
+            self._screen.show([*(table if self._shown.agents else ["The agents start."]), "", rest], now, last)
         elif last or now - self._lined >= LINE_EVERY:
             self._lined = now
             self._screen.say(self._line(now))
@@ -241,10 +247,10 @@ class Run:
 
     def _line(self, now: float) -> str:
         """The crawl in one line."""
-        working = [one.profile for one in self._status.agents if one.working and one.profile is not None]
-        members = [one.profile for one in self._status.members if one.profile is not None]
-        pages = sum(one.profile.count("pages") for one in self._status.agents if one.profile is not None)
-        told = remaining_of(self._status)
+        working = [one for one in self._shown.agents if one.working and one.profile is not None]
+        members = [one.profile for one in self._shown.members if one.profile is not None]
+        pages = sum(one.profile.count("pages") for one in self._shown.agents if one.profile is not None)
+        told = remaining_of(self._shown)
         left = f", about {span(told.seconds)} to go" if told and told.kind == ABOUT and told.seconds is not None else ""
         return (
             f"{now - self._begun:6.0f} s  {len(working)} of {len(self._places)} agents work, {count(pages)} pages, "

@@ -13,10 +13,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import platform
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from scrapy.settings import BaseSettings
@@ -26,8 +30,10 @@ from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl, given_cra
 from scrapy_ubi.commands.directories import FoundDirectory
 from scrapy_ubi.commands.redis_connection import UbiNotFound, connect, listed, setting
 from scrapy_ubi.commands.stopped_agents import Stopped, opened
+from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.process.agent_directory import held_since
 from scrapy_ubi.protocol.config import Counters
 from scrapy_ubi.protocol.ring import Ring, RingCollision
 from scrapy_ubi.untrusted.terminal_text import plain
@@ -63,11 +69,26 @@ def read_figures(settings: BaseSettings, opts: argparse.Namespace) -> tuple[Craw
         return status, True
     with connect(settings, opts) as to:
         try:
-            return choose_crawl(settings, opts, to), False
+            status = choose_crawl(settings, opts, to)
+            return (status.starting() if _starts_here(settings, status) else status), False
         except UbiNoCrawl:
             if (status := stopped_status(settings, crawl)) is None:
                 raise
             return status, True
+
+
+def _starts_here(settings: BaseSettings, status: CrawlStatus) -> bool:
+    """Whether Redis holds the end of the last run only, and an agent of the crawl has taken its directory on this
+    machine since: it loads the project, or waits for its turn, and has said nothing yet."""
+    if status.state != "finished":
+        return False
+    profiles = [one.profile for one in status.agents if one.profile is not None]
+    ended = max((profile.updated for profile in profiles), default=math.inf)
+    here = platform.node()
+    said = [Path(profile.directory) for profile in profiles if profile.directory and profile.host_name == here]
+    with suppress(UbiError):
+        said += [place.path for place in directories.find(settings, status.crawl)[0]]
+    return any(held_since(path, ended) for path in said)
 
 
 def stopped_status(settings: BaseSettings, crawl: str | None) -> CrawlStatus | None:

@@ -71,6 +71,8 @@ def sentences(status: CrawlStatus, told: Remaining | None = None) -> list[str]:
     waits += sum(agent.profile.count("in_flight") for agent in status.members if agent.profile is not None)
     if status.state == "absent":
         return []
+    if status.state == "starting":
+        return ["The agents start: nothing is fetched yet."]
     if status.finished:
         return ["Finished: nothing is left to fetch anywhere."]
     if status.state == "stopped":

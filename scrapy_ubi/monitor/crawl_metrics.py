@@ -42,7 +42,7 @@ def metrics_text(status: CrawlStatus, name: str = "") -> str:
     counts = Counter(agent.state for agent in shown)
     for state in ALL_STATES:
         page.put("ubi_agents", counts[state], f'{crawl},state="{state}"')
-    page.put("ubi_crawl_finished", int(status.finished), crawl)
+    page.put("ubi_crawl_finished", int(status.state == "finished"), crawl)
     page.put("ubi_crawl_views", status.views, crawl)
     told = remaining_of(status)
     if told is not None and told.kind in (ABOUT, NOTHING) and told.seconds is not None:

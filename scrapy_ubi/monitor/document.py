@@ -32,7 +32,7 @@ def status(of: CrawlStatus) -> Document:
         "crawl": of.crawl,
         "state": of.state,
         "run": of.run,
-        "finished": of.finished,
+        "finished": of.state == "finished",
         "waits_for_seeds": of.serves,
         "seeds_waiting": of.seeds_waiting,
         "arguments": of.arguments,

@@ -18,7 +18,7 @@ MOST_IDLE = 5  # sentences of agents that fetch nothing
 def headline(status: CrawlStatus) -> list[str]:
     """The crawl, its state, how many agents work, and the arguments of their spiders."""
     working = sum(agent.working for agent in status.agents)
-    state = f"{status.state}, paused" if status.paused and not status.finished else status.state
+    state = f"{status.state}, paused" if status.paused and status.state == "running" else status.state
     text = f"crawl {plain(status.crawl, 64)}: {state}, {working} of {len(status.agents)} agents at work"
     lines = folded(text + f", {status.views} different views" if status.views > 1 else text)
     if status.arguments:

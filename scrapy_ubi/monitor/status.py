@@ -36,8 +36,9 @@ MAX_NAME = 64  # characters of a crawl's or an agent's name shown
 MAX_SCAN = 1_000_000  # keys looked at when crawls are searched for
 
 # States of an agent that people see, beside those a profile may hold.
-DEAD, SILENT, UNREADABLE = "dead", "silent", "unreadable"
+DEAD, SILENT, UNREADABLE, JOINING = "dead", "silent", "unreadable", "joining"
 FENCED_STATE = "fenced"
+STARTING = "starting"  # of a crawl
 _AWAY = frozenset((DEAD, "left"))
 _NOT_WORKING = _AWAY | {SILENT, UNREADABLE, "finished"}
 
@@ -62,6 +63,12 @@ class AgentStatus:
     def working(self) -> bool:
         """Whether it takes part in the crawl now."""
         return self.state not in _NOT_WORKING
+
+    @property
+    def pages_per_second(self) -> float:
+        """Pages a second of the last seconds (`node/report/figures.py: WINDOW`), none where it does not work. Every
+        rate of now that people see is this one, or a sum of it."""
+        return self.profile.pages_per_second if self.profile is not None and self.working else 0.0
 
     @property
     def gone(self) -> bool:
@@ -99,6 +106,9 @@ class CrawlStatus:
     """Agents that are long gone, and are counted together."""
     sum_trouble: str = ""
     """Why their sum is unreadable."""
+    starts: bool = False
+    """Whether its agents begin a new run, of which nothing is there yet, while Redis still holds the end of the last
+    one."""
     signed_run: str = ""
     """What `run` is in Redis, with its signature; "" where the crawl is not signed (`UBI_SECRET`)."""
     seeds_waiting: int = 0
@@ -140,11 +150,19 @@ class CrawlStatus:
         """Whether this run is over: nothing was left to fetch anywhere."""
         return is_finished(self.control)
 
+    def starting(self) -> CrawlStatus:
+        """The same, as agents begin a new run: without the figures of the run before, and without who took part in that
+        one only."""
+        come = [replace(one, profile=None, age=None) for one in self.agents if one.state == JOINING]
+        return replace(self, agents=tuple(come), summed_up=None, starts=True)
+
     @property
     def state(self) -> str:
-        """`running`, `finished`, `stopped` (no agent works, the end was not reached) or `absent`."""
+        """`running`, `finished`, `stopped` (no agent works, the end was not reached), `starting` or `absent`."""
         if not self.exists:
             return "absent"
+        if self.starts:
+            return STARTING
         if self.finished:
             return "finished"
         return "running" if any(agent.working for agent in self.agents) else "stopped"
@@ -192,7 +210,7 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
     lengths, odd_mail = _lengths(client, keys, names)
     odd = [key for key, answer in zip((*heads, keys.seeds), (*hashes, waiting), strict=True) if _is_odd(answer)]
     agents = _judge(names, beats, profiles, lengths, now)
-    return CrawlStatus(
+    status = CrawlStatus(
         crawl=crawl,
         agents=tuple(agents),
         control={_text(name.encode()): bare(_text(value)) for name, value in control.items()},
@@ -204,6 +222,8 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
         seeds_waiting=waiting if isinstance(waiting, int) else 0,
         odd_keys=(*odd, *odd_mail),
     )
+    # Who has begun beats before anybody names the new run: what else is there is of the one before.
+    return status.starting() if status.finished and any(one.state == JOINING for one in agents) else status
 
 
 def find_crawls(client: redis.Redis) -> list[str]:

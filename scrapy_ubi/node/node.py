@@ -12,6 +12,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -122,7 +123,8 @@ class Node:
         self.iterations, self.live = Iterations.of(settings), RuntimeSettings(settings, self.note)
         self._pace = HostPace(self.live, self.hosts, self._clock)
         policy = host_policy(self.hosts, self.limits, self.addresses, self._limit, self.iterations, self._pace.on_turn)
-        fixed = figures.fixed(settings, me := start.agent_id, start.spider, start.origin, start.metrics)
+        place = os.path.abspath(disk.history) if disk.history is not None else ""
+        fixed = figures.fixed(settings, me := start.agent_id, start.spider, start.origin, start.metrics, place)
         self._crawl = Crawl(settings, me, disk, fixed, self._events.incarnation, self._clock, start.predecessor, policy)
         self.recrawl = self._crawl.recrawl
 

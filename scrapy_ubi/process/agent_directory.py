@@ -28,6 +28,7 @@ import re
 import secrets
 import socket
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -188,6 +189,18 @@ def holder(path: Path) -> str:
         return (path / "lock").read_text().strip() or "unknown"
     except OSError:
         return "unknown"
+
+
+def held_since(path: Path, time: float) -> bool:
+    """Whether an agent has taken this directory after that time (unix s), and its process lives. The lock itself is not
+    touched: an agent that starts at this moment would take that for another one."""
+    try:
+        taken = (path / "lock").stat().st_mtime
+        with suppress(PermissionError):  # it lives, as somebody else's
+            os.kill(int(holder(path)), 0)
+    except (OSError, ValueError):  # of a command, or of a process that has ended
+        return False
+    return taken > time
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.codec import depth_of
-from scrapy_ubi.requests.outside import read_seed
+from scrapy_ubi.requests.outside import Seed, read_seed
 from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.untrusted.checks import Malformed
 
@@ -63,9 +63,11 @@ class OutsideSeeds:
             return SeedOutcome(REFUSED, str(error))
 
     def _judge(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
-        tools = self._tools
-        seed = read_seed(fields, tools.codec)
-        request = seed.request
+        seed = read_seed(fields, self._tools.codec)
+        return self._taken(number, seed)._replace(url=seed.request.url)
+
+    def _taken(self, number: str, seed: Seed) -> SeedOutcome:
+        tools, request = self._tools, seed.request
         if request.callback is None and not self._parses:
             return SeedOutcome(REFUSED, _NO_PARSE)
         place = tools.keys.place(request)

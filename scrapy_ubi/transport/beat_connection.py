@@ -64,6 +64,7 @@ class RedisLink:
         self._own: BeatLine | None = None  # the line that was written last
         self._slot: int | None = None
         self._token = b""
+        self._stray = False  # there were pulses of no agent at the last look
         self._book = PulseBook(largest)
         self._name = f"ubi:{keys.crawl}:{agent}:beat"
         self._pool: redis.ConnectionPool | None = None
@@ -158,8 +159,9 @@ class RedisLink:
         good[MEMORY] = f"{good.get(MEMORY, '')} {self._connections}"
         if self._book.refused:
             self._counts["garbage"] += self._book.refused
-            logger.warning("%d pulses in %s are of no agent: passed over", self._book.refused, self._keys.pulses)
-            self._book.refused = 0
+            if self._stray:  # once it is so after a restart of Redis, until the lines of all are there again
+                logger.warning("%d pulses in %s are of no agent: passed over", self._book.refused, self._keys.pulses)
+        self._stray, self._book.refused = bool(self._book.refused), 0
         return good
 
     def write(self, line: str) -> None:

@@ -59,6 +59,7 @@ IN_HAND = 256  # letters with the caller at once; a caller that consumes needs m
 DEAD_LETTERS = 1000  # kept per agent: for people, who read the newest
 TEXT = 10  # times max_letter_bytes: fields of hashes; an ack may name the hosts of a whole window of letters
 ANSWER = 120  # seconds an answer to a person's question is kept: the one that asked reads it within two
+MOST_SEED_URL = 500  # characters of a seed's URL in its answer
 SEEDED = 10_000  # answers to seeds: a writer of so many at once reads them meanwhile
 SEEDED_FOR = 3600  # seconds they are kept after the last one
 SEED_IDLE = 30.0  # seconds after which a seed that an agent has taken, and not looked at since, is another's
@@ -82,12 +83,14 @@ RawFields = Mapping[bytes, bytes]
 
 
 class SeedAnswer(NamedTuple):
-    """What became of the seed of this id, in one word, and why; `name` is what its writer calls it."""
+    """What became of the seed of this id, in one word, and why; `name` is what its writer calls it, `url` the begin of
+    what it asks for."""
 
     number: str
     said: str
     why: str = ""
     name: str = ""
+    url: str = ""
 
 
 class Outside(NamedTuple):

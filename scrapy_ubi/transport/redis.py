@@ -88,6 +88,7 @@ class RedisTransport:
         self._turn = asyncio.Lock()  # exchanges one after another: each id is handed out once
         self._heartbeat: Heartbeat | None = None
         self._beat = 0  # counter of beats
+        self._mail_is_away = False  # the last exchange has failed
         self._beat_counts: Counter[str] = Counter()  # the thread's own: += is not atomic
 
     @property
@@ -264,7 +265,7 @@ class RedisTransport:
             return line(self._beat)
 
         link = RedisLink(self._server.at, self._keys, agent, self._timeout, TEXT * self._largest, self._beat_counts)
-        callbacks = BeatCallbacks(next_line, on_ack, on_read, clock, stalled, apart)
+        callbacks = BeatCallbacks(next_line, on_ack, on_read, clock, stalled, apart, lambda: self._mail_is_away)
         self._heartbeat = Heartbeat(link, interval, callbacks, self._beat_counts)
         self._heartbeat.start()
 
@@ -311,8 +312,11 @@ class RedisTransport:
     async def _carry(self, commands: Sequence[RedisCommand]) -> list[Any]:
         """The results of an exchange; the next one reads less where it fails."""
         try:
-            return await self._server.call(commands, full_is_an_error=False)
+            results = await self._server.call(commands, full_is_an_error=False)
+            self._mail_is_away = False
+            return results
         except TransportDown:
+            self._mail_is_away = True
             self._budget = min(self._budget, max(LEAST, self._budget // 4))
             raise
 

@@ -140,18 +140,18 @@ return seeds
 
 ANSWER = """
 -- KEYS[1] seeds, KEYS[2] answers. ARGV: group, most answers, seconds they are kept, agent, how many are answered; id,
--- word, reason and name of each; then id and agent of each that is handed on.
+-- word, reason, name and URL of each; then id and agent of each that is handed on.
 -- Each step may be repeated: a seed that was acknowledged is not answered again. A Redis that is full loses the answer.
 local key, group, number = KEYS[1], ARGV[1], tonumber(ARGV[5])
-for i = 6, 5 + 4 * number, 4 do
+for i = 6, 5 + 5 * number, 5 do
   if redis.call('XACK', key, group, ARGV[i]) == 1 then
     redis.pcall('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', 'seed', ARGV[i], 'said', ARGV[i + 1], 'why', ARGV[i + 2],
-      'id', ARGV[i + 3], 'by', ARGV[4])
+      'id', ARGV[i + 3], 'url', ARGV[i + 4], 'by', ARGV[4])
   end
   redis.call('XDEL', key, ARGV[i])
 end
 if number > 0 then redis.pcall('EXPIRE', KEYS[2], ARGV[3]) end
-for i = 6 + 4 * number, #ARGV, 2 do
+for i = 6 + 5 * number, #ARGV, 2 do
   redis.pcall('XCLAIM', key, group, ARGV[i + 1], 0, ARGV[i], 'JUSTID')
 end
 return 1

@@ -43,7 +43,7 @@ class ShelfSeeds:
         """Seeds are answered, or handed on, by this agent."""
         for answer in out.seeds_answered:
             if self.readers.pop(answer.number, None) is not None:
-                names = (b"seed", b"said", b"why", b"id")
+                names = (b"seed", b"said", b"why", b"id", b"url")
                 self.answers.append({**dict(zip(names, map(encode, answer), strict=True)), b"by": encode(agent)})
             self.waiting.pop(answer.number, None)
         for number, owner in out.seeds_for:

@@ -27,6 +27,7 @@ from scrapy_ubi.transport.claimed_items import signed_claims
 from scrapy_ubi.transport.contract import (
     HEAD,
     MEMORY,
+    MOST_SEED_URL,
     NO_FIELDS,
     SUMMED_UP,
     Fields,
@@ -307,7 +308,8 @@ class SignedTransport:
         else:
             why = REPLAYED
         name = raw.get(b"id", b"")[:200].decode("utf-8", "replace")
-        self._answers.append(SeedAnswer(number, "REFUSED", why, name))
+        url = raw.get(b"url", b"")[:MOST_SEED_URL].decode("utf-8", "replace")
+        self._answers.append(SeedAnswer(number, "REFUSED", why, name, url))
         self._refuse(raw, why, "seeds")
         return None
 

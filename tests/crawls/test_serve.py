@@ -421,3 +421,25 @@ def _on_shelf(outside: Outside) -> dict[str, int]:
     for name in ("inbox", "acks", "dead"):
         found[name] = sum(map(len, getattr(shelf, name).values()))
     return {**found, "seeds": len(shelf.seeds.waiting), "readers": len(shelf.seeds.readers)}
+
+
+def test_each_answer_names_the_url_that_was_asked_for(site: Site) -> None:
+    listed = '{"url": "http://h1.example/listed"}'
+
+    async def scene(outside: Outside) -> None:
+        numbers = [
+            outside.push("http://h1.example/" + "x" * 600),
+            outside.push(request='{"url": "http://h1.example/asked"}'),
+            outside.push(listed=listed),
+            outside.push("no url"),
+        ]
+        await outside.told(*numbers)
+        urls = {one[b"seed"].decode(): one[b"url"].decode() for one in outside.seeds.answers}
+        assert [urls[number] for number in numbers] == [
+            ("http://h1.example/" + "x" * 600)[:500],
+            "http://h1.example/asked",
+            "http://h1.example/listed",
+            "no url",
+        ]
+
+    serve(site, scene)

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+from scrapy_ubi.monitor import document, render_status
 from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.monitor.status import find_crawls, read_status, shown_state
 from scrapy_ubi.node.report.profile import Profile
 from scrapy_ubi.node.report.summed_up import sum_of
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport.contract import SUMMED_UP
+from scrapy_ubi.web.crawl_view import view
 from tests.monitor.by_hand import CRAWL, CrawlByHand, beat, incarnation, profile
 from tests.support.server import Server
 
@@ -54,6 +56,22 @@ def test_status_of_a_finished_crawl_stays(crawl: CrawlByHand) -> None:
     status = read_status(crawl.client, CRAWL)
     assert (status.state, status.agents[0].state) == ("finished", "finished")
     assert status.members == list(status.agents)
+
+
+def test_a_new_run_shows_nothing_of_the_one_before_from_its_first_beat_on(crawl: CrawlByHand) -> None:
+    for name in ("a1", "a2"):
+        crawl.agent(name, {"state": "finished", "counters": {"pages": 500}}, flags="L")
+    crawl.finish()
+    assert measures_of(read_status(crawl.client, CRAWL)).totals["pages"] == 1000
+    crawl.client.hset(crawl.keys.beats, "a1", beat("a1", incarnation="0000bbbb"))
+    status = read_status(crawl.client, CRAWL)
+    assert (status.state, [(one.name, one.state) for one in status.agents]) == ("starting", [("a1", "joining")])
+    assert measures_of(status).totals["pages"] == 0
+    assert document.status(status)["finished"] is False and view(status, True, [])["state"] == "starting"
+    assert "starting" in render_status.live(status)[0] and "500" not in " ".join(render_status.live(status))
+    crawl.client.hset(crawl.keys.control, "run", "78")  # it is named, and the end is one of another
+    crawl.agent("a1", {"incarnation": "0000bbbb", "counters": {"pages": 3}}, incarnation="0000bbbb")
+    assert read_status(crawl.client, CRAWL).state == "running"
 
 
 def test_status_of_a_crawl_nobody_works_at_is_stopped(crawl: CrawlByHand) -> None:

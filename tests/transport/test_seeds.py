@@ -99,11 +99,11 @@ def test_a_seed_that_is_answered_is_deleted_and_its_writer_can_read_why(world: W
     async def scene(a: Transport, b: Transport) -> None:
         one, two = world.seed(url(1)), world.seed(url(2))
         assert numbers(await a.exchange(READ)) == [one, two]
-        await a.exchange(answered([one], "REFUSED", why="a reason", name="mine"))
+        await a.exchange(answered([one], "REFUSED", why="a reason", name="mine", url="http://h.example/1"))
         assert world.seeds() == 1
         await a.exchange(answered([one], "KNOWN"))  # as after a lost reply
-        told = {b"seed": one.encode(), b"said": b"REFUSED", b"why": b"a reason", b"id": b"mine", b"by": b"a"}
-        assert world.seeded() == [told]
+        said = {b"seed": one.encode(), b"said": b"REFUSED", b"why": b"a reason", b"id": b"mine", b"by": b"a"}
+        assert world.seeded() == [{**said, b"url": b"http://h.example/1"}]
         await a.exchange(answered([two]))
         assert world.seeds() == 0
         assert [answer[b"said"] for answer in world.seeded()] == [b"REFUSED", b"OK"]

@@ -12,9 +12,9 @@ Rules of this module:
 * What lies further ahead than it was set for is of a clock that was ahead: it counts as set when it comes in. So does
   a host's `next_at` of the disk that neither its delays nor `until` explain.
 * A host may be *ended* (section `end`: why). Nothing of it is fetched any more: what waits, and what is found later,
-  fails with that reason when its turn comes, a slice at a time (`Node.next`). All else that was noted of it is
-  forgotten, until it is lifted. What failed so is done and was not loaded: how much that was is noted when it is lifted
-  (section `passed`), for limits that count pages.
+  fails with that reason when its turn comes, a slice at a time (`Node.next`). All else that was noted of it, but its
+  last error, is forgotten, until it is lifted. What failed so is done and was not loaded: how much that was is noted
+  when it is lifted (section `passed`), for limits that count pages.
 * Where a requeued request comes from another agent, it lifts its host: who had the record of its failure may keep
   nothing of the host any more.
 * A section that wants more room than `MOST_NOTES` is left out and counted.
@@ -39,6 +39,7 @@ from scrapy_ubi.urls.host_shards import MARK, HostShards
 
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
 DELAY, UNTIL, END = "delay", "until", "end"
+ERROR = "error"  # what its last load has ended with, where that was an error: `http/503`, `exception/...`
 LOADED, PASSED = "loaded", "passed"  # pages done when the host was ended; those done without a load
 PARSED = 1024  # texts of notes kept as objects: a hundred hosts are fetched at a time, and many have equal notes
 NEVER = 1e12  # unix seconds: far beyond any date that is meant
@@ -244,7 +245,9 @@ class HostNotes:
         for one in self._together(state) if whole else [state]:
             if not self.ended(one):
                 self.counted[f"ended/{reason}"] += 1
-                self._agent.keeping.note(one, canonical({END: reason, LOADED: max(0, self.before(one))}))
+                known = error_of(self._read(one))
+                kept = {END: reason, LOADED: max(0, self.before(one)), **({ERROR: known} if known else {})}
+                self._agent.keeping.note(one, canonical(kept))
                 self.follow_delays(one)
                 self._hasten(one)
 
@@ -355,6 +358,12 @@ def ended_by(notes: Mapping[str, object]) -> str:
     """Why nothing of a host with these notes is fetched any more; empty while it is."""
     reason = notes.get(END)
     return reason if isinstance(reason, str) and _WHY.fullmatch(reason) else ""
+
+
+def error_of(notes: Mapping[str, object]) -> str:
+    """What the last load of a host with these notes has ended with; empty where that was no error, or is not known."""
+    noted = notes.get(ERROR)
+    return noted if isinstance(noted, str) and _WHY.fullmatch(noted) else ""
 
 
 def plight(notes: Mapping[str, object], wall: float) -> str:

@@ -272,7 +272,7 @@ class Exchange:
 
     def _works(self) -> None:
         """Redis and the disk take what they are given."""
-        self.outage.over()
+        self.outage.over(told=self.run.forgotten_at >= self.outage.since)
         self.full = False
 
     def _no_room(self, now: float, error: DiskFull) -> None:

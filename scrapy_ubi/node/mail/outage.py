@@ -28,11 +28,12 @@ BETTER = {
 
 class Outage:
     """The trouble that an agent has, if any. `kind`: AWAY, SLOW, FULL, DISK, or empty; `retry_at`: when to try
-    again (s)."""
+    again (s); `since`: when it began (s)."""
 
     def __init__(self) -> None:
         self.kind = ""
         self.retry_at = 0.0
+        self.since = 0.0
         self._pause = 0.0
         self._said = ""  # which of them is in the log, so that its end must be
         self._quiet_until = {FULL: 0.0, SLOW: 0.0}
@@ -41,6 +42,7 @@ class Outage:
         """A try has failed, for this reason."""
         self._pause = min(max(self._pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
         self.retry_at = now + self._pause
+        self.since = self.since if self.kind else now
         self.kind = kind
         if self._said == kind or now < self._quiet_until.get(kind, now):
             return
@@ -49,8 +51,8 @@ class Outage:
             self._quiet_until[kind] = now + QUIET
         logger.warning(sentence)
 
-    def over(self) -> None:
-        """A try has succeeded."""
-        if self._said:
+    def over(self, told: bool = False) -> None:
+        """A try has succeeded. `told`: the log says already that Redis is back, by what it has forgotten."""
+        if self._said and not (told and self._said == AWAY):
             logger.info(BETTER[self._said])
         self.kind, self._said, self._pause = "", "", 0.0

@@ -31,6 +31,7 @@ logger = logging.getLogger("scrapy_ubi")
 
 CLOCKS = 1.0  # s by which two agents may differ in what time the server has
 _LOSSY = " lossy"
+ONE_RESTART = 10.0  # s within which news that Redis has forgotten is of one restart
 RIVALS = 2.0  # s within which two agents may each write a new memory token, or name the run
 
 LOSSY_END = (
@@ -83,6 +84,7 @@ class RunState:
         self._past = control.get("past", "")
         self._memory = control.get("memory", "")
         self._wrote_memory = -RIVALS
+        self.forgotten_at = -ONE_RESTART  # s; when it was last in the log that Redis has forgotten everything
         self._rivals_until = 0.0
         self._announced = False
         self._denied = False  # others have said that the crawl is over, and it is not
@@ -151,7 +153,9 @@ class RunState:
     def _remember(self, memory: str, now: float) -> None:
         rival = bool(memory) and now - self._wrote_memory < RIVALS  # another wrote one at the same time
         if self._memory and memory != self._memory and not rival:
-            logger.warning("Redis has forgotten everything: sending what was under way again.")
+            if now - self.forgotten_at >= ONE_RESTART:  # the first token of several that agents have written meanwhile
+                logger.warning("Redis has forgotten everything: sending what was under way again.")
+                self.forgotten_at = now
             self._agent.mail_lost()
         self._memory = memory
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.transport import Fields, RawFields
-from scrapy_ubi.transport.contract import SeedAnswer
+from scrapy_ubi.transport.contract import LISTED, MOST_SEED_URL, SeedAnswer
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -36,11 +36,12 @@ OK, KNOWN, REFUSED = "OK", "KNOWN", "REFUSED"
 
 
 class SeedOutcome(NamedTuple):
-    """What becomes of a seed: one word and why, or the agent that it is for."""
+    """What becomes of a seed: one word and why, or the agent that it is for; `url`: that of its request."""
 
     said: str = OK
     why: str = ""
     owner: str = ""
+    url: str = ""
 
 
 Take = Callable[[str, Mapping[str, str]], SeedOutcome]  # id, fields
@@ -97,7 +98,8 @@ class SeedInbox:
             self._handed.append((number, outcome.owner))
             return
         self.counts[outcome.said] += 1
-        answer = SeedAnswer(number, outcome.said, outcome.why[:HEAD], fields.get("id", "")[:MOST_NAME])
+        url = (outcome.url or _asked_for(fields))[:MOST_SEED_URL]
+        answer = SeedAnswer(number, outcome.said, outcome.why[:HEAD], fields.get("id", "")[:MOST_NAME], url)
         self._taken.append((flush, answer))
         if outcome.said == REFUSED:
             self._refuse(raw, outcome.why[:HEAD])
@@ -128,3 +130,8 @@ class SeedInbox:
         """What was refused since the last call."""
         dead, self._dead = self._dead, []
         return dead
+
+
+def _asked_for(fields: Mapping[str, str]) -> str:
+    """What a seed that is no request asks for, as its writer has written it."""
+    return next((text for name in ("url", "request", LISTED) if (text := fields.get(name))), "")

@@ -30,7 +30,7 @@ from scrapy_ubi.urls.host_shards import FIRST, MARK, host_of_key
 
 MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
 PUBLISH = 2.0  # s between two profiles of an agent: for people, who look about once a second
-WINDOW = 5.0  # s over which pages a second are measured
+WINDOW = 10.0  # s, at least two profiles, over which pages a second are measured
 
 
 def package_version() -> str:
@@ -85,12 +85,12 @@ class Tally:
             self.noted_at.add(what, host_of_key(host))
 
     def rate(self, now: float) -> float:
-        """Pages a second, over the last seconds."""
+        """Pages a second, over the last `WINDOW`: the one rate of now, as profiles tell it."""
         self._recent.append((now, self.pages))
         while len(self._recent) > 2 and now - self._recent[0][0] > WINDOW:
             self._recent.popleft()
         then, pages = self._recent[0]
-        return round((self.pages - pages) / (now - then), 1) if now > then else 0.0
+        return round((self.pages - pages) / (now - then), 3) if now > then else 0.0
 
 
 def _count(counts: Counter[str], reason: str) -> None:
@@ -98,9 +98,10 @@ def _count(counts: Counter[str], reason: str) -> None:
 
 
 def fixed(
-    settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNOWN, metrics: str = ""
+    settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNOWN, metrics: str = "", directory: str = ""
 ) -> dict[str, Any]:
-    """The part of the profile that does not change while the agent runs. `metrics`: where it answers Prometheus."""
+    """The part of the profile that does not change while the agent runs. `metrics`: where it answers Prometheus;
+    `directory`: the agent's, as others on its machine find it."""
     return {
         "agent": agent,
         "capacity": settings.capacity,
@@ -126,6 +127,7 @@ def fixed(
         "pid": os.getpid(),
         "version": package_version(),
         **({"metrics": metrics} if metrics else {}),
+        **({"directory": directory} if directory else {}),
         "started": round(time.time(), 3),
     }
 

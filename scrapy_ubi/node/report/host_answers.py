@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from scrapy_ubi.node.hosts.host_notes import error_of
 from scrapy_ubi.node.report.answers_under_way import Answer, Steps
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.urls import learned
@@ -121,6 +122,7 @@ def row(state: HostState, source: Source) -> Answer:
     """One host in a line."""
     role, failures = source.role(state), [*source.frontier.failed(state.host)]
     last = max(failures, key=lambda failure: failure.when, default=None)
+    error = error_of(_notes(state)) or (last.reason if last is not None else "")
     return {
         "host": state.host,
         "state": shown_state(state, role, source),
@@ -129,7 +131,7 @@ def row(state: HostState, source: Source) -> Answer:
         "done": state.done_count,
         "failed": len(failures),
         "next": round(max(0.0, state.next_at - source.now), 3) if state.waiting else None,
-        "error": last.reason[:MOST_REASON] if last is not None else "",
+        "error": error[:MOST_REASON],
         "learned": learned.shown(_notes(state).get(LEARNED)) if state.notes.text else "",
         "loads": source.loads(state.host) if role != COPY else "",
         "delay": delay(state, source.frontier.delay),

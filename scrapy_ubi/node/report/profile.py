@@ -31,6 +31,7 @@ MAX_REASONS = 1_000  # distinct reasons of failed URLs
 MAX_ARGUMENTS = 100  # of a spider
 LONGEST_ARGUMENT = 1_000  # characters
 MAX_EXAMPLES = 10  # of what one step has joined
+MAX_PATH = 1_000  # characters of its directory
 MAX_ADDRESS = 300  # characters of where it answers Prometheus
 LONGEST_HOST = 300  # characters of a host's name
 MAX_POINTS = 64  # of a curve
@@ -84,10 +85,11 @@ STANDING = ("unique", "known", "queued", "in_flight", "hosts", "hosts_held", "ho
 @dataclass(frozen=True, slots=True)
 class Profile:
     """One agent's profile. `started` and `updated` are unix seconds by the agent's own clock; `metrics` is where it
-    answers Prometheus (host:port), empty: nowhere. `seeds`: it takes URLs from outside; `serve`: the crawl waits for
-    them. `slowest`: what its slowest host needs; `curve`: `remaining.Point`, the youngest first; `endless`: the setting
-    by which its crawl does not end by itself; `most_pages`, `most_seconds`: the limits of the crawl (0: none); `idle`:
-    why it fetches nothing, where it does not."""
+    answers Prometheus (host:port), empty: nowhere; `directory` is the agent's on its machine, empty: not known.
+    `seeds`: it takes URLs from outside; `serve`: the crawl waits for them. `slowest`: what its slowest host needs;
+    `curve`: `remaining.Point`, the youngest first; `endless`: the setting by which its crawl does not end by itself;
+    `most_pages`, `most_seconds`: the limits of the crawl (0: none); `idle`: why it fetches nothing, where it does
+    not."""
 
     agent: str
     incarnation: str = ""
@@ -109,6 +111,7 @@ class Profile:
     pid: int = 0
     version: str = ""
     metrics: str = ""
+    directory: str = ""
     state: str = "joining"
     started: float = 0.0
     updated: float = 0.0
@@ -200,6 +203,7 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         pid=said.count("pid"),
         version=said.text("version"),
         metrics=said.text("metrics")[:MAX_ADDRESS],
+        directory=said.text("directory") if len(said.text("directory")) <= MAX_PATH else "",
         state=state,
         started=said.number("started"),
         updated=said.number("updated"),

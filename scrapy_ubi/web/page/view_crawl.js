@@ -6,6 +6,7 @@ const EVENTS_SHOWN = 14;
 const HOUR = 3600; // seconds
 const [PACE, QUEUED] = [1, 2]; // in a point of the page: [time, pages a second, queued]
 const NEXT_POINT = 2; // seconds between two points that this page makes itself
+const AWHILE = 300; // seconds before Redis was back
 const SAME = 20; // seconds within which an agent and this server speak of one event
 
 // How near the end is, in the server's words: the first sentence, and what says more, with a link to the host that decides.
@@ -24,8 +25,8 @@ const needs = (host) => (isNumber(host.needs) && host.needs > 0 ? host.needs : n
 function crawlView(parameters, context) {
   const head = crawlHead();
   const tiles = crawlTiles();
-  const speed = chart({ title: "Pages a second", value: (point) => point[PACE], tell: (value) => `${rate(value)}/s`, seconds: HOUR });
-  const queue = chart({ title: "URLs in the queue", value: (point) => point[QUEUED], tell: (value) => short(value), seconds: HOUR });
+  const speed = chart({ title: "Pages a second", value: (point) => point[PACE], tell: (value) => `${rate(value)}/s`, most: HOUR });
+  const queue = chart({ title: "URLs in the queue", value: (point) => point[QUEUED], tell: (value) => short(value), most: HOUR });
   const agents = agentsTable();
   const events = eventsList();
   const node = el("div", { cls: "crawl" }, head.node, tiles.node,
@@ -36,7 +37,9 @@ function crawlView(parameters, context) {
   async function history() {
     const answer = await ask("history", { minutes: 60 }, context.signal);
     const at = ["time", "pages_per_second", "queued"].map((name) => answer.fields.indexOf(name));
-    points = answer.points.map((point) => at.map((index) => point[index]));
+    const told = answer.points.map((point) => at.map((index) => point[index]));
+    const until = told.length ? told[told.length - 1][0] : -Infinity;
+    points = [...told, ...points.filter((point) => point[0] > until)];
     events.before(answer.events ?? []);
     draw();
   }
@@ -46,8 +49,9 @@ function crawlView(parameters, context) {
     const last = points[points.length - 1];
     const now = [crawl.time, crawl.measures.pages_per_second, crawl.measures.totals.queued];
     if (crawl.state === "running" && (!last || last[0] + NEXT_POINT <= now[0])) points.push(now); // until the agents are asked again
-    speed.set(points, clock());
-    queue.set(points, clock());
+    const until = crawl.state === "running" || !points.length ? clock() : points[points.length - 1][0];
+    speed.set(points, until, now[PACE]);
+    queue.set(points, until, now[QUEUED]);
     head.set(crawl, prognosis(crawl));
     tiles.set(crawl);
     agents.draw();
@@ -187,7 +191,9 @@ function eventsList() {
   let whole = false;
   let noted = [];
   // What agents have noted of the time before this server looked.
-  const unseen = (one) => !live.crawl.events.some((other) => other.what === one.what && other.agent === one.agent && Math.abs(other.time - one.time) < SAME);
+  // A Redis that is started again cuts all agents off: that is one event, of Redis.
+  const byRedis = (one) => ["fenced", "unfenced"].includes(one.what) && live.crawl.events.some((other) => other.what === "redis" && one.time > other.time - AWHILE && one.time < other.time + SAME);
+  const unseen = (one) => !byRedis(one) && !live.crawl.events.some((other) => other.what === one.what && other.agent === one.agent && Math.abs(other.time - one.time) < SAME);
   function draw() {
     const past = noted.filter(unseen).map((one) => ({ ...one, id: `${one.what} ${one.agent} ${one.time}` }));
     const events = [...past, ...live.crawl.events].sort((one, other) => other.time - one.time);
