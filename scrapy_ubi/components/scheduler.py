@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from scrapy_ubi.components.start_items import StartItems
     from scrapy_ubi.metrics.agent_metrics import AgentMetrics
     from scrapy_ubi.outputs.page_outputs import PageOutputs
+    from scrapy_ubi.outputs.pipeline_flush import PipelineFlush
     from scrapy_ubi.outputs.setup import Outputs
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
@@ -98,6 +99,7 @@ class UbiScheduler(BaseScheduler):
         self.sitemaps = Sitemaps(crawler, 0, self._found)
         self.trial: Trial | None = None
         self._stores: Outputs | None = None
+        self._batches: PipelineFlush | None = None  # none where no pipeline has the hook
         self.ending = Ending(crawler)
         self._opened = self._start_ended = False
         self._held = True  # open by the user's handlers at idle, until they say otherwise
@@ -142,7 +144,8 @@ class UbiScheduler(BaseScheduler):
         self.hooks = EngineHooks(self.crawler.engine)
         self.hooks.outlast_start()
         self._stores = wiring.make_stores(self) if self.trial is None else None
-        disk = await wiring.open_disk(self.settings, self._stores) if self.trial is None else None
+        self._batches = wiring.make_pipeline_flush(self) if self.trial is None else None
+        disk = await wiring.open_disk(self.settings, self._stores, self._batches) if self.trial is None else None
         self.metrics = await measured.open_metrics(self.settings, disk, self._stores) if disk is not None else None
         self.put_together(parts, disk)
         await self.node.open()
@@ -191,7 +194,7 @@ class UbiScheduler(BaseScheduler):
         self._page_links = PageLinks(self.crawler, self._tools, wiring.why_one_by_one(self._keys, self.settings, own))
         self._dequeue = self._make_dequeue()
         wiring.follow_changes(self, parts, self._stores)
-        self.start_items = wiring.make_start_items(self, self._stores)
+        self.start_items = wiring.make_start_items(self, self._stores, self._batches)
 
     def _assemble(self) -> None:
         """Put together what requests go through, before this agent's node."""

@@ -32,7 +32,7 @@ def remarks(status: CrawlStatus) -> list[str]:
         lines += [
             "",
             "Blocked agents wait for room, and lose nothing:",
-            "Redis is full (raise its maxmemory), or the agent's disk is (see its log).",
+            "Redis is full (raise its maxmemory), or the agent's disk is, or its pipelines cannot write (see its log).",
         ]
     if status.summed_up is not None and status.summed_up.unreadable:
         lines += ["", *folded(f"Agents long gone without figures that could be read: {status.summed_up.unreadable}.")]
