@@ -24,8 +24,8 @@ def remarks(settings: BaseSettings, wanted: UbiSettings) -> Iterator[str]:
     if settings.getbool("DELTAFETCH_ENABLED"):
         yield (
             "DELTAFETCH_ENABLED is set: it marks a page when its callback yields an item, before the item is stored. "
-            "After a kill such a page is skipped where its link is found again, and its items are lost. Take DeltaFetch "
-            "out; UBI_RECRAWL visits pages again that have changed."
+            "After a kill such a page is skipped where its link is found again, and its items are lost. Take "
+            "DeltaFetch out; UBI_RECRAWL visits pages again that have changed."
         )
     if wanted.redis_url is None:
         return
