@@ -101,7 +101,7 @@ class UbiScheduler(BaseScheduler):
         self._stores: Outputs | None = None
         self._batches: PipelineFlush | None = None  # none where no pipeline has the hook
         self.ending = Ending(crawler)
-        self._opened = self._start_ended = False
+        self._opened = self._start_ended = self._closes = False
         self._held = True  # open by the user's handlers at idle, until they say otherwise
 
     @classmethod
@@ -236,6 +236,7 @@ class UbiScheduler(BaseScheduler):
         self.crawler.signals.connect(self._dequeue.spider_error, signals.spider_error)
 
     def _closing(self) -> None:
+        self._closes = True
         self.gate.close()
         if not self.node.over:  # Scrapy waits for what is under way
             held = sum(one.held for one in self.flights)
@@ -332,6 +333,12 @@ class UbiScheduler(BaseScheduler):
     def start_waits(self) -> bool:
         """Whether `start()` should wait before it yields more (`Node.crowded`)."""
         return self._opened and (self.node.crowded or self._local.many)
+
+    @property
+    def output_waits(self) -> bool:
+        """Whether a page that yields very many links should wait before it yields more (`Node.congested`); not while
+        the spider is being closed, which waits for its callbacks."""
+        return self._opened and not self._closes and self.node.congested
 
     def start_ended(self) -> None:
         """The spider's `start()` has yielded its last."""
