@@ -237,7 +237,8 @@ class PageRoom:
         self._be_patient()
 
     def _pass_over_longest(self) -> bool:
-        """From now on do not count the largest page that is there, unless there is such a one already. Whether others came in then."""
+        """From now on do not count the largest page that is there, unless there is such a one already. Whether others
+        came in then."""
         if self._long is not None or not self._there:
             return False
         self._long = max(self._there, key=lambda flight: flight.room)
