@@ -40,6 +40,7 @@ logger = logging.getLogger("scrapy_ubi")
 LONGEST_CALL = 60.0  # s
 PAUSE = 1.0  # s between two of the last tries, and between two looks whether the loop still runs
 HELD_LOOP = 1.0  # s in which a method that does not wait holds up the whole agent: said once
+SILENCE = 5.0  # s of the last call without a word
 QUIET = 60.0  # s between two lines about the same trouble
 
 Row = tuple[bytes, bytes | None]
@@ -54,6 +55,7 @@ SLOW = (
     "%s has held up this agent for %.1f s: what waits for a database should be awaited (`async def`, and "
     "`await asyncio.to_thread(...)` for a driver that blocks)."
 )
+WAITS = "The agent ends, and waits for pipelines to write their last items (%s)."
 LEFT = "The items of the last batch are not written, so their pages are not done: the next start fetches them again."
 
 
@@ -236,6 +238,7 @@ class PipelineFlush:
         if self._closed:
             return
         end, said = self._clock() + self._longest, False
+        waits = self._loop.call_later(SILENCE, logger.info, WAITS, HOOK)
         while error := await self._write(self._passed):
             if not said:
                 said = True
@@ -244,6 +247,7 @@ class PipelineFlush:
                 logger.error("%s %s", error, LEFT)
                 break
             await asyncio.sleep(PAUSE)
+        waits.cancel()
         self._closed = True
 
 
