@@ -27,8 +27,8 @@ Shows the crawl at one look: one row for each agent, and the sum.
 
   agent      its identifier
   state      joining, crawling, waiting (nothing to fetch now), paused (`scrapy ubi pause`), blocked (Redis is full, or
-             its disk), fenced (cut off from Redis, fetches nothing), leaving, left, finished; dead (the others declared
-             it so), silent (no news for 15 s), unreadable
+             its disk, or its pipelines cannot write), fenced (cut off from Redis, fetches nothing), leaving, left,
+             finished; dead (the others declared it so), silent (no news for 15 s), unreadable
   pages      responses fetched
   pages/s    in the last seconds
   hosts      hosts it owns

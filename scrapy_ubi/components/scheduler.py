@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from scrapy_ubi.components.start_items import StartItems
     from scrapy_ubi.metrics.agent_metrics import AgentMetrics
     from scrapy_ubi.outputs.page_outputs import PageOutputs
+    from scrapy_ubi.outputs.pipeline_flush import PipelineFlush
     from scrapy_ubi.outputs.setup import Outputs
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
@@ -103,9 +104,10 @@ class UbiScheduler(BaseScheduler):
         self.sitemaps = Sitemaps(crawler, 0, self._found)
         self.trial: Trial | None = None
         self._stores: Outputs | None = None
+        self._batches: PipelineFlush | None = None  # none where no pipeline has the hook
         self.ending = Ending(crawler)
         self._loop_watch: LoopWatch | None = None
-        self._opened = self._start_ended = False
+        self._opened = self._start_ended = self._closes = False
         self._held = True  # open by the user's handlers at idle, until they say otherwise
 
     @classmethod
@@ -148,7 +150,8 @@ class UbiScheduler(BaseScheduler):
         self.hooks = EngineHooks(self.crawler.engine)
         self.hooks.outlast_start()
         self._stores = wiring.make_stores(self) if self.trial is None else None
-        disk = await wiring.open_disk(self.settings, self._stores) if self.trial is None else None
+        self._batches = wiring.make_pipeline_flush(self) if self.trial is None else None
+        disk = await wiring.open_disk(self.settings, self._stores, self._batches) if self.trial is None else None
         self.metrics = await measured.open_metrics(self.settings, disk, self._stores) if disk is not None else None
         self.put_together(parts, disk)
         await self.node.open()
@@ -199,7 +202,7 @@ class UbiScheduler(BaseScheduler):
         self._page_links = PageLinks(self.crawler, self._tools, wiring.why_one_by_one(self._keys, self.settings, own))
         self._dequeue = self._make_dequeue()
         wiring.follow_changes(self, parts, self._stores)
-        self.start_items = wiring.make_start_items(self, self._stores)
+        self.start_items = wiring.make_start_items(self, self._stores, self._batches)
 
     def _assemble(self) -> None:
         """Put together what requests go through, before this agent's node."""
@@ -241,6 +244,7 @@ class UbiScheduler(BaseScheduler):
         self.crawler.signals.connect(self._dequeue.spider_error, signals.spider_error)
 
     def _closing(self) -> None:
+        self._closes = True
         self.gate.close()
         if not self.node.over:  # Scrapy waits for what is under way
             logger.info("%s", self.ending.waits_for(self.flights, self.node, self.settings))
@@ -346,6 +350,12 @@ class UbiScheduler(BaseScheduler):
     def start_waits(self) -> bool:
         """Whether `start()` should wait before it yields more (`Node.crowded`)."""
         return self._opened and (self.node.crowded or self._local.many)
+
+    @property
+    def output_waits(self) -> bool:
+        """Whether a page that yields very many links should wait before it yields more (`Node.congested`); not while
+        the spider is being closed, which waits for its callbacks."""
+        return self._opened and not self._closes and self.node.congested
 
     def start_ended(self) -> None:
         """The spider's `start()` has yielded its last."""

@@ -46,6 +46,7 @@ from scrapy_ubi.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, 
 from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.link_scores import LinkScores
 from scrapy_ubi.scheduling.stat_buffer import StatBuffer
+from scrapy_ubi.scrapy_private.pipelines import HOOK, pipelines
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings_table import home
 from scrapy_ubi.transport import Transport
@@ -58,6 +59,7 @@ from scrapy_ubi.transport.signer import ROOM, Signer
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
+    from scrapy_ubi.outputs.pipeline_flush import PipelineFlush
     from scrapy_ubi.outputs.setup import Outputs
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
@@ -86,9 +88,20 @@ def make_stores(scheduler: UbiScheduler) -> Outputs | None:
     return Outputs.of(scheduler.crawler, scheduler.settings)
 
 
-async def open_disk(settings: UbiSettings, stores: Outputs | None) -> AgentDisk:
+def make_pipeline_flush(scheduler: UbiScheduler) -> PipelineFlush | None:
+    """What follows pipelines that write in batches; None where there are none: the module is not loaded then. Raises
+    UbiRefused."""
+    if not any(hasattr(one, HOOK) for one in pipelines(scheduler.crawler)):
+        return None
+    from scrapy_ubi.outputs.pipeline_flush import PipelineFlush
+
+    return PipelineFlush.of(scheduler.crawler, scheduler.count)
+
+
+async def open_disk(settings: UbiSettings, stores: Outputs | None, batches: PipelineFlush | None) -> AgentDisk:
     """The directory's frontier and files. Raises UbiError."""
-    return await AgentDisk.open(settings.dir, settings, clock.now, stores.writer if stores is not None else None)
+    beside = [*([batches] if batches is not None else ()), *([stores.writer] if stores is not None else ())]
+    return await AgentDisk.open(settings.dir, settings, clock.now, beside)
 
 
 def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin]:
@@ -176,13 +189,13 @@ def make_parts(scheduler: UbiScheduler, spider: Spider, stats: StatBuffer, links
     )
 
 
-def make_start_items(scheduler: UbiScheduler, stores: Outputs | None) -> StartItems:
+def make_start_items(scheduler: UbiScheduler, stores: Outputs | None, batches: PipelineFlush | None) -> StartItems:
     """What takes care of the items of start(). The node is there, and not open yet."""
     node, settings = scheduler.node, scheduler.settings
 
     def outlasts() -> bool:
         stored = stores is None or not (stores.writer.changed or stores.writer.waiting)
-        return stored and not scheduler.feeds.flush()
+        return stored and not (batches is not None and batches.changed) and not scheduler.feeds.flush()
 
     def members() -> Container[str]:
         return node.agent.view.members

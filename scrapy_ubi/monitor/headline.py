@@ -46,7 +46,7 @@ def remarks(status: CrawlStatus) -> list[str]:
         lines += [
             "",
             "Blocked agents wait for room, and lose nothing:",
-            "Redis is full (raise its maxmemory), or the agent's disk is (see its log).",
+            "Redis is full (raise its maxmemory), or the agent's disk is, or its pipelines cannot write (see its log).",
         ]
     if status.seeds_waiting and status.state != "running":
         after = "came after the end" if status.finished else "wait"

@@ -14,8 +14,8 @@ Rules of this module:
   way when a process was killed.
 * What is kept of the crawl beside the protocol's matter: the *run* it belongs to, whether that is finished, the
   settings that may not change while URLs wait (`group.pinned_settings`), and the counters.
-* What pages leave behind in files beside the store (`Beside`) is written before the flush that says of them that they
-  are done, and the lengths of the files stand in that flush (P9).
+* What pages leave behind beside the store (`Beside`: files, a user's database) is written before the flush that says of
+  them that they are done, and the lengths of the files stand in that flush (P9).
 * `NoDisk` stands in where nothing is to be kept (a look at a page or two).
 """
 
@@ -25,7 +25,7 @@ import asyncio
 import logging
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -113,11 +113,12 @@ class AgentDisk:
     facts: dict[str, Any]
 
     def __init__(
-        self, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Beside | None = None
+        self, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Sequence[Beside] = ()
     ) -> None:
         self.path = path
         self.history: Path | None = path
-        self._beside, self._mark = beside, None
+        self._beside = beside
+        self._marks: list[Any] = []  # of these, of the flush that was collected last
         self._run = ""
         self._settings = settings
         self._clock = clock
@@ -136,9 +137,9 @@ class AgentDisk:
 
     @classmethod
     async def open(
-        cls, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Beside | None = None
+        cls, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Sequence[Beside] = ()
     ) -> AgentDisk:
-        """Open the disk in that directory, in another thread; `beside` are the files whose lengths stand there.
+        """Open the disk in that directory, in another thread; `beside` is what has to be there before each flush.
 
         Raises `UbiDirectoryError` when it is damaged (then it was set aside) or cannot be used.
         """
@@ -178,9 +179,10 @@ class AgentDisk:
             self.saved = replace(saved, torn=self.frontier.lost > 0) if saved is not None else None
             self.facts = ledger.load_crawl(self.frontier.store)
             self._judge_visits(now)
-            if self._beside is not None:
+            if any(one.keeps_elsewhere for one in self._beside):
                 self.frontier.know_outputs()
-                self._beside.recover(self.frontier.store)
+            for one in self._beside:
+                one.recover(self.frontier.store)
         except BaseException:
             self.frontier.close()
             raise
@@ -195,7 +197,7 @@ class AgentDisk:
     @property
     def holds_outputs(self) -> bool:
         """Whether pages of the crawl that was found have left outputs here."""
-        return self._beside is not None and self._beside.kept
+        return any(one.kept for one in self._beside)
 
     # -- writing
 
@@ -203,7 +205,7 @@ class AgentDisk:
         """Take in what is new; only when nothing is `due`."""
         rows = list(ledger.rows(changes))
         same = self._group is not None and self._group._replace(flush=0) == changes.group._replace(flush=0)
-        news = self.frontier.changed or facts is not None or (self._beside is not None and self._beside.changed)
+        news = self.frontier.changed or facts is not None or any(one.changed for one in self._beside)
         if len(rows) == 1 and same and not news:
             return
         self._group = changes.group
@@ -211,8 +213,7 @@ class AgentDisk:
             rows.append(ledger.crawl_row(facts))
             self._run = str(facts["run"])
         self._flush, self._written = self.frontier.collect(rows), False
-        if self._beside is not None:
-            self._mark = self._beside.mark(self._run)
+        self._marks = [one.mark(self._run) for one in self._beside]
 
     @property
     def due(self) -> bool:
@@ -231,8 +232,8 @@ class AgentDisk:
             self._written = True
 
     def _write(self, flush: Flush) -> None:
-        if self._beside is not None:  # P9: before the done marks of their pages
-            flush.beside = self._beside.rows(self._mark)
+        # P9: before the done marks of their pages
+        flush.beside = [row for one, mark in self._with_marks() for row in one.rows(mark)]
         with self._gate:
             flush.write(self.frontier.store)
             self.frontier.seen.written = flush.number  # before anything of it leaves
@@ -249,8 +250,11 @@ class AgentDisk:
             why = error.strerror or error
             raise StoreError(f"The index of known URLs in {self.path} cannot be used ({why}).") from error
         self._flush = None
-        if self._beside is not None:
-            self._beside.settled(self._mark)
+        for one, mark in self._with_marks():
+            one.settled(mark)
+
+    def _with_marks(self) -> list[tuple[Beside, Any]]:
+        return list(zip(self._beside, self._marks, strict=True))
 
     # -- reading
 
@@ -307,8 +311,8 @@ class AgentDisk:
 
     def _shut(self) -> None:
         with self._gate:  # not while an abandoned exchange still writes
-            if self._beside is not None:
-                self._beside.finish(self.frontier.store)
+            for one in self._beside:
+                one.finish(self.frontier.store)
             self.frontier.close()
 
 

@@ -90,8 +90,13 @@ class Disk(Protocol):
 
 
 class Beside(Protocol):
-    """Files that are written beside the store, and whose lengths stand in its flushes: what pages that are done have
-    left behind (`outputs.writer`)."""
+    """What pages that are done have left behind beside the store, and must be there before a flush says that they are
+    done: files whose lengths stand in its flushes (`outputs.writer`), or a database of the user's
+    (`outputs.pipeline_flush`)."""
+
+    @property
+    def keeps_elsewhere(self) -> bool:
+        """Whether it has to be known which agent has what other agents' pages have left."""
 
     @property
     def changed(self) -> bool:

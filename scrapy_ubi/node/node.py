@@ -366,6 +366,14 @@ class Node:
             return False
         return self.live.paused or self._exchanges.choked or len(self.agent.outbox) > self.settings.outbox_records
 
+    @property
+    def congested(self) -> bool:
+        """Whether a page that yields very many links should wait with further ones: while the outbox is full nothing is
+        fetched (UBI_OUTBOX_RECORDS), so one page must not fill it."""
+        if self.over or self._fatal.dead or self._leave.stage:
+            return False
+        return len(self.agent.outbox) > self.settings.outbox_records // 2
+
     def start_exhausted(self) -> None:
         """The spider's start() has ended."""
         self.agent.start_exhausted = True

@@ -116,6 +116,8 @@ class Writer:
         """Whether a flush has something to say of the outputs."""
         return self._unmarked
 
+    keeps_elsewhere = True
+
     @property
     def kept(self) -> bool:
         """Whether there were outputs of this crawl at the start."""

@@ -18,7 +18,7 @@ Rules of this module:
 * An agent that writes to the control hash, or whose last exchange has failed, looks there at once; and in every
   exchange while others may write there what this agent has written, too (`RunState.has_rivals`).
 * A disk that is full takes no flush, and so nothing leaves: the same flush is tried again until there is room. The
-  profile is published, so that people see why the crawl waits.
+  profile is published, so that people see why the crawl waits. So it is where pipelines cannot write their items.
 * A Redis that is full refuses what needs memory. Mail is still read and deleted, which makes room where the
   mail itself fills it; and the profile is published, so that people see why the crawl waits.
 """
@@ -37,7 +37,7 @@ from scrapy_ubi.node.mail.disk_flush import DiskFlush
 from scrapy_ubi.node.mail.exchange_states import AFTER, DiskFull, State, Then, result_of
 from scrapy_ubi.node.mail.inbox_check import RUN, InboxCheck
 from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.mail.outage import AWAY, DISK, FULL, SLOW, Outage
+from scrapy_ubi.node.mail.outage import AWAY, DISK, FULL, ITEMS, SLOW, Outage
 from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.mail.timing import Timing
 from scrapy_ubi.node.mail.unsent import EASY, Unsent
@@ -259,7 +259,7 @@ class Exchange:
         return True
 
     def _looked_at(self, now: float, incoming: Incoming) -> None:
-        if self.outage.kind == DISK:  # a replica can be looked at, and takes no mail
+        if self.outage.kind in (DISK, ITEMS):  # a replica can be looked at, and takes no mail
             self._works()
         self._take(incoming, now)
 
@@ -277,7 +277,8 @@ class Exchange:
 
     def _no_room(self, now: float, error: DiskFull) -> None:
         self.disk_full = True
-        self.outage.met(now, DISK, f"{error.why} Nothing is fetched until then.")
+        kind = ITEMS if error.held_back else DISK
+        self.outage.met(now, kind, f"{error.why} Nothing is fetched until then.")
         if error.incoming is not None:
             self._take(error.incoming, now)
 

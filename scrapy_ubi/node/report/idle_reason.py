@@ -20,7 +20,7 @@ LONGEST_NAME, LONGEST_MORE = 100, 200  # characters
 # Kinds. Of the agent:
 LEAVING, PAUSED, DISK_FULL, REDIS_FULL = "leaving", "paused", "disk_full", "redis_full"
 JOINING, START_WAIT, FENCED, UNSEEN, REDIS_AWAY = "joining", "start_wait", "fenced", "unseen", "redis_away"
-LIMIT, OUTBOX, STALLED = "limit", "outbox", "stalled"
+LIMIT, OUTBOX, STALLED, PIPELINES = "limit", "outbox", "stalled", "pipelines"
 # Of what Scrapy holds:
 MEMORY, OUTPUTS, CALLBACKS, LOADS, ROBOTS, PERMITS = "memory", "outputs", "callbacks", "loads", "robots", "permits"
 # Of its hosts:
@@ -143,6 +143,9 @@ SENTENCES: Mapping[str, Callable[[IdleReason, float], str]] = {
     ),
     PAUSED: lambda why, now: f"people have paused the crawl{_since(why, now)}; `scrapy ubi resume` lets it go on",
     DISK_FULL: lambda why, now: f"the disk is full{_since(why, now)}: make room",
+    PIPELINES: lambda why, now: (
+        f"item pipelines could not write what they hold{_since(why, now)} (ubi_flush_items); the log names them"
+    ),
     REDIS_FULL: lambda why, now: f"Redis is full{_since(why, now)}: raise its maxmemory",
     JOINING: lambda why, now: f"this agent joins the group, and waits for Redis{_since(why, now)}",
     START_WAIT: lambda why, now: (

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy_ubi.clock import unix
-from scrapy_ubi.node.mail.outage import AWAY, FULL, SLOW
+from scrapy_ubi.node.mail.outage import AWAY, FULL, ITEMS, SLOW
 from scrapy_ubi.node.report import idle_reason as kinds
 from scrapy_ubi.node.report.idle_reason import IdleReason, reason
 from scrapy_ubi.protocol.host import HostState
@@ -95,7 +95,7 @@ class WhyIdle:
         node, outbox = self._node, self._node.agent.outbox
         trouble = node.trouble
         if trouble.disk_full:
-            return reason(kinds.DISK_FULL)
+            return reason(kinds.PIPELINES if trouble.outage == ITEMS else kinds.DISK_FULL)
         if trouble.choked:
             full = trouble.outage == FULL
             return reason(kinds.REDIS_FULL if full else kinds.REDIS_AWAY)
