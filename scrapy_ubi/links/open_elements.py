@@ -79,6 +79,7 @@ _LEAVES = frozenset(
 _ALIKE = 3  # of formatting elements with equal tags that are opened again
 _MULTIPLE = re.compile(rb" multiple(?![^ \t\n\r\f/])")  # as `page.eased` writes it
 _TRIES = 8  # blocks in a formatting element that its end tag is carried out of
+_COPIES = 4  # that are made of it and of those in it, for each of these blocks
 _DEAR = 4  # steps that a comparison of two formatting elements, or of two elements of a list of options, takes
 
 
@@ -549,6 +550,9 @@ class OpenElements:
         for at in range(len(names) - 1, -1, -1):
             self.patience -= 1
             if self._entries[at] is entry:
+                tries = min(special, _TRIES)
+                self.steps += tries * len(names)
+                self.again += tries * _COPIES
                 if not special:
                     self._pop(at)
                     entries.remove(entry)

@@ -4,6 +4,8 @@ Rules of this module:
 
 * HTML is read by lexbor; what is in `script`, `style`, `template` and `noscript` is no text. Runs of white space and
   control characters are one space.
+* Elements of a line (`b`, `span`, `wbr`, ...) part no words; blocks, cells, `br`, and what is shown as a thing of its own
+  (images, buttons, fields) do.
 * What is read is bounded: `MOST_READ` bytes of a page, `MOST_TEXT` characters of its text, `MOST_TITLE` of its title.
   Pages that cost a parser seconds have no text, and say so (`unread`).
 * The content of a page is without what surrounds it: navigation, headers, footers, asides, forms, advertisements that
@@ -35,6 +37,12 @@ _MARKED = (
     '[role="navigation"],[role="banner"],[role="contentinfo"],[role="search"],[role="complementary"],[hidden],'
     ".ad,.ads,.advert,.advertisement,.sponsored,.banner,.sidebar,.cookie-banner"
 )
+# The tags of all other elements part words; so do those of elements that nobody knows, as they may be anything.
+_IN_LINES = (
+    rb"a(?:bbr|cronym)?|b(?:d[io]|ig)?|c(?:ite|ode)|d(?:ata|el|fn)|em|font|i(?:ns)?|kbd|mark|nobr|q|s(?:amp|mall|pan|trike"
+    rb"|trong|u[bp])?|t(?:ime|t)|u|var|wbr"
+)
+_parts = re.compile(rb"<(?!/?+(?:%b)[ \t\n\r\f/>])(?=/?+[a-z])" % _IN_LINES, re.IGNORECASE)
 _controls = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _language = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*\Z").match
 
@@ -69,7 +77,7 @@ def text_of(response: Response) -> PageText:
     """The text of a response that `has_text`."""
     if not isinstance(response, HtmlResponse):
         return PageText("", clean(response.text[:MOST_READ])[:MOST_TEXT], "")
-    page = written(response.text[:MOST_READ])[:MOST_READ]
+    page = _parts.sub(b" <", written(response.text[:MOST_READ])[:MOST_READ])
     if is_costly(page):
         return PageText("", "", "", unread=True)
     parsed = Page(page)
@@ -81,7 +89,7 @@ def text_of(response: Response) -> PageText:
         for node in parsed.tags(tag):
             node.decompose()
     bodies = parsed.tags("body")
-    text = bodies[0].text(deep=True, separator=" ") if bodies else ""
+    text = bodies[0].text(deep=True) if bodies else ""
     title = clean(titles[0].text(deep=True)[: 4 * MOST_TITLE])[:MOST_TITLE] if titles else ""
     return PageText(title, clean(text)[:MOST_TEXT], language if _language(language) else "")
 

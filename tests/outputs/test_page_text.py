@@ -62,7 +62,7 @@ def test_a_page_that_costs_a_parser_seconds_has_no_text() -> None:
 @given(st.text() | st.text("<>/abscript \x00&;!-"))
 def test_no_page_is_an_error(body: str) -> None:
     response = HtmlResponse("http://a.example/", body=body.encode("utf-8", "replace"), encoding="utf-8")
-    title, text, _ = text_of(response)
+    title, text, _, _ = text_of(response)
     assert not {"\x00", "\n"} & set(title + text)
 
 
