@@ -251,8 +251,8 @@ class OpenElements:
             self._end_whole(name, _TABLE_SCOPE)
         elif names[-1] == name:
             self._pop(len(names) - 1)
-        elif b":" in names[-1] or self._count[b"dialog"]:
-            self._unsure()  # these are ended by it if they are in it
+        else:
+            self._end_among_others(name)
 
     # -- what start tags end -------------------------------------------------------------------------------------------
 
@@ -539,8 +539,8 @@ class OpenElements:
         if names and names[-1] == name and self._entries[-1] in (entry, None):
             self._pop(len(names) - 1)
         if entry is None:
-            if self._count[name] and self._count[b"dialog"]:
-                self._unsure()
+            if self._count[name]:
+                self._end_among_others(name)
             return
         if not entry.is_open:
             entries.remove(entry)
@@ -564,6 +564,19 @@ class OpenElements:
             if names[at] in _SCOPE:
                 return
             special += names[at] in _SPECIAL
+
+    def _end_among_others(self, name: bytes) -> None:
+        """An element of a line may be ended with what is in it; that may stay open here, and be opened again."""
+        names = self._names
+        if b":" in names[-1] or self._count[b"dialog"]:
+            self._unsure()  # these are ended by it, if they are in it
+        for at in range(len(names) - 1, -1, -1):
+            self.patience -= 1
+            if names[at] == name or names[at] in _SPECIAL:
+                return
+            if (entry := self._entries[at]) is not None and entry.is_open:
+                entry.is_open = False
+                self._waiting += 1
 
     def _carry_out(self, at: int) -> None:
         """The formatting element there was ended within blocks: of what is between it and them, only the last three
