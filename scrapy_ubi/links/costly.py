@@ -3,8 +3,8 @@
 Ordinary pages are told by counting what could make them so, most others by the ends of their formatting elements
 (`growth`). What is left is looked at tag by tag (`depth`), which takes some microseconds a tag.
 
-Four things take lexbor quadratic time: elements that stand open, at the tags that it looks through them for; options, as
-it looks through their `select` at each; attributes of one tag, of which it compares each two; formatting elements
+Four things take lexbor quadratic time: elements that stand open, at the tags that it looks through them for; options,
+as it looks through their `select` at each; attributes of one tag, of which it compares each two; formatting elements
 that are left open. The last are opened again and again, which takes memory as well.
 """
 
@@ -63,8 +63,8 @@ def is_costly(page: bytes) -> bool:
     opened = tags - int(np.count_nonzero(first == ord("/")))
     if len(formatting) * tags > MOST and left_open(page, formatting.tolist()) * tags > MOST:
         return _is_too_much(page)
-    two |= _LOWER
-    options, roots = _count(two, b"op"), _count(two, b"bo") + _count(two, b"ht")
+    small = (two | _LOWER).astype(np.uint16)
+    options, roots = _count(small, b"op"), _count(small, b"bo") + _count(small, b"ht")
     if tags * opened > STEPS or options * tags * _OPTIONS > STEPS or roots > _ROOTS:
         return _is_too_much(page)
     return False

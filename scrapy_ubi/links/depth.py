@@ -34,8 +34,8 @@ FEW_ATTRIBUTES = 64  # bytes of them, from which they are counted
 
 
 class Survey(NamedTuple):
-    """What the parser has to do at most. `steps`: elements, attributes and options that it looks at; `again`: formatting
-    elements that it opens again; `depth`: of the elements (but for the few that nobody writes)."""
+    """What the parser has to do at most. `steps`: elements, attributes and options that it looks at; `again`:
+    formatting elements that it opens again; `depth`: of the elements (but for the few that nobody writes)."""
 
     steps: int
     again: int
@@ -99,9 +99,9 @@ def _behind_raw(page: bytes, at: int, name: bytes, open_: OpenElements) -> int:
     text = page[at : found.start() if found else len(page)]
     if not open_.surely_html and b"<" in text:
         return -1
-    if name == b"script" and (begins := text.find(b"<!--", max(0, text.rfind(b"-->") - 2))) >= 0:
-        if _script_begins.search(text, begins):
-            return -1  # it is text up to the end of another one
+    begins = text.find(b"<!--", max(0, text.rfind(b"-->") - 2)) if name == b"script" else -1
+    if begins >= 0 and _script_begins.search(text, begins):
+        return -1  # it is text up to the end of another one
     open_.text(name)
     return found.end() if found else len(page)
 

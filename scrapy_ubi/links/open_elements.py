@@ -26,13 +26,15 @@ from collections import defaultdict
 
 from scrapy_ubi.links.growth import NAMES
 
-VOID = frozenset(b"area base basefont bgsound br col embed frame hr image img input keygen link meta param source track wbr".split())
+VOID = frozenset(
+    b"area base basefont bgsound br col embed frame hr image img input keygen link meta param source track wbr".split()
+)
 RAW = frozenset(b"iframe noembed noframes script style textarea title xmp".split())  # what is in them is no tag
 
 _HEADINGS = frozenset(b"h1 h2 h3 h4 h5 h6".split())
 _BLOCKS = frozenset(  # ended by their end tag with all that is in them; and they end a paragraph
-    b"address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer header hgroup "
-    b"listing main menu nav ol pre search section summary ul".split()
+    b"address article aside blockquote center details dialog dir div dl fieldset figcaption figure footer header "
+    b"hgroup listing main menu nav ol pre search section summary ul".split()
 )
 _END_PARAGRAPHS = _BLOCKS | _HEADINGS | frozenset(b"dd dt form hr li p plaintext xmp".split())
 _ENDED_WHOLE = _BLOCKS | frozenset(b"applet button marquee object select".split())
@@ -50,31 +52,32 @@ _BREAK_OUT = frozenset(  # HTML elements that end foreign ones
     b"b big blockquote body br center code dd div dl dt em embed font h1 h2 h3 h4 h5 h6 head hr i img li listing menu "
     b"meta nobr ol p pre ruby s small span strike strong sub sup table tt u ul var".split()
 )
-_SCOPE = frozenset(b"applet caption html marquee object select table td template th".split()) | _POINTS  # nothing ends them
+_SCOPE = (
+    frozenset(b"applet caption html marquee object select table td template th".split()) | _POINTS
+)  # nothing ends them
 _BUTTON_SCOPE, _ITEM_SCOPE = _SCOPE | {b"button"}, _SCOPE | {b"ol", b"ul"}
 _TABLE_SCOPE = frozenset(b"table template".split())
-_SPECIAL = (
-    _END_PARAGRAPHS
-    | _ENDED_WHOLE
-    | _MODES
-    | _SCOPE
-    | frozenset(b"frameset noscript".split())
-) - {b"dialog"}
+_SPECIAL = (_END_PARAGRAPHS | _ENDED_WHOLE | _MODES | _SCOPE | frozenset(b"frameset noscript".split())) - {b"dialog"}
 _PASSED = frozenset(b"address div p".split())  # by an item that looks for the one before it
 _IMPLIED = frozenset(b"dd dt li optgroup option p rb rp rt rtc".split())
 _HEAD = frozenset(b"base basefont bgsound head html link meta noframes noscript script style template title".split())
 _RUBY = frozenset(b"rb rp rt rtc".split())
 _MARKERS = frozenset(b"applet caption marquee object td template th".split())
 _NOT_IN_LINES = (  # nothing is opened again for them
-    _END_PARAGRAPHS | _PARTS | _HEAD | frozenset(b"iframe noembed param rb rp rt rtc source table textarea track".split())
+    _END_PARAGRAPHS
+    | _PARTS
+    | _HEAD
+    | frozenset(b"iframe noembed param rb rp rt rtc source table textarea track".split())
 ) - {b"noscript", b"xmp"}
 # Tags at which the parser looks at the innermost element only, or not at all.
 _CHEAP = frozenset(
-    b"abbr bdi bdo big b br canvas cite code data del dfn em embed font i img ins kbd label map mark meter noscript object output "
-    b"picture progress q s samp script small source span strike strong style sub sup template time tt u var video wbr".split()
+    b"abbr bdi bdo big b br canvas cite code data del dfn em embed font i img ins kbd label map mark meter noscript "
+    b"object output picture progress q s samp script small source span strike strong style sub sup template time tt u "
+    b"var video wbr".split()
 )
 _LEAVES = frozenset(
-    b"a abbr b big cite code data del em font i ins kbd label mark q s samp small span strike strong sub sup time tt u var".split()
+    b"a abbr b big cite code data del em font i ins kbd label mark q s samp small span strike strong sub sup time tt "
+    b"u var".split()
 )
 _ALIKE = 3  # of formatting elements with equal tags that are opened again
 _MULTIPLE = re.compile(rb" multiple(?![^ \t\n\r\f/])")  # as `page.eased` writes it
@@ -180,12 +183,12 @@ class OpenElements:
             if name == b"input" and self._count[b"select"]:
                 self._end_whole(b"select", _SCOPE)
             return
-        elif name == b"select" and self._count[b"select"]:
+        if name == b"select" and self._count[b"select"]:
             if not self._end_whole(b"select", _SCOPE):
                 self._push(name)
                 self._searched = True
             return
-        elif name == b"frameset":
+        if name == b"frameset":
             self._unsure()
         elif name == b"form":
             self._begin_form()
@@ -287,8 +290,8 @@ class OpenElements:
             if names[-1] == b"option":
                 self._pop(len(names) - 1)
             if name == b"optgroup" and names and names[-1] == name and self._count[b"select"]:
-                at = self._find(b"select", _SCOPE)
-                if at is not None and at >= self._sure and names[at] == b"select":
+                select = self._find(b"select", _SCOPE)
+                if select is not None and select >= self._sure and names[select] == b"select":
                     self._pop(len(names) - 1)
 
     def _end_item(self, which: frozenset[bytes]) -> None:
@@ -581,7 +584,8 @@ class OpenElements:
     def _carry_out(self, at: int) -> None:
         """The formatting element there was ended within blocks: of what is between it and them, only the last three
         stay open, block by block."""
-        entries, between = self._formatting[-1], []
+        entries = self._formatting[-1]
+        between: list[int] = []
         for place in range(at, len(self._names)):
             if self._names[place] in _SPECIAL:
                 between = []

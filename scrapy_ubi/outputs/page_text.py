@@ -4,8 +4,8 @@ Rules of this module:
 
 * HTML is read by lexbor; what is in `script`, `style`, `template` and `noscript` is no text. Runs of white space and
   control characters are one space.
-* Elements of a line (`b`, `span`, `wbr`, ...) part no words; blocks, cells, `br`, and what is shown as a thing of its own
-  (images, buttons, fields) do.
+* Elements of a line (`b`, `span`, `wbr`, ...) part no words; blocks, cells, `br`, and what is shown as a thing of its
+  own (images, buttons, fields) do.
 * What is read is bounded: `MOST_READ` bytes of a page, `MOST_TEXT` characters of its text, `MOST_TITLE` of its title.
   Pages that cost a parser seconds have no text, and say so (`unread`).
 * The content of a page is without what surrounds it: navigation, headers, footers, asides, forms, advertisements that

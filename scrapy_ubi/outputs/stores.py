@@ -35,8 +35,8 @@ logger = logging.getLogger("scrapy_ubi")
 SETTING = "UBI_STORES"
 SIZE, SECONDS = 1e9, 3600.0  # of a part, unless a store says so
 UNREAD = (
-    "The store %s keeps %.500s without its title, text and links: it would keep the parser busy for seconds (thousands of "
-    "elements in each other, or of attributes of one). Such pages are counted from now on, not told."
+    "The store %s keeps %.500s without its title, text and links: it would keep the parser busy for seconds (thousands "
+    "of elements in each other, or of attributes of one). Such pages are counted from now on, not told."
 )
 KEPT_FREE = 4 << 20  # bytes
 

@@ -45,7 +45,8 @@ class PageItems:
         if page.unread:
             self.unread += 1
             if self.unread == 1:
-                logger.warning("%.200s has no text: it would keep the parser busy for seconds. (Shown once.)", response.url)
+                sentence = "%.200s has no text: it would keep the parser busy for seconds. (Shown once.)"
+                logger.warning(sentence, response.url)
         accuracy = rules.keywords.score(f"{page.title}\n{page.text}") if rules.keywords is not None else 0.0
         if rules.keywords is not None and accuracy < rules.keywords.accuracy:
             return None

@@ -33,7 +33,8 @@ ORDINARY: dict[str, Shape] = {
     "groups of options": _of("<optgroup label=x><option>x<option>y", "<select>", "</select>"),
     "forms across rows": _of("<form><tr><td>x<input></form>", "<table>", "</table>"),
     "diagrams": _of(
-        '<div class=d><svg viewBox="0 0 1 1"><g><circle r="1"/><a xlink:href="#x"><text>x</text></a><path d="M0"/></g></svg></div>'
+        '<div class=d><svg viewBox="0 0 1 1"><g><circle r="1"/><a xlink:href="#x"><text>x</text></a>'
+        '<path d="M0"/></g></svg></div>'
     ),
     "icons": _of('<button><svg><title>x</title><style>a{}</style><use href="#a"/></svg></button>'),
     "formulas": _of("<p>as <math><mrow><mi>x</mi><mo>=</mo><msup><mi>y</mi><mn>2</mn></msup></mrow></math>"),

@@ -47,8 +47,8 @@ def elements_of(page: bytes) -> tuple[int, int]:
 
 
 TAGS = (
-    "div p ul li dl dd dt span b i a font nobr table tr td th tbody caption colgroup col select option optgroup button form "
-    "input h1 h2 hr br pre section center main search dialog ruby rt svg g title desc foreignObject math mi mtext "
+    "div p ul li dl dd dt span b i a font nobr table tr td th tbody caption colgroup col select option optgroup button "
+    "form input h1 h2 hr br pre section center main search dialog ruby rt svg g title desc foreignObject math mi mtext "
     "annotation-xml img image textarea script style object template noscript body html x"
 ).split()
 FORMS = ("<{}>", "<{}>", "<{}>", "</{}>", "</{}>", "</{}>", "<{}/>", "<{} a>", "x")

@@ -22,7 +22,11 @@ LONGEST = 80  # characters of a word: longer ones are known by their beginning
 _ASCII = {code: " " if not chr(code).isalnum() else chr(code).lower() for code in range(128)}
 # Accents and points, which stand on a letter or are left out. Not the vowel signs of Indic scripts and of Thai, and not
 # the sound marks of kana: these make other words.
-_ACCENTS = "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0730-\u074a\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f"
+_ACCENTS = (
+    "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f"
+    "\u0670\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0730-\u074a\u1ab0-\u1aff\u1dc0-\u1dff"
+    "\u20d0-\u20f0\ufe00-\ufe0f\ufe20-\ufe2f"
+)
 _TATWEEL = "\u0640"
 _drop = re.compile(f"[{_ACCENTS}{_TATWEEL}]+")
 _LETTERS = str.maketrans({"ı": "i", "ł": "l", "ø": "o", "đ": "d", "ħ": "h", "æ": "ae", "œ": "oe"})
