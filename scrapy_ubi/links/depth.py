@@ -35,7 +35,7 @@ FEW_ATTRIBUTES = 64  # bytes of them, from which they are counted
 
 class Survey(NamedTuple):
     """What the parser has to do at most. `steps`: elements, attributes and options that it looks at; `again`:
-    formatting elements that it opens again; `depth`: of the elements (but for the few that nobody writes)."""
+    formatting elements that it opens again; `depth`: of the elements (without those that tables lack)."""
 
     steps: int
     again: int

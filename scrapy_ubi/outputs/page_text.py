@@ -37,7 +37,7 @@ _MARKED = (
     '[role="navigation"],[role="banner"],[role="contentinfo"],[role="search"],[role="complementary"],[hidden],'
     ".ad,.ads,.advert,.advertisement,.sponsored,.banner,.sidebar,.cookie-banner"
 )
-# The tags of all other elements part words; so do those of elements that nobody knows, as they may be anything.
+# The tags of all other elements part words; so do those of unknown elements, as they may be anything.
 _IN_LINES = (
     rb"a(?:bbr|cronym)?|b(?:d[io]|ig)?|c(?:ite|ode)|d(?:ata|el|fn)|em|font|i(?:ns)?|kbd|mark|nobr|q|s(?:amp|mall|pan|trike"
     rb"|trong|u[bp])?|t(?:ime|t)|u|var|wbr"
