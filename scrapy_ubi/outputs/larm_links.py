@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import compress, repeat
+from itertools import compress, islice, repeat
 from operator import add
 from typing import NamedTuple
 
@@ -33,6 +33,8 @@ from scrapy_ubi.links.usual import long_way
 
 LINK, FRAME, REDIRECT = 0, 1, 2
 LONGEST = 1000  # characters of a link's text
+MOST_TEXT = 50_000_000  # characters of all texts of a page's links
+FEW = 64  # elements of a link that are looked at for the ALT of an image
 FORMS = 16_384  # URLs of links remembered: some MB; and as many values, by folder
 
 _FRAMES = ("frame", "iframe")
@@ -74,9 +76,9 @@ def read(response: HtmlResponse, text: str, page: Page) -> LinksRead:
     title, joiner = page.first_text("title"), _joiner(response, text)
     head = [*_refreshes(page), *_hyperlinks(page)]
     if any(map(page.tags, _OTHERS)):
-        values, types, texts = _of_any(page.chosen(_SELECTOR))
+        values, types, texts = _of_any(page.chosen(_SELECTOR), len(text))
     else:
-        values, types, texts = _of_links(page.tags("a"))
+        values, types, texts = _of_links(page.tags("a"), len(text))
     if head:
         values = [*(one[0] for one in head), *values]
         types = [*(one[1] for one in head), *types]
@@ -103,7 +105,7 @@ def _hyperlinks(page: Page) -> Iterator[tuple[str, int, str]]:
             yield value, LINK, clean((attrs.get("title") or "")[:LONGEST])
 
 
-def _of_links(nodes: Sequence[LexborNode]) -> tuple[Sequence[str], Sequence[int], Sequence[str]]:
+def _of_links(nodes: Sequence[LexborNode], most: int) -> tuple[Sequence[str], Sequence[int], Sequence[str]]:
     """Return values, types and texts of links alone."""
     try:
         values = [node.attrs["href"] for node in nodes]
@@ -112,7 +114,7 @@ def _of_links(nodes: Sequence[LexborNode]) -> tuple[Sequence[str], Sequence[int]
     found = [value for value in values if value is not None]  # it is None where nothing is written
     if len(found) < len(nodes):
         nodes = [node for node, value in zip(nodes, values, strict=True) if value is not None]
-    return found, bytes(len(found)), _texts(nodes)
+    return found, bytes(len(found)), _texts(nodes, most)
 
 
 def _joiner(response: HtmlResponse, text: str) -> Joiner:
@@ -125,38 +127,54 @@ def _joiner(response: HtmlResponse, text: str) -> Joiner:
     return Joiner(get_base_url(response), url, encoding)
 
 
-def _of_any(nodes: Iterable[LexborNode]) -> tuple[Sequence[str], Sequence[int], Sequence[str]]:
+def _of_any(nodes: Sequence[LexborNode], most: int) -> tuple[Sequence[str], Sequence[int], Sequence[str]]:
     """Values, types and texts of links, areas and frames."""
     found = []
-    for node in nodes:
+    for node, text in zip(nodes, _written_texts(nodes, most), strict=True):
         is_frame = node.tag in _FRAMES
         value = node.attrs.get("src" if is_frame else "href")
-        if value is not None:
-            found.append((value, FRAME if is_frame else LINK, "" if is_frame else _text_of(node)))
+        if value is None:
+            continue
+        if is_frame:
+            found.append((value, FRAME, ""))
+        else:
+            found.append((value, LINK, _text(node, text if node.tag == "a" else "")))
     return [one[0] for one in found], [one[1] for one in found], [one[2] for one in found]
 
 
-def _texts(nodes: Sequence[LexborNode]) -> list[str]:
-    """The texts of these links, each on one line."""
-    texts = [node.text_lexbor() for node in nodes]
+def _texts(nodes: Sequence[LexborNode], most: int) -> list[str]:
+    """The texts of these links, each on one line. `most`: the characters of the page."""
+    texts = _written_texts(nodes, most)
     if are_clean(texts) and all(texts) and max(map(len, texts), default=0) <= LONGEST:
         return texts
     return [_text(node, text) for node, text in zip(nodes, texts, strict=True)]
 
 
+def _written_texts(nodes: Sequence[LexborNode], most: int) -> list[str]:
+    """The texts of these elements as they are. What is in links within links counts for each of them: where that comes
+    to more than `MOST_TEXT` characters, the others have none."""
+    if len(nodes) * most <= MOST_TEXT:
+        return [node.text_lexbor() for node in nodes]
+    texts, left = [], MOST_TEXT
+    for node in nodes:
+        texts.append(node.text_lexbor() if left > 0 else "")
+        left -= len(texts[-1])
+    return texts
+
+
 def _text(node: LexborNode, text: str) -> str:
     """The text of a link, else the ALT of an image in it."""
     text = text[:LONGEST]
-    return clean(text if text.strip() else _alt(node.css("img[alt]")))
+    return clean(text if text.strip() else _alt(node))
 
 
-def _text_of(node: LexborNode) -> str:
-    """The same of a link or an area."""
-    return _text(node, node.text_lexbor()) if node.tag == "a" else clean(_alt([node]))
+def _alt(node: LexborNode) -> str:
+    """The ALT of an area, or of an image among the first elements of a link."""
+    return next((alt for one in islice(node.traverse(), FEW) if (alt := _alt_of(one))), "")
 
 
-def _alt(nodes: Iterable[LexborNode]) -> str:
-    return next((alt for node in nodes if (alt := node.attributes.get("alt"))), "")
+def _alt_of(node: LexborNode) -> str:
+    return node.attributes.get("alt") or "" if node.tag in ("area", "img") else ""
 
 
 def are_clean(texts: Iterable[str]) -> bool:

@@ -231,3 +231,21 @@ def test_a_store_of_the_users_own_is_as_the_page_says(tmp_path: Path) -> None:
     part = Part(tmp_path, heads, "part", 0.0)
     heads.write(payload, part)
     assert part.end_of("json.gz") and payload["url"] == HOME
+
+
+def test_links_within_links_have_a_bounded_text() -> None:
+    page = html("<a href=/x><object>" * 9_000 + "word " * 20_000)
+    parsed = parse(page.text)
+    assert parsed is not None
+    found = read(page, page.text, parsed)
+    assert len(found.values) == len(found.texts) == 9_000
+    assert sum(map(len, found.texts)) <= 9_000 * larm_links.LONGEST
+
+
+def test_pages_that_are_not_read_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    store = LarmStore({}, Settings())
+    for _ in range(2):
+        assert store._read(Kept("01", 0, "ok", Request(HOME)), html("<div>x" * 20_000), "", None) == ("", b"")
+    assert store.unread == 2 and len(caplog.records) == 1 and HOME in caplog.text
+    assert store._read(Kept("01", 0, "ok", Request(HOME)), html("<title>T</title><tr><td>x<td>y" * 6_000), "", None)[0]
+    assert store.unread == 2
