@@ -1,5 +1,6 @@
 # make demo   three agents crawl a little web, live; one is killed, another one joins; make demo DEMO=--help tells more
 # make test   lint, types, import contracts and the tests; make test PYTEST="-m 'not slow'" for the quick ones; JOBS=3 at once
+# make quick  lint, types, contracts and the quick tests of protocol, frontier, urls and settings: some two minutes
 # make faults  groups of real agents, killed, paused, cut off, and ordinary projects beside plain Scrapy: an hour, on a quiet machine
 # make simulate  simulated crawls of the protocol for MINUTES (5) minutes, with figures; make simulate SIMULATE="--jobs 2"
 # make conformance  Scrapy's own tests of download handlers and crawls, on the lean way, with UBI_FAST's handler: minutes
@@ -9,7 +10,7 @@
 # make bench  the benchmarks, one after the other
 # make profile  where a page's CPU time goes, by component: a minute; make profile PROFILE="--agents 4 --top 20"
 # make guard  function calls of a page, a letter, a link, beside the committed ones: a minute; ACCEPT=1 takes the new ones
-# make house  sizes, names and borders of the source, beside their targets: seconds
+# make house  how much there is to hold: names, circles, lines, settings, words of the whole: seconds
 # make docs   the documentation as a site in build/site, strict; make docs SERVE=1 shows it on http://127.0.0.1:8000/
 # make package  sdist and wheel in dist/, checked, installed into a new environment and tried there: two minutes
 # make clean  take away what the others made
@@ -18,12 +19,13 @@
 PYTHON ?= python3
 PYTEST ?= -m 'not faults and not compatibility'
 JOBS   ?= 3
+QUICK  ?= tests/protocol tests/frontier tests/urls tests/links tests/settings_table tests/requests tests/scheduling tests/untrusted tests/test_settings.py tests/docs
 VENV   := .venv
 PLUGINS := .venv-compat
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
-.PHONY: help demo test faults lint conformance compatibility scrapy-suite scrapy-versions bench profile guard house simulate docs package clean
+.PHONY: help demo test quick faults lint conformance compatibility scrapy-suite scrapy-versions bench profile guard house simulate docs package clean
 .DEFAULT_GOAL := help
 
 help:
@@ -34,6 +36,9 @@ demo: $(VENV)/.stamp-demo
 
 test: lint
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST)
+
+quick: lint
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not slow and not processes and not faults and not compatibility' $(QUICK)
 
 faults: $(VENV)/.stamp-dev
 	@$(BIN)/python -m pytest -m faults tests/faults tests/matrix

@@ -19,6 +19,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from scrapy_ubi.frontier.visit_pace import LATE
 from scrapy_ubi.recrawl import NOTHING, Past, Rule, VisitSeen, read_recrawl
 from scrapy_ubi.recrawl.freshness import Class, best_interval, freshness, price_of
 
@@ -77,7 +78,8 @@ class Run:
         self._pasts: list[Past] = [NOTHING] * len(rates)
         self._visited = [0.0] * len(rates)  # when
         self._counted = [0.0] * len(rates)  # fresh time up to then is in _fresh
-        self._settled = 0.0
+        self._settled = self._free = 0.0  # when there was a settle, and from when on there may be a next visit again
+        self._met = 0  # pages that were visited: an agent knows of no others
         self._due: list[tuple[float, int]] = [(1.0 + page * DAY / len(rates), page) for page in range(len(rates))]
 
     def until(self, end: float) -> None:
@@ -86,7 +88,12 @@ class Run:
             at, page = self._due[0]
             if at - self._settled >= SETTLED:
                 self._settled = at
-                self.rule.settle(len(self.rates))
+                self.rule.settle(self._met)
+            rate = self.rule.rate(1.0)
+            if rate is not None and self._visited[page]:
+                slot = max(self._free, at - LATE / rate)
+                self._free, at = slot + 1 / rate, max(at, slot)
+            self._met += not self._visited[page]
             heapq.heapreplace(self._due, (self._visit(page, at), page))
 
     def _visit(self, page: int, at: float) -> float:

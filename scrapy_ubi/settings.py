@@ -12,7 +12,6 @@ in the docs all come from it; a test keeps the fields of `UbiSettings` and the r
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -29,6 +28,7 @@ from scrapy_ubi.settings_table.loads_at_once import Loads, LoadsByHost
 from scrapy_ubi.settings_table.readers import NUMBERS, READERS, Reader, read_number
 from scrapy_ubi.settings_table.recrawl_rows import check_recrawl
 from scrapy_ubi.untrusted.checks import NAME
+from scrapy_ubi.untrusted.meant_names import ask_meant
 from scrapy_ubi.urls import HostRules, setting_readers
 from scrapy_ubi.urls.host_keys import HostOf, host_keys
 from scrapy_ubi.urls.host_shards import HostShards
@@ -158,9 +158,10 @@ class UbiSettings:
     max_crawl_delay: float = DEFAULT.max_crawl_delay
     sitemaps: int = DEFAULT.sitemaps
     # No settings of their own: the function that UBI_PARTITION names, if it does, "" else; the user chose the directory
-    # (UBI_DIR or JOBDIR); who tells requests apart; hosts at once in iterations.
+    # (UBI_DIR or JOBDIR), and by JOBDIR; who tells requests apart; hosts at once in iterations.
     named_by: str = ""
     dir_given: bool = False
+    dir_is_jobdir: bool = False
     fingerprinter: str = FINGERPRINTER
     hosts_at_once: int = 1
 
@@ -198,6 +199,7 @@ class UbiSettings:
         if values["crawl"] is None:
             values["crawl"] = default_crawl(str(bot or bot_name(settings)), spider, arguments)
         given = values["dir"] is not None or bool(settings.get("JOBDIR"))
+        is_jobdir = values["dir"] is None and given
         if values["dir"] is None:
             values["dir"] = Path(str(settings.get("JOBDIR") or home.directory(str(values["crawl"]))))
         if values["replay"]:  # beside the crawl that wrote the files, whose directory knows all pages already
@@ -207,7 +209,9 @@ class UbiSettings:
             values["host_delay"] = _download_delay(settings.get("DOWNLOAD_DELAY"))
         fingerprinter = _class_name(settings.get("REQUEST_FINGERPRINTER_CLASS") or FINGERPRINTER)
         values |= of_iterations(values, settings)
-        return cls(dir_given=given, fingerprinter=fingerprinter, **cast("dict[str, Any]", values))
+        return cls(
+            dir_given=given, dir_is_jobdir=is_jobdir, fingerprinter=fingerprinter, **cast("dict[str, Any]", values)
+        )
 
 
 def replicas_for(replicas: int, capacity: float) -> int:
@@ -246,8 +250,7 @@ def refuse_unknown(names: Iterable[str]) -> None:
     known = [row.setting for row in SETTINGS]
     for name in names:
         if name.startswith(PREFIX) and name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
-            remedy = f"did you mean {near[0]}" if near else f"the known ones are {', '.join(known)}"
+            remedy = ask_meant(name, known) or "docs/reference/settings.md has them all"
             raise UbiSettingError(name, "is not a setting of scrapy_ubi", remedy)
 
 

@@ -17,6 +17,7 @@ import hypothesis
 import pytest
 
 from tests.support.server import Server, available
+from tests.support.silence import Silence
 from tests.support.site import Site
 
 # Nothing here is judged by time: a busy machine makes no law untrue. A failure prints how to see it again.
@@ -43,6 +44,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if timeouts:
             long = any(item.get_closest_marker(name) is not None for name in LONG)
             item.add_marker(pytest.mark.timeout(LONG_HANGS if long else HANGS))
+
+
+@pytest.fixture(autouse=True)
+def _no_silence(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No agent of this process fetches nothing for ten seconds without a word why."""
+    silence = Silence(monkeypatch)
+    yield
+    assert not silence.found, silence.found[:5]
 
 
 def no_server() -> None:

@@ -151,7 +151,7 @@ def test_a_crawl_of_another_bot_is_told_apart() -> None:
 def test_an_unknown_name_is_refused_with_the_nearest_known() -> None:
     assert "did you mean UBI_REDIS_URL" in refusal(UBI_REDIS_ULR="redis://x")
     assert "did you mean UBI_AGENT_CAPACITY" in refusal(UBI_CAPACITY=2)
-    assert "UBI_REPLICAS" in refusal(UBI_ZZZZZZZ=1)
+    assert "docs/reference/settings.md" in refusal(UBI_ZZZZZZZ=1)
 
 
 def test_numbers_of_the_command_line_are_texts() -> None:

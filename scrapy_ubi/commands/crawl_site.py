@@ -42,7 +42,8 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
     own = own_settings(settings, rules)
     name = opts.crawl or own.get("UBI_CRAWL") or crawl_name(rules, source.mark)
     own.set("UBI_CRAWL", name, "cmdline")
-    path = UbiSettings.from_scrapy(own, PagesSpider.name).dir.absolute() / FILE
+    wanted = UbiSettings.from_scrapy(own, PagesSpider.name)
+    path = wanted.dir.absolute() / FILE
     asked = argparse.Namespace(**vars(opts))
     asked.spider, asked.crawl, asked.one_file = PagesSpider.name, name, True
     asked.spargs = [f"rules={source.mark}", f"_rules={path}"]
@@ -50,7 +51,20 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
         plan = make_plan(own, asked)
         running.make_directories(plan)
         _write(source, path)
-        return running.supervise(own, asked, plan, partial(judge, rules))
+        return running.supervise(own, asked, plan, partial(judge, rules), [pause_of(wanted)])
+
+
+def pause_of(settings: UbiSettings) -> str:
+    """How long a host is left alone between two pages, in a sentence."""
+    if factor := settings.delay_factor:
+        least = f", {settings.host_delay:g} s at least" if settings.host_delay else ""
+        took = "as long as its last answer took" if factor == 1 else f"{factor:g} times as long as its last answer took"
+        pause = f"{took}{least}, {settings.max_delay:g} s at most"
+    elif settings.host_delay:
+        pause = f"{settings.host_delay:g} s"
+    else:
+        pause = "no pause"
+    return f"Pause between two pages of a host: {pause} (--delay); longer where robots.txt or the host asks for it."
 
 
 def own_settings(settings: BaseSettings, rules: PageRules) -> Settings:

@@ -226,7 +226,7 @@ def add_frontier_subcommands(sub: Sub) -> None:
     wacz.add_argument("--force", action="store_true", help="replace a file of that name")
     _outputs(wacz)
     reset = sub("reset", "forget a crawl", RESET, EXAMPLES["reset"])
-    _dirs(reset)
+    add_directories(reset)
     reset.add_argument("--finished", action="store_true", help="all crawls of this project that are finished")
     reset.add_argument(
         "--older-than",
@@ -253,7 +253,7 @@ def _place(text: str) -> str:
 
 
 def _look(sub: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    _dirs(sub)
+    add_directories(sub)
     sub.add_argument("--agent", metavar="AGENT", help="ask this agent only")
     sub.add_argument(
         "--timeout", metavar="S", type=seconds, default=10.0, help="wait so many seconds for answers (default: 10)"
@@ -269,7 +269,8 @@ def _outputs(sub: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def _dirs(sub: argparse.ArgumentParser) -> None:
+def add_directories(sub: argparse.ArgumentParser) -> None:
+    """Let directories of stopped agents be named."""
     sub.add_argument(
         "--dir",
         metavar="DIR",

@@ -31,7 +31,7 @@ _FIELDS = ("learned", "loads")
 
 _ORDERS: Mapping[str, Callable[[Answer], Any]] = {
     "queued": lambda row: -row["queued"],
-    "slowest": lambda row: -row["queued"] * (row["delay"] or 0.0),
+    "slowest": lambda row: -(row["needs"] or 0.0),
     "done": lambda row: -row["done"],
     "failed": lambda row: -row["failed"],
     "next": lambda row: row["next"] if row["next"] is not None else math.inf,
@@ -97,6 +97,7 @@ def _sum(host: str, parts: list[Answer]) -> Answer:
         "learned": "",
         "loads": next((row["loads"] for row in parts if row["loads"]), ""),
         "delay": max((row["delay"] for row in parts if row["delay"] is not None), default=None),
+        "needs": max((row["needs"] for row in parts), default=0.0),
         "shards": len(parts),
         "agents": agents,
     }

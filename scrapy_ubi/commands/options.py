@@ -11,7 +11,7 @@ from typing import Any
 
 from scrapy_ubi.commands.botkey_options import add_botkey_subcommand
 from scrapy_ubi.commands.crawl_options import add_crawl_subcommand
-from scrapy_ubi.commands.frontier_options import add_frontier_subcommands
+from scrapy_ubi.commands.frontier_options import add_directories, add_frontier_subcommands
 from scrapy_ubi.commands.help_text import filled
 from scrapy_ubi.commands.number_arguments import seconds, whole
 from scrapy_ubi.commands.run_options import add_run_subcommand
@@ -27,8 +27,8 @@ Shows the crawl at one look: one row for each agent, and the sum.
 
   agent      its identifier
   state      joining, crawling, waiting (nothing to fetch now), paused (`scrapy ubi pause`), blocked (Redis is full, or
-             its disk), fenced (cut off from Redis, fetches nothing), leaving, left, finished; dead (the others declared
-             it so), silent (no news for 15 s), unreadable
+             its disk, or its pipelines cannot write), fenced (cut off from Redis, fetches nothing), leaving, left,
+             finished; dead (the others declared it so), silent (no news for 15 s), unreadable
   pages      responses fetched
   pages/s    in the last seconds
   hosts      hosts it owns
@@ -96,6 +96,7 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     inbox.add_argument("--dead", action="store_true", help="show what the agent set aside instead, the newest first")
     _offline(_sub(what, "owner", "who owns a URL's host, and who comes next", OWNER))
     report = _sub(what, "report", "the measures of the whole crawl", REPORT)
+    add_directories(report)
     report.add_argument("--html", metavar="FILE", help="write a page to FILE that stands alone, with charts over time")
     _drain(_sub(what, "drain", "ask an agent to hand over and leave", DRAIN))
     _sub(what, "version", "what is installed here", VERSION)

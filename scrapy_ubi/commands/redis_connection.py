@@ -7,7 +7,6 @@ spider's `custom_settings` are not applied to commands.
 from __future__ import annotations
 
 import argparse
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from scrapy_ubi.transport.clients import client_of
 from scrapy_ubi.transport.contract import TransportError
 from scrapy_ubi.transport.credentials import GivenCredentials, named_credentials
 from scrapy_ubi.transport.faults import FAULTS, explain
+from scrapy_ubi.untrusted.meant_names import find_meant
 from scrapy_ubi.untrusted.terminal_text import plain
 
 TIMEOUT = 10.0  # seconds a person waits for an answer of Redis
@@ -107,8 +107,8 @@ def need_agent(status: CrawlStatus, name: str) -> None:
 
 def nearest(name: str, names: list[str]) -> str:
     """The end of a sentence: the name that was probably meant, or those there are."""
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"did you mean '{plain(near[0], 64)}'?" if near else f"there are {listed(names)}."
+    meant = " or ".join(f"'{plain(one, 64)}'" for one in find_meant(name, names))
+    return f"did you mean {meant}?" if meant else f"there are {listed(names)}."
 
 
 def listed(names: Iterable[str], longest: int = 64) -> str:

@@ -39,7 +39,9 @@ TIMEOUT = 10.0  # s that an agent has for an answer
 def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Write the page. Raises UbiError."""
     status = figures(settings, opts)
-    asked = argparse.Namespace(**{**vars(opts), "crawl": status.crawl, "dir": [], "agent": "", "timeout": TIMEOUT})
+    asked = argparse.Namespace(
+        **{**vars(opts), "crawl": status.crawl, "dir": opts.dir, "agent": "", "timeout": TIMEOUT}
+    )
     history, missing = History(), ""
     hosts: list[Answer] = []
     try:

@@ -18,7 +18,7 @@ import signal
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from scrapy.settings import BaseSettings
@@ -28,9 +28,11 @@ from scrapy_ubi.commands.run_items import collect_items
 from scrapy_ubi.commands.run_plan import RunPlan, make_plan
 from scrapy_ubi.errors import UbiDirectoryError, UbiError, UbiUnavailable
 from scrapy_ubi.monitor import render_status
+from scrapy_ubi.monitor.ahead import remaining_of
 from scrapy_ubi.monitor.screen import Screen
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
-from scrapy_ubi.monitor.text_table import count, rate, room
+from scrapy_ubi.monitor.text_table import count, rate, room, span
+from scrapy_ubi.node.report.remaining import ABOUT
 from scrapy_ubi.settings_table import home
 from scrapy_ubi.supervisor.agents import AgentPlace, AgentProcesses
 from scrapy_ubi.supervisor.embedded_valkey import EmbeddedValkey, valkey_program
@@ -62,14 +64,20 @@ def make_directories(plan: RunPlan) -> None:
     home.keep_out_of_git(plan.root)
 
 
-def supervise(settings: BaseSettings, opts: argparse.Namespace, plan: RunPlan, judge: Judgement | None = None) -> int:
-    """Run what is planned to its end; the exit status. `judge` has the last word on how it went. Raises UbiError before
-    any agent is started."""
+def supervise(
+    settings: BaseSettings,
+    opts: argparse.Namespace,
+    plan: RunPlan,
+    judge: Judgement | None = None,
+    remarks: Sequence[str] = (),
+) -> int:
+    """Run what is planned to its end; the exit status. `judge` has the last word on how it went, `remarks` are said at
+    the start. Raises UbiError before any agent is started."""
     with ExitStack() as stack:
         valkey = start_embedded(plan, stack)
         opts.redis_url = valkey.url if valkey is not None else opts.redis_url or plan.redis_url
         to = stack.enter_context(connect(settings, opts))
-        return Run(plan, to, valkey, opts.json, judge).to_the_end()
+        return Run(plan, to, valkey, opts.json, judge, remarks).to_the_end()
 
 
 def start_embedded(plan: RunPlan, stack: ExitStack) -> EmbeddedValkey | None:
@@ -98,7 +106,9 @@ class Run:
         valkey: EmbeddedValkey | None,
         as_json: bool,
         judge: Judgement | None = None,
+        remarks: Sequence[str] = (),
     ) -> None:
+        self._remarks = remarks
         self._plan, self._to, self._valkey, self._json, self._judge = plan, to, valkey, as_json, judge
         self._screen = Screen(sys.stderr if as_json else sys.stdout)
         self._processes = AgentProcesses(self._arguments, None if valkey is None else valkey.users)
@@ -198,11 +208,19 @@ class Run:
         except UbiUnavailable:
             return last
 
+    @property
+    def _shown(self) -> CrawlStatus:
+        """The crawl as people see it: not the run that was over when we came."""
+        of_before = self._status.state == "finished" and self._status.run == self._before
+        return self._status.starting() if of_before else self._status
+
     def _introduce(self) -> None:
         plan = self._plan
         agents = "1 agent crawls" if len(plan.places) == 1 else f"{len(plan.places)} agents crawl"
         redis = "an embedded Valkey" if self._valkey is not None else f"the Redis at {self._to.at.shown}"
         self._say(f"{agents} {plain(plan.crawl, 64)}, with {redis}.")
+        for remark in self._remarks:
+            self._say(remark)
         self._screen.say(f"Logs: {os.path.relpath(plan.logs)}{os.sep}<agent>.log")
         if plan.left_out:
             names = ", ".join(plan.left_out)
@@ -215,9 +233,9 @@ class Run:
             return
         if self._screen.terminal:
             size = shutil.get_terminal_size()
-            table = render_status.live_within(self._status, size.columns - 1, max(1, size.lines - 3))
+            table = render_status.live_within(self._shown, size.columns - 1, max(1, size.lines - 3))
             rest = "" if last else self._hint()
-            self._screen.show([*(table if self._status.exists else ["The agents start."]), "", rest], now, last)
+            self._screen.show([*(table if self._shown.agents else ["The agents start."]), "", rest], now, last)
         elif last or now - self._lined >= LINE_EVERY:
             self._lined = now
             self._screen.say(self._line(now))
@@ -229,13 +247,15 @@ class Run:
 
     def _line(self, now: float) -> str:
         """The crawl in one line."""
-        working = [one.profile for one in self._status.agents if one.working and one.profile is not None]
-        members = [one.profile for one in self._status.members if one.profile is not None]
-        pages = sum(one.profile.count("pages") for one in self._status.agents if one.profile is not None)
+        working = [one for one in self._shown.agents if one.working and one.profile is not None]
+        members = [one.profile for one in self._shown.members if one.profile is not None]
+        pages = sum(one.profile.count("pages") for one in self._shown.agents if one.profile is not None)
+        told = remaining_of(self._shown)
+        left = f", about {span(told.seconds)} to go" if told and told.kind == ABOUT and told.seconds is not None else ""
         return (
             f"{now - self._begun:6.0f} s  {len(working)} of {len(self._places)} agents work, {count(pages)} pages, "
             f"{rate(sum(one.pages_per_second for one in working))} pages/s, "
-            f"{count(sum(one.count('queued') for one in members))} URLs wait"
+            f"{count(sum(one.count('queued') for one in members))} URLs wait{left}"
         )
 
     def _tell(self, sentence: str) -> None:

@@ -21,6 +21,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 from scrapy.utils.conf import feed_process_params_from_cli
 
+from scrapy_ubi.commands import output_places
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.outputs import stores
 from scrapy_ubi.settings import UbiSettings
@@ -61,7 +62,7 @@ def item_files(
     settings: BaseSettings, output: list[str], overwrite: list[str], several: bool, one_file: bool = False
 ) -> ItemFiles:
     """The files of these options. `one_file`: whatever the format, a file of this machine is collected. Raises
-    UsageError, also for standard output, which belongs to no single agent; UbiDirectoryError."""
+    UsageError, also for standard output, which belongs to no single agent; UbiError where a place cannot be used."""
     if not output and not overwrite:
         return ItemFiles()
     asked = feed_process_params_from_cli(settings, output, overwrite_output=overwrite)
@@ -72,6 +73,7 @@ def item_files(
             continue  # the agents have it from the project
         if uri == "stdout:":
             raise UsageError("Items of agents cannot go to standard output, use -o FILE", print_help=False)
+        output_places.check(uri, settings)
         if (one_file or options["format"] in LINES) and "://" not in uri and "%(" not in uri:
             collected.append(_new(uri, may_exist=bool(overwrite)))
             if options["format"] not in LINES:

@@ -24,6 +24,10 @@ def collect_items(plan: RunPlan, run: str) -> list[str]:
             kind="items", output=path, dir=[], run=run or None, crawl=plan.crawl, json=False, latest=False
         )
         try:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)  # as Scrapy's feeds do
+        except OSError as error:
+            raise UbiDirectoryError(f"{path} cannot be written ({error.strerror or error}).") from error
+        try:
             said += collect.run(plan.seen, asked).lines
         except UbiNothingCollected:
             Path(path).write_bytes(b"")

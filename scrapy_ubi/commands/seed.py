@@ -1,9 +1,12 @@
-"""`scrapy ubi seed URL...`: give URLs to a crawl that waits for them, and say what became of each.
+"""`scrapy ubi seed URL...`: give URLs to a crawl, and say what became of each.
 
 Rules of this module:
 
 * A seed is an entry of the stream `ubi:{<crawl>}:seeds`, as anybody may write it (`redis-cli XADD`), unless the agents
-  take signed ones only (`signing`); the agents judge it.
+  take signed ones only (`signing`); the agents judge it. Here it is seen only that a line is no URL: it is refused with
+  its number, and the others go on.
+* None is written into a crawl that is over: the look and the writing are one step (`seed_scripts.APPEND`), as are the
+  agents' look at the stream and the end. So each is taken or refused, and the writer knows which.
 * No more than `MOST_WAITING` seeds are let wait in Redis: the writer waits instead.
 * Answers are read while seeds are written, so that none is gone before it is read. They are printed as they come; only
   `--json` keeps them, for its one document.
@@ -15,10 +18,10 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from itertools import chain, islice
-from typing import Any, TextIO, TypedDict, cast
+from typing import Any, NamedTuple, TextIO, TypedDict, cast
 
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
@@ -30,7 +33,9 @@ from scrapy_ubi.commands.redis_connection import RedisConnection, connect
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.monitor.text_table import count
+from scrapy_ubi.requests.outside import why_no_seed
 from scrapy_ubi.transport.redis_keys import RedisKeys
+from scrapy_ubi.transport.seed_scripts import APPEND
 from scrapy_ubi.untrusted.terminal_text import plain
 
 PIECE = 500  # seeds written at once
@@ -38,20 +43,36 @@ MOST_WAITING = 100_000  # seeds in Redis, some 20 MB
 LOOK_EVERY = 0.2  # s, for room
 BLOCK = 500  # ms of a look at answers
 ANSWERS = 1000  # read at once
+MOST_SHOWN = 200  # characters of a line that is no URL
 
 Fields = dict[str, str]
 
 
 class ToldSeed(TypedDict):
-    """What became of a seed: OK, KNOWN or REFUSED, and why."""
+    """What became of a seed: OK, KNOWN or REFUSED, and why; `by`: the agent that says so."""
 
     url: str
     said: str
     why: str
+    by: str
+
+
+class Line(NamedTuple):
+    """What was given, and where: "" for an argument, else the file and the number of the line."""
+
+    text: str
+    place: str = ""
 
 
 class UbiNotSeeded(UbiError):
-    """The URLs cannot be read, or there is no room for them."""
+    """The URLs cannot be read, there is no room for them, or the crawl takes none."""
+
+
+OVER = "Crawl {} is over: it takes no URLs any more{}. Start it again, and give them to the crawl that begins then."
+NOT_TAKEN = (
+    "Crawl {} takes no URLs from outside: its agents may not read them in this Redis, or it is older than 6.2; their "
+    "logs say which."
+)
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
@@ -63,10 +84,10 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         to = stack.enter_context(connect(settings, opts))
         status = _crawl(settings, opts, to)
         answers: list[ToldSeed] = []
-        writer = SeedWriter(to, status, None if not opts.wait else answers.append if opts.json else _say)
-        seeds = _seeds(opts, lines)
-        while piece := list(islice(seeds, PIECE)):
-            writer.write(piece, opts.timeout)
+        writer = SeedWriter(to, status, answers.append if opts.json else _say, opts.wait)
+        given = _given(opts, lines)
+        while piece := list(islice(given, PIECE)):
+            writer.write(_seeds(opts, piece, writer.refuse), opts.timeout)
             if opts.wait:
                 writer.read(block=False)
         end = time.monotonic() + opts.timeout
@@ -76,13 +97,18 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
 
 
 def _say(answer: ToldSeed) -> None:
-    print(plain(": ".join(filter(None, (f"{answer['said']} {answer['url']}", answer["why"])))), flush=True)
+    taken = f"taken by {answer['by']}" if answer["by"] and answer["said"] == "OK" else ""
+    print(plain(": ".join(filter(None, (f"{answer['said']} {answer['url']}", answer["why"] or taken)))), flush=True)
 
 
 def _crawl(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> CrawlStatus:
     """The crawl that is meant; one that is named need not have begun."""
     try:
-        return choose_crawl(settings, opts, to)
+        status = choose_crawl(settings, opts, to)
+        working = [one.profile for one in status.agents if one.working and one.profile is not None]
+        if working and not any(profile.seeds for profile in working):
+            raise UbiNotSeeded(NOT_TAKEN.format(plain(status.crawl, 64)))
+        return status
     except UbiNoCrawl:
         name = given_crawl(settings, opts)
         if name is None:
@@ -100,49 +126,72 @@ def _opened(name: str) -> TextIO:
         raise UbiNotSeeded(f"{name} cannot be read ({error.strerror}).") from None
 
 
-def _seeds(opts: argparse.Namespace, lines: TextIO | None) -> Iterator[Fields]:
-    """The fields of each seed."""
+def _given(opts: argparse.Namespace, lines: TextIO | None) -> Iterator[Line]:
+    """What was given, without empty lines and remarks."""
+    where = "standard input" if opts.file == "-" else str(opts.file)
+    numbered = ((text, f"{where}, line {number}") for number, text in enumerate(lines if lines is not None else (), 1))
+    for text, place in chain(((url, "") for url in opts.url), numbered):
+        if (text := text.strip()) and not text.startswith("#"):
+            yield Line(text, place)
+
+
+def _seeds(opts: argparse.Namespace, lines: Iterable[Line], refuse: Callable[[Line, str], None]) -> list[Fields]:
+    """The fields of each seed; `refuse` is told of what is none."""
     more: Fields = {"priority": str(opts.priority)} if opts.priority is not None else {}
     if opts.force:
         more["force"] = "1"
-    for line in chain(opts.url, lines if lines is not None else ()):
-        text = line.strip()
-        if text and not text.startswith("#"):
-            yield {"request" if text.startswith("{") else "url": text, **more}
+    seeds = []
+    for line in lines:
+        if why := why_no_seed(line.text):
+            refuse(line, why)
+        else:
+            seeds.append({"request" if line.text.startswith("{") else "url": line.text, **more})
+    return seeds
 
 
 class SeedWriter:
-    """Writes seeds of the crawl of this status, and tells `told` what becomes of each; None: no answer is waited for.
-    `pending`: those not answered, by id, as written."""
+    """Writes seeds of the crawl of this status, and tells `told` what becomes of each: of all where it `waits` for the
+    agents' answers, else of what is refused here. `pending`: those not answered, by id, as written."""
 
-    def __init__(self, to: RedisConnection, status: CrawlStatus, told: Callable[[ToldSeed], None] | None) -> None:
-        self._to, self._crawl, self._keys, self._told = to, status.crawl, RedisKeys(status.crawl), told
+    def __init__(self, to: RedisConnection, status: CrawlStatus, told: Callable[[ToldSeed], None], waits: bool) -> None:
+        self._to, self._status, self._told, self._waits = to, status, told, waits
+        self._crawl, self._keys = status.crawl, RedisKeys(status.crawl)
         self._signed = signing.seeds(to, status)
         self.pending: dict[bytes, str] = {}
-        self._sent = 0
+        self._sent = self._here = 0  # the second: refused before they were sent
         self._words: Counter[str] = Counter()
         with to.explained():
             last = cast(list[Any], to.client.xrevrange(self._keys.seeded, count=1))
         self._read_to: bytes = last[0][0] if last else b"0-0"
 
+    def refuse(self, line: Line, why: str) -> None:
+        """This is no seed."""
+        self._words["REFUSED"] += 1
+        self._here += 1
+        where = f"{line.place}: " if line.place else ""
+        self._told({"url": line.text[:MOST_SHOWN], "said": "REFUSED", "why": f"{where}{why}", "by": ""})
+
     def write(self, seeds: list[Fields], timeout: float) -> None:
-        """Write these. Raises UbiNotSeeded where there is no room for so many seconds."""
+        """Write these. Raises UbiNotSeeded where there is no room for so many seconds, or the crawl is over."""
         end = time.monotonic() + timeout
         with self._to.explained():
             while self._to.client.xlen(self._keys.seeds) >= MOST_WAITING:
                 if time.monotonic() > end:
                     raise UbiNotSeeded(
                         f"{count(MOST_WAITING)} URLs wait already, {count(self._sent)} of these among them, and none "
-                        "is taken: see that an agent runs with UBI_SERVE."
+                        "is taken: see that an agent of the crawl runs."
                     )
                 time.sleep(LOOK_EVERY)
-            pipe = self._to.client.pipeline(transaction=False)
+            texts: list[str | bytes] = []
             for fields in seeds:
-                signed = self._signed(fields)
-                said = {name: value.encode("utf-8", "surrogateescape") for name, value in signed.items()}
-                pipe.xadd(self._keys.seeds, cast(Any, said))
-            written = pipe.execute()
-        for number, fields in zip(written, seeds, strict=True) if self._told is not None else ():
+                flat = [text for pair in self._signed(fields).items() for text in pair]
+                texts += [str(len(flat)), *(text.encode("utf-8", "surrogateescape") for text in flat)]
+            keys = (self._keys.seeds, self._keys.control)
+            written = cast(list[bytes], self._to.client.eval(APPEND, 2, *keys, *texts)) if seeds else []
+        if len(written) < len(seeds):
+            before = f"; it has got {count(self._sent)} of these before its end" if self._sent else ""
+            raise UbiNotSeeded(OVER.format(plain(self._crawl, 64), before))
+        for number, fields in zip(written, seeds, strict=True) if self._waits else ():
             self.pending[number] = fields.get("url") or fields["request"]
         self._sent += len(seeds)
 
@@ -154,24 +203,39 @@ class SeedWriter:
             for number, answer in entries:
                 self._read_to = number
                 url = self.pending.pop(answer.get(b"seed", b""), None)
-                if url is not None and self._told is not None:
-                    said, why = (answer.get(name, b"").decode("utf-8", "replace") for name in (b"said", b"why"))
+                if url is not None:
+                    said, why, by = (
+                        answer.get(name, b"").decode("utf-8", "replace") for name in (b"said", b"why", b"by")
+                    )
                     self._words[said] += 1
-                    self._told({"url": url, "said": said, "why": why})
+                    self._told({"url": url, "said": said, "why": why, "by": by})
 
     def report(self, timeout: float, answers: list[ToldSeed]) -> QueryReport:
         """What is left to say; `answers`: all that were told, for the document."""
+        refused, unanswered, given = self._words["REFUSED"], len(self.pending), self._sent + self._here
         document = {"crawl": self._crawl, "sent": self._sent}
-        if self._told is None:
-            what = "URL waits" if self._sent == 1 else "URLs wait"
-            return QueryReport([f"{count(self._sent)} {what} for crawl {plain(self._crawl, 64)}."], document)
-        refused, unanswered = self._words["REFUSED"], len(self.pending)
-        complaints = []
-        if refused:
-            complaints.append(f"{count(refused)} of {count(self._sent)} were refused.")
+        complaints = [f"{count(refused)} of {count(given)} were refused."] if refused else []
+        if not self._waits:
+            lines = [self._waiting()] if self._sent else []
+            more = {"answers": answers} if answers else {}
+            return QueryReport(lines, {**document, **more}, " ".join(complaints))
         if unanswered:
             complaints.append(
                 f"{count(unanswered)} of {count(self._sent)} were not answered within {timeout:g} s: they wait, unless "
-                "Redis has lost them; see that an agent runs with UBI_SERVE."
+                f"Redis has lost them; {self._who()}."
             )
         return QueryReport([], {**document, "unanswered": unanswered, "answers": answers}, " ".join(complaints))
+
+    def _waiting(self) -> str:
+        """That they wait, and for whom."""
+        what = "URL waits" if self._sent == 1 else "URLs wait"
+        return f"{count(self._sent)} {what} for crawl {plain(self._crawl, 64)}: {self._who()}."
+
+    def _who(self) -> str:
+        """Who takes them."""
+        working = [one.name for one in self._status.agents if one.working]
+        if not working:
+            return "no agent of it runs, the next that is started takes them"
+        paused = "; the crawl is paused, and they are fetched when it is resumed" if self._status.paused else ""
+        who = f"agent {working[0]} takes" if len(working) == 1 else f"{len(working)} agents take"
+        return f"{who} them (--wait says what becomes of each){paused}"

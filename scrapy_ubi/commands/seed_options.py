@@ -11,11 +11,12 @@ from scrapy_ubi.requests.outside import MOST_PRIORITY, PRIORITY
 _PRIORITY = whole(-MOST_PRIORITY, MOST_PRIORITY)
 
 SEED = """\
-Gives URLs to a crawl that waits for them (UBI_SERVE), from any machine that reaches its Redis. They wait there until
-the agent that owns their host has them on its disk, and are fetched before the links of their host.
+Gives URLs to a crawl that runs, from any machine that reaches its Redis. They wait there until the agent that owns
+their host has them on its disk, and are fetched before the links of their host. The crawl does not end meanwhile; one
+that is over refuses them. One that no agent is at work in finds them at its next start.
 
 A file has a URL a line; a line that begins with { is a request in JSON: {"url": ..., "method": ..., "callback": ...}.
-Empty lines, and those that begin with #, are passed over.
+Empty lines, and those that begin with #, are passed over. A line that is no URL is refused, with its number.
 
 With --wait, what became of each is printed: OK (taken), KNOWN (fetched before, or queued), or REFUSED and why.
 """
@@ -27,7 +28,7 @@ EXAMPLES = (
 
 def add_seed_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentParser]) -> None:
     """Add it; `sub` makes a sub-parser of a name, a short and a long description, and examples."""
-    seed = sub("seed", "give URLs to a crawl that waits for them", SEED, EXAMPLES)
+    seed = sub("seed", "give URLs to a crawl", SEED, EXAMPLES)
     seed.add_argument("url", metavar="URL", nargs="*", help="an absolute http or https URL")
     seed.add_argument("-f", "--file", metavar="FILE", help="read them there; -: standard input")
     seed.add_argument(

@@ -8,11 +8,14 @@ Rules of this module:
   lower than the clock of Redis: so it is the newest after Redis has forgotten, too.
 * Then it is waited for: until every agent that works publishes that it knows all that is there. A Redis that forgets
   meanwhile is told again. Agents that start later are told by Redis, or by the others.
+* A host that no agent knows may be a name that was mistyped: what is said of it is kept, and holds when it is met, but
+  that is said, with names that are near, and the status is not 0.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import getpass
 import json
 import platform
@@ -27,11 +30,13 @@ from scrapy_ubi.commands import signing
 from scrapy_ubi.commands.crawl_choice import choose_crawl
 from scrapy_ubi.commands.locate import host_of
 from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.commands.query_live import ask, living
 from scrapy_ubi.commands.redis_connection import RedisConnection, connect, listed, nearest, setting
 from scrapy_ubi.errors import UbiError, UbiSettingError
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.monitor.url_owner import group_of
+from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.node.steering.live_entries import (
     FINISH,
     MOST,
@@ -50,8 +55,12 @@ from scrapy_ubi.node.steering.runtime import refusal
 from scrapy_ubi.settings_table.live_rows import LIVE, why_not_live
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain
+from scrapy_ubi.urls.host_shards import host_of_key
 
 LOOK_EVERY = 0.1  # seconds
+KNOWN_WITHIN = 5.0  # s for agents to say whether they know a host
+LEAST_PART, MOST_PARTS = 3, 4  # characters of a part of a name by which others are looked for; questions
+NEAR = 50  # hosts that each agent may name
 
 Wish = tuple[str, str, object]  # name, host, value
 
@@ -190,7 +199,9 @@ def _say(settings: BaseSettings, opts: argparse.Namespace, wishes: Wishes) -> Qu
             lost = [entry for entry in (*entries, *again) if _is_lost(spoken, entry)]
             done = not lost and (opts.no_wait or not spoken.behind or spoken.status.finished)
             if not entries or done or waited > opts.timeout:
-                return _report(opts, spoken, host, entries, waited)
+                asks = not opts.no_wait and any(one.stands for one in entries)
+                unknown = _unknown(to, spoken.status, host) if asks else ""
+                return _report(opts, spoken, host, entries, waited, unknown)
             time.sleep(LOOK_EVERY)
 
 
@@ -203,6 +214,33 @@ def _host(settings: BaseSettings, opts: argparse.Namespace, status: CrawlStatus)
     if host is None:
         raise UbiNotSet(f"--host '{plain(text, 200)}' is no host: give one as `scrapy ubi hosts` shows it.")
     return host
+
+
+def _unknown(to: RedisConnection, status: CrawlStatus, host: str) -> str:
+    """What to say of a host that none of the living agents knows; empty where one does, or not all have answered."""
+    if not host or not living(status):
+        return ""
+    told = ask(to, status, Question("host", 0.0, host=host, limit=1), KNOWN_WITHIN)
+    if told.missing or any(answer["rows"] for answer in told.by_agent.values()):
+        return ""
+    near = _near(to, status, host)
+    hint = f"did you mean '{plain(near, 100)}'?" if near else "none has a name like that."
+    return (
+        f"No agent knows host '{plain(host, 100)}' yet: this is kept, and holds when it is met "
+        f"(`scrapy ubi unset` or `resume` takes it back); {hint}"
+    )
+
+
+def _near(to: RedisConnection, status: CrawlStatus, host: str) -> str:
+    """The known host whose name is nearest; empty where none is near."""
+    labels = sorted(host.split(":")[0].split("."), key=len, reverse=True)
+    parts = [part for one in labels for part in (one, one[: len(one) // 2], one[len(one) // 2 :])]
+    for part in [*dict.fromkeys(part for part in parts if len(part) >= LEAST_PART)][:MOST_PARTS]:
+        told = ask(to, status, Question("hosts", 0.0, search=part, limit=NEAR), KNOWN_WITHIN)
+        names = {host_of_key(row["host"]) for answer in told.by_agent.values() for row in answer["rows"]}
+        if found := difflib.get_close_matches(host, names, n=1, cutoff=0.6):
+            return found[0]
+    return ""
 
 
 def _entries(spoken: Spoken, wishes: Iterable[Wish]) -> list[LiveEntry]:
@@ -256,9 +294,14 @@ def _is_lost(spoken: Spoken, entry: LiveEntry) -> bool:
 
 
 def _report(
-    opts: argparse.Namespace, spoken: Spoken, host: str, entries: Sequence[LiveEntry], waited: float
+    opts: argparse.Namespace,
+    spoken: Spoken,
+    host: str,
+    entries: Sequence[LiveEntry],
+    waited: float,
+    unknown: str,
 ) -> QueryReport:
-    complaints = []
+    complaints = [unknown] if unknown else []
     for entry in entries:
         there = spoken.entries.get(entry.field)
         if there is not None and there.version > entry.version:

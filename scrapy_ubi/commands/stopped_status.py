@@ -13,10 +13,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import platform
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from scrapy.settings import BaseSettings
@@ -26,10 +30,13 @@ from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl, given_cra
 from scrapy_ubi.commands.directories import FoundDirectory
 from scrapy_ubi.commands.redis_connection import UbiNotFound, connect, listed, setting
 from scrapy_ubi.commands.stopped_agents import Stopped, opened
+from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.process.agent_directory import held_since
 from scrapy_ubi.protocol.config import Counters
 from scrapy_ubi.protocol.ring import Ring, RingCollision
+from scrapy_ubi.untrusted.terminal_text import plain
 from scrapy_ubi.urls.host_shards import FIRST, MARK
 
 _OWN = tuple(asdict(Counters()))
@@ -56,15 +63,32 @@ def figures(settings: BaseSettings, opts: argparse.Namespace) -> CrawlStatus:
 def read_figures(settings: BaseSettings, opts: argparse.Namespace) -> tuple[CrawlStatus, bool]:
     """The same, and whether it is from directories. Raises UbiError."""
     crawl = given_crawl(settings, opts)
+    if named := getattr(opts, "dir", None):
+        return status_of(settings, directories.named(named), crawl), True
     if not (opts.redis_url or settings.get("UBI_REDIS_URL")) and (status := stopped_status(settings, crawl)):
         return status, True
     with connect(settings, opts) as to:
         try:
-            return choose_crawl(settings, opts, to), False
+            status = choose_crawl(settings, opts, to)
+            return (status.starting() if _starts_here(settings, status) else status), False
         except UbiNoCrawl:
             if (status := stopped_status(settings, crawl)) is None:
                 raise
             return status, True
+
+
+def _starts_here(settings: BaseSettings, status: CrawlStatus) -> bool:
+    """Whether Redis holds the end of the last run only, and an agent of the crawl has taken its directory on this
+    machine since: it loads the project, or waits for its turn, and has said nothing yet."""
+    if status.state != "finished":
+        return False
+    profiles = [one.profile for one in status.agents if one.profile is not None]
+    ended = max((profile.updated for profile in profiles), default=math.inf)
+    here = platform.node()
+    said = [Path(profile.directory) for profile in profiles if profile.directory and profile.host_name == here]
+    with suppress(UbiError):
+        said += [place.path for place in directories.find(settings, status.crawl)[0]]
+    return any(held_since(path, ended) for path in said)
 
 
 def stopped_status(settings: BaseSettings, crawl: str | None) -> CrawlStatus | None:
@@ -72,11 +96,17 @@ def stopped_status(settings: BaseSettings, crawl: str | None) -> CrawlStatus | N
     UbiNotFound where there are several crawls, UbiDirectoryError when a directory cannot be read or an agent runs in
     it."""
     places, _ = directories.find(settings, crawl)
+    return status_of(settings, places, crawl) if places else None
+
+
+def status_of(settings: BaseSettings, places: Sequence[FoundDirectory], crawl: str | None) -> CrawlStatus:
+    """The status of a crawl from these directories of its agents. Raises UbiNotFound where they are of several, or of
+    another one than that `crawl`; UbiDirectoryError when one cannot be read or an agent runs in it."""
     crawls = sorted({place.crawl for place in places})
+    if crawl is not None and crawls != [crawl]:
+        raise UbiNotFound(f"These are directories of {listed(crawls)}, not of the crawl {plain(crawl, 64)}.")
     if len(crawls) > 1:
         raise UbiNotFound(f"Here are directories of {len(crawls)} crawls: {listed(crawls)}; name one with --crawl.")
-    if not places:
-        return None
     hosts: dict[str, _Host] = {}
     facts: list[Mapping[str, Any]] = []
     owner = _owner(settings, places)

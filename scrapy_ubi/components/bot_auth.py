@@ -30,11 +30,11 @@ NAMES = (b"Signature-Agent", b"Signature-Input", b"Signature")
 NONCE = 24  # bytes
 
 
-def key_of(settings: BaseSettings) -> BotKey:
-    """The key that the settings name. Raises UbiSettingError."""
+def key_of(settings: BaseSettings, warn: bool = True) -> BotKey:
+    """The key that the settings name. `warn`: of one that others may have. Raises UbiSettingError."""
     path = UbiSettings.from_scrapy(settings, "spider").bot_key
     assert path is not None, "asked for where there is a key only"
-    return read_key(path)
+    return read_key(path, warn)
 
 
 class SigningMiddleware(UbiDownloaderMiddleware):
@@ -42,7 +42,9 @@ class SigningMiddleware(UbiDownloaderMiddleware):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._signing = key_of(crawler.settings).signing
+        self._signing = key_of(
+            crawler.settings, warn=False
+        ).signing  # the add-on has read it, and said what is to be said
         self._ours = self._signing.keyid.encode("ascii")
         self._agent = UbiSettings.from_scrapy(crawler.settings, "spider").bot_agent
 

@@ -21,15 +21,16 @@ from typing import Any, Protocol
 
 from scrapy import signals
 from scrapy.crawler import Crawler
-from scrapy.http import Response, TextResponse
+from scrapy.http import HtmlResponse, Response, TextResponse
 from scrapy.link import Link
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.linkextractor import UbiLinkExtractor
-from scrapy_ubi.links.handlers import content_types
+from scrapy_ubi.links.handlers import content_types, json_urls
 from scrapy_ubi.links.handlers.bounds import MOST_LINKS, MOST_SECONDS, MOST_URL, FetchedBody, LinksCut, Unreadable
+from scrapy_ubi.links.handlers.content_types import JSON
 from scrapy_ubi.links.handlers.handler_choice import HEADER, PDF, LinksOf, chosen
 from scrapy_ubi.links.handlers.pdf_queue import PdfQueue
 from scrapy_ubi.links.joiner import WEB, Joiner
@@ -147,6 +148,8 @@ class ContentLinks:
             yield from self._read(kind, reader(received), taken)
         elif wanted.html and isinstance(response, TextResponse) and not (wanted.pdf and kind == PDF):
             taken.add_page(response)
+        if JSON in wanted.by_kind and isinstance(response, HtmlResponse) and b"ld+json" in response.body:
+            yield from self._read(JSON, json_urls.embedded(response.text), taken)
 
     def _read(self, name: str, values: Iterator[str | None], taken: _Taken) -> Iterator[None]:
         """Take the links that a handler gives, within bounds, and count them."""

@@ -19,10 +19,16 @@ from scrapy.crawler import Crawler
 from scrapy_ubi.node import Node
 from scrapy_ubi.process import end_summary, last_lines
 from scrapy_ubi.process.end_summary import FeedNames
+from scrapy_ubi.requests.inflight import Flights
+from scrapy_ubi.requests.transfer_states import Transfer
+from scrapy_ubi.scheduling.held_up import callback_of, hosts_of
 from scrapy_ubi.scrapy_private.runs import end_badly
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.untrusted.terminal_text import plain
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
+
+MOST_NAMES = 3  # in a sentence
 
 
 class Ending:
@@ -74,9 +80,41 @@ class Ending:
         feeds = self._feeds  # closed later; what is said then must not lead to the crawler, else that would stay alive
         return lambda: end_summary.lines(replace(outcome, feeds=feeds.closed))
 
+    def waits_for(self, flights: Flights, node: Node, settings: UbiSettings) -> str:
+        """What an agent waits for that is asked to leave, and for how long at most."""
+        loads = [one for one in flights if one.held]
+        pages = [one for one in flights if one.transfer is Transfer.ENDED and one.visit is not None]
+        parts = []
+        if loads:
+            limit = self._crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
+            parts.append(f"{_counted(len(loads), 'load')} ({_first(hosts_of(loads))}; DOWNLOAD_TIMEOUT, {limit:g} s)")
+        if pages:
+            callbacks = _first(list(dict.fromkeys(map(callback_of, pages))))
+            parts.append(f"callbacks and pipelines of {_counted(len(pages), 'page')} ({callbacks})")
+        first = f"{' and '.join(parts)} end first" if parts else "nothing is under way"
+        others = node.others
+        then = (
+            f"what this agent knows is handed over to {_first(others)}, for at most {settings.leave_timeout:g} s "
+            "(UBI_LEAVE_TIMEOUT)"
+            if others
+            else "what it knows is written to its disk"
+        )
+        return f"No new request is sent; {first}. Then {then}."
+
     def burst(self, sentence: str) -> None:
-        """Too many errors in close succession."""
+        """Too many errors in close succession; the exit status tells who runs it."""
+        end_badly(self._crawler)
         self.stop(sentence, "error_burst")
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _first(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    shown = ", ".join(plain(name, 100) for name in names[:MOST_NAMES])
+    return f"{shown} and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else shown
 
 
 def _tell_of_error(task: asyncio.Future[None]) -> None:

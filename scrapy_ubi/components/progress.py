@@ -77,7 +77,7 @@ class Progress(LogStats):
 def _parts(scheduler: UbiScheduler, rate: float, items: int) -> tuple[str, list[str]]:
     node = scheduler.node
     last = node.recorder.timeline.samples[-1:]
-    failed = node.tally.failed.total()
+    failed = node.tally.failed.total() - node.tally.requeued.total()
     parts = [f"{short(node.tally.pages)} pages ({rate:.1f}/s)"]
     parts += [f"{short(sample.queued)} wait" for sample in last]
     parts += [f"{short(failed)} failed"] if failed else []

@@ -13,6 +13,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import logging
 from collections.abc import Iterator
@@ -36,12 +37,16 @@ from scrapy_ubi.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.node import Node
 from scrapy_ubi.node.disk import AgentDisk
+from scrapy_ubi.node.report import idle_reason as kinds
+from scrapy_ubi.node.report.idle_reason import IdleReason, reason
+from scrapy_ubi.node.report.loop_watch import LoopWatch
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
 from scrapy_ubi.process.agent_directory import AgentDirectory
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.requests.inflight import Flights
+from scrapy_ubi.scheduling import held_up
 from scrapy_ubi.scheduling.bulk_enqueue import Ordinary
 from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.scheduling.dequeue import Dequeue, PageReaders
@@ -50,7 +55,7 @@ from scrapy_ubi.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.scheduling.enqueue import Enqueue
 from scrapy_ubi.scheduling.hostless import SHARE, Hostless
 from scrapy_ubi.scheduling.inspect_mode import Trial
-from scrapy_ubi.scheduling.outside_seeds import OutsideSeeds
+from scrapy_ubi.scheduling.outside_seeds import OutsideSeeds, has_parse
 from scrapy_ubi.scheduling.page_links import PageLinks
 from scrapy_ubi.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.scheduling.seeds import Seeds
@@ -67,6 +72,7 @@ if TYPE_CHECKING:
     from scrapy_ubi.components.start_items import StartItems
     from scrapy_ubi.metrics.agent_metrics import AgentMetrics
     from scrapy_ubi.outputs.page_outputs import PageOutputs
+    from scrapy_ubi.outputs.pipeline_flush import PipelineFlush
     from scrapy_ubi.outputs.setup import Outputs
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
@@ -98,8 +104,10 @@ class UbiScheduler(BaseScheduler):
         self.sitemaps = Sitemaps(crawler, 0, self._found)
         self.trial: Trial | None = None
         self._stores: Outputs | None = None
+        self._batches: PipelineFlush | None = None  # none where no pipeline has the hook
         self.ending = Ending(crawler)
-        self._opened = self._start_ended = False
+        self._loop_watch: LoopWatch | None = None
+        self._opened = self._start_ended = self._closes = False
         self._held = True  # open by the user's handlers at idle, until they say otherwise
 
     @classmethod
@@ -142,10 +150,13 @@ class UbiScheduler(BaseScheduler):
         self.hooks = EngineHooks(self.crawler.engine)
         self.hooks.outlast_start()
         self._stores = wiring.make_stores(self) if self.trial is None else None
-        disk = await wiring.open_disk(self.settings, self._stores) if self.trial is None else None
+        self._batches = wiring.make_pipeline_flush(self) if self.trial is None else None
+        disk = await wiring.open_disk(self.settings, self._stores, self._batches) if self.trial is None else None
         self.metrics = await measured.open_metrics(self.settings, disk, self._stores) if disk is not None else None
         self.put_together(parts, disk)
         await self.node.open()
+        self._loop_watch = LoopWatch(self.node.late)
+        self._loop_watch.start(asyncio.get_running_loop())
         self.begin()
         if disk is not None and disk.saved is not None:
             self.feeds.goes_on(spider)
@@ -191,7 +202,7 @@ class UbiScheduler(BaseScheduler):
         self._page_links = PageLinks(self.crawler, self._tools, wiring.why_one_by_one(self._keys, self.settings, own))
         self._dequeue = self._make_dequeue()
         wiring.follow_changes(self, parts, self._stores)
-        self.start_items = wiring.make_start_items(self, self._stores)
+        self.start_items = wiring.make_start_items(self, self._stores, self._batches)
 
     def _assemble(self) -> None:
         """Put together what requests go through, before this agent's node."""
@@ -204,7 +215,7 @@ class UbiScheduler(BaseScheduler):
             Seeds(self._keys, self._codec, self.alone), self._scores,
         )  # fmt: skip
         self._enqueue = Enqueue(self._tools, self._local, self._stat_buffer)
-        self.outside = OutsideSeeds(self._tools, self._enqueue.take)
+        self.outside = OutsideSeeds(self._tools, self._enqueue.take, has_parse(self._spider))
         self._link_filter.ask_frontier(self._enqueue.is_visited)
 
     def _make_dequeue(self) -> Dequeue:
@@ -233,10 +244,18 @@ class UbiScheduler(BaseScheduler):
         self.crawler.signals.connect(self._dequeue.spider_error, signals.spider_error)
 
     def _closing(self) -> None:
+        self._closes = True
         self.gate.close()
         if not self.node.over:  # Scrapy waits for what is under way
-            held = sum(one.held for one in self.flights)
-            logger.info("No new request is sent; %d requests under way end first.", held)
+            logger.info("%s", self.ending.waits_for(self.flights, self.node, self.settings))
+
+    def held_up(self) -> tuple[bool, IdleReason | None]:
+        """Whether no further request is asked for, and what those under way wait for."""
+        if self._dequeue.page_room.full:
+            return True, held_up.in_callbacks(self.flights, kinds.MEMORY)
+        if self.outputs is not None and self.outputs.full:
+            return True, reason(kinds.OUTPUTS)
+        return self.hooks.needs_backout(), held_up.under_way(self.flights)
 
     def _cut_short(self) -> None:
         if not self.node.over:
@@ -247,6 +266,8 @@ class UbiScheduler(BaseScheduler):
         return deferred_from_coro(self._leave(reason)) if self._opened else None
 
     async def _leave(self, reason: str) -> None:
+        if self._loop_watch is not None:
+            self._loop_watch.stop()
         try:
             await self.start_items.close()
             await self.node.leave(reason)
@@ -329,6 +350,12 @@ class UbiScheduler(BaseScheduler):
     def start_waits(self) -> bool:
         """Whether `start()` should wait before it yields more (`Node.crowded`)."""
         return self._opened and (self.node.crowded or self._local.many)
+
+    @property
+    def output_waits(self) -> bool:
+        """Whether a page that yields very many links should wait before it yields more (`Node.congested`); not while
+        the spider is being closed, which waits for its callbacks."""
+        return self._opened and not self._closes and self.node.congested
 
     def start_ended(self) -> None:
         """The spider's `start()` has yielded its last."""

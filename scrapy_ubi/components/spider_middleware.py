@@ -88,8 +88,15 @@ class UbiSpiderMiddleware:
         while scheduler.start_waits:  # noqa: ASYNC110 - nothing tells of less being in the way
             await asyncio.sleep(LOOK_EVERY)
 
+    @staticmethod
+    async def _turn_of_pages(scheduler: UbiScheduler) -> None:
+        await asyncio.sleep(0)
+        while scheduler.output_waits:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(LOOK_EVERY)
+
     def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
-        """Yields None where others should have their turn; to Scrapy that is nothing."""
+        """Yields None where others should have their turn; to Scrapy that is nothing. Where further links have to wait
+        it yields None again and again, and who takes the output pauses (`fast.pieces`)."""
         if (scheduler := self._scheduler()) is None:
             for found in result:
                 yield from self._as_scrapy(found)
@@ -106,8 +113,13 @@ class UbiSpiderMiddleware:
                 hand_over(found)
                 if number % PAUSE_EVERY == 0:
                     yield None
+                    while scheduler.output_waits:
+                        yield None
             elif isinstance(found, PlainLinks):
-                yield from scheduler.take_links(found, response, hand_over, unheard)
+                for _ in scheduler.take_links(found, response, hand_over, unheard):
+                    yield None
+                    while scheduler.output_waits:
+                        yield None
             else:
                 if scheduler.outputs is not None and found is not None:
                     scheduler.outputs.yielded(response, found)
@@ -131,11 +143,11 @@ class UbiSpiderMiddleware:
                 continue
             if isinstance(found, Request):
                 hand_over(found)
-                if number % PAUSE_EVERY == 0:
-                    await asyncio.sleep(0)  # a callback that waits for nothing itself would never stop
+                if number % PAUSE_EVERY == 0:  # a callback that waits for nothing itself would never stop
+                    await self._turn_of_pages(scheduler)
             elif isinstance(found, PlainLinks):
                 for _ in scheduler.take_links(found, response, hand_over, unheard):
-                    await asyncio.sleep(0)
+                    await self._turn_of_pages(scheduler)
             else:
                 if scheduler.outputs is not None and found is not None:
                     scheduler.outputs.yielded(response, found)

@@ -29,11 +29,13 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.node.group.origin import Origin
 from scrapy_ubi.node.mail.seed_inbox import SeedOutcome
+from scrapy_ubi.node.report.idle_reason import IdleReason
 from scrapy_ubi.node.start import NodeEvents, Start
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims
 from scrapy_ubi.process import arguments, ignored_settings, plugin_remarks, process_start
 from scrapy_ubi.process.error_signals import ErrorWatch
+from scrapy_ubi.process.spider_code import digest
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.ranking import Ranker, read_rank
 from scrapy_ubi.requests.codec import Codec
@@ -44,6 +46,7 @@ from scrapy_ubi.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, 
 from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.link_scores import LinkScores
 from scrapy_ubi.scheduling.stat_buffer import StatBuffer
+from scrapy_ubi.scrapy_private.pipelines import HOOK, pipelines
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings_table import home
 from scrapy_ubi.transport import Transport
@@ -56,6 +59,7 @@ from scrapy_ubi.transport.signer import ROOM, Signer
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
+    from scrapy_ubi.outputs.pipeline_flush import PipelineFlush
     from scrapy_ubi.outputs.setup import Outputs
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
@@ -84,9 +88,20 @@ def make_stores(scheduler: UbiScheduler) -> Outputs | None:
     return Outputs.of(scheduler.crawler, scheduler.settings)
 
 
-async def open_disk(settings: UbiSettings, stores: Outputs | None) -> AgentDisk:
+def make_pipeline_flush(scheduler: UbiScheduler) -> PipelineFlush | None:
+    """What follows pipelines that write in batches; None where there are none: the module is not loaded then. Raises
+    UbiRefused."""
+    if not any(hasattr(one, HOOK) for one in pipelines(scheduler.crawler)):
+        return None
+    from scrapy_ubi.outputs.pipeline_flush import PipelineFlush
+
+    return PipelineFlush.of(scheduler.crawler, scheduler.count)
+
+
+async def open_disk(settings: UbiSettings, stores: Outputs | None, batches: PipelineFlush | None) -> AgentDisk:
     """The directory's frontier and files. Raises UbiError."""
-    return await AgentDisk.open(settings.dir, settings, clock.now, stores.writer if stores is not None else None)
+    beside = [*([batches] if batches is not None else ()), *([stores.writer] if stores is not None else ())]
+    return await AgentDisk.open(settings.dir, settings, clock.now, beside)
 
 
 def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin]:
@@ -100,7 +115,8 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
         logger.info("%s", home.remark(wanted.dir))
     for sentence in (*ignored_settings.remarks(settings, wanted), *plugin_remarks.remarks(settings, wanted)):
         logger.warning("%s", sentence)
-    origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown)
+    code = digest(type(spider), settings.getlist("SPIDER_MODULES"))
+    origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown, code)
     return wanted, origin
 
 
@@ -173,13 +189,13 @@ def make_parts(scheduler: UbiScheduler, spider: Spider, stats: StatBuffer, links
     )
 
 
-def make_start_items(scheduler: UbiScheduler, stores: Outputs | None) -> StartItems:
+def make_start_items(scheduler: UbiScheduler, stores: Outputs | None, batches: PipelineFlush | None) -> StartItems:
     """What takes care of the items of start(). The node is there, and not open yet."""
     node, settings = scheduler.node, scheduler.settings
 
     def outlasts() -> bool:
         stored = stores is None or not (stores.writer.changed or stores.writer.waiting)
-        return stored and not scheduler.feeds.flush()
+        return stored and not (batches is not None and batches.changed) and not scheduler.feeds.flush()
 
     def members() -> Container[str]:
         return node.agent.view.members
@@ -216,7 +232,7 @@ def make_transport(settings: UbiSettings, agent_id: str) -> Transport:
     if settings.redis_url is None:
         return MemoryTransport(MemoryHub(), agent_id, settings.crawl, settings.max_letter_bytes)
     # Before an agent is held dead it may come back, and answer what it has taken.
-    seeds = SeedSource(settings.seed_list, 2 * settings.failure_timeout) if settings.serve else None
+    seeds = SeedSource(settings.seed_list, 2 * settings.failure_timeout, needed=settings.serve)
     largest = settings.max_letter_bytes + (ROOM if settings.secret else 0)
     login = RedisLogin(settings.redis_url, named_credentials(settings.redis_credentials))
     transport = RedisTransport(login, settings.crawl, agent_id, largest, seeds=seeds)
@@ -277,6 +293,9 @@ class SchedulerEvents(NodeEvents):
 
     def seed(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
         return self._scheduler.outside.take(number, fields)
+
+    def held_up(self) -> tuple[bool, IdleReason | None]:
+        return self._scheduler.held_up()
 
     def flush(self) -> str:
         return self._scheduler.feeds.flush()

@@ -2,13 +2,20 @@
 
 A page that is parsed takes ten to twenty times its bytes: its text, and the tree of `response.css`. Scrapy begins the
 callback of each page as it comes, and takes their output in turns, so that a dozen pages of 2 MB are a dozen trees of
-30 MB. Here the bytes of the pages that callbacks and pipelines have are bounded. Rules of this module:
+30 MB. Here the bytes of the pages that callbacks and pipelines have are bounded. A callback may also be at one page for
+minutes, as it yields a million links, and the others go on meanwhile. Rules of this module:
 
 * A page that comes where there is no room waits, still as it was transferred: a compressed one is not unpacked yet. Its
   transfer has ended, and its host is free.
 * First come, first served. What is larger than all the room gets it when no other page has any.
+* Small pages that find no room, or others waiting for it, have a little room of their own: they never wait for large
+  ones.
+* Scrapy's own bound (SCRAPER_SLOT_MAX_ACTIVE_SIZE) does not count what is bounded here (`excuse`), the pages that are
+  not small: else one of more than 5 MB stops all requests as long as its callback is at it.
 * Until a compressed page is unpacked it counts for what such pages grew to lately, then for what it is.
-* Where no page has left for `PATIENCE` seconds, one more may come in: callbacks may wait for each other's pages.
+* Where no page has left for `PATIENCE` seconds, the largest that is there does not count any more (one at a time): its
+  callback may go on for minutes. If there is such a one already, one more may come in, as callbacks may wait for each
+  other's pages.
 * While more than `most_waiting` bytes wait, no further request is handed out (`full`).
 """
 
@@ -34,6 +41,8 @@ Download = Callable[[Request], Awaitable[Response]]
 Carry = Callable[[Request, Download], Awaitable[Response]]
 
 SHARE = 1 / 64  # of UBI_MEMORY_MB: bytes of pages that callbacks have; parsed they are about a quarter of it
+SHARE_SMALL = 1 / 256  # of UBI_MEMORY_MB: bytes of small pages beside these
+SMALL = 1 / 16  # of the room: what a small page takes at most
 SHARE_WAITING = 1 / 16  # of UBI_MEMORY_MB: bytes of pages that wait
 LARGE = 1_000_000  # bytes of a page whose memory is given back to the system
 # s between two times that memory is given back: the pages that follow have to ask for it again, which took a third of
@@ -51,14 +60,20 @@ WAITS = (
 class PageRoom:
     """The room of one agent."""
 
-    def __init__(self, memory: float, flights: Flights, count: Callable[[str], None]) -> None:
-        """`memory`: that of UBI_MEMORY_MB, in bytes."""
+    def __init__(
+        self, memory: float, flights: Flights, count: Callable[[str], None], excuse: Callable[[int], None]
+    ) -> None:
+        """`memory`: that of UBI_MEMORY_MB, in bytes. `excuse(bytes)`: so much more (less) is not to count for Scrapy's
+        own bound."""
         self._most, self._most_waiting = int(memory * SHARE), int(memory * SHARE_WAITING)
-        self._flights, self._count = flights, count
-        self._taken = self._waiting = 0
+        self._most_small, self._small = int(memory * SHARE_SMALL), int(memory * SHARE * SMALL)
+        self._flights, self._count, self._excuse = flights, count, excuse
+        self._taken = self._taken_small = self._waiting = 0
+        self._there: dict[Flight, None] = {}  # those that `_taken` counts
+        self._long: Flight | None = None  # has been there for long, and does not count
         self._told = False
         self._grows = GROWS
-        self._queue: deque[tuple[asyncio.Future[None], int]] = deque()
+        self._queue: deque[tuple[asyncio.Future[None], int, Flight]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._wake: Callable[[], None] = lambda: None
         self._giving = False  # whether memory is going to be given back
@@ -86,22 +101,50 @@ class PageRoom:
         size = len(response.body)
         if flight.packed:
             self._grows = max(size / flight.packed, 1.0, self._grows * FORGETS)
-        if flight.room:
-            self._taken += size - flight.room
-            flight.room = size
-            self._let_in()
+        if not flight.room:
+            return
+        was = flight.room
+        flight.room = size
+        if flight in self._there:
+            self._taken += size - was
+        elif size > self._small:  # more than it was taken for
+            self._taken_small -= was
+            self._taken += size
+            self._there[flight] = None
+        else:
+            self._taken_small += size - was
+        if size > self._small:
+            self._excuse(size - flight.excused)
+            flight.excused = size
+        self._let_in()
 
     def left(self, flight: Flight) -> None:
         """Scrapy lets go of a page."""
-        if flight.room:
-            self._taken -= flight.room
-            if flight.room >= LARGE and not self._giving:
-                self._giving = True
-                asyncio.get_running_loop().call_later(GIVES_BACK, self._give_back)
-            flight.room = 0
-            if self._queue:
-                self._let_in()
+        if not flight.room:
+            return
+        if flight.room >= LARGE and not self._giving:
+            self._giving = True
+            asyncio.get_running_loop().call_later(GIVES_BACK, self._give_back)
+        if flight.excused:
+            self._excuse(-flight.excused)
+        is_small = self._give_up_room(flight)
+        flight.room = flight.excused = 0
+        if self._queue:
+            self._let_in()
+            if not is_small:  # small ones come and go while a large one is there for long
                 self._be_patient()
+
+    def _give_up_room(self, flight: Flight) -> bool:
+        """Whether it was in the room of small ones."""
+        if flight is self._long:
+            self._long = None
+        elif flight in self._there:
+            del self._there[flight]
+            self._taken -= flight.room
+        else:
+            self._taken_small -= flight.room
+            return True
+        return False
 
     def _give_back(self) -> None:
         self._giving = False
@@ -113,22 +156,32 @@ class PageRoom:
             return
         flight.packed = size if b"Content-Encoding" in response.headers else 0
         wants = int(size * self._grows) if flight.packed else size
-        if self._queue or not self._fits(wants):
-            await self._wait(size, wants)
+        if not self._enters(flight, wants, not self._queue):
+            await self._wait(flight, size, wants)
+
+    def _enters(self, flight: Flight, wants: int, is_first: bool) -> bool:
+        """Whether there is room for this page, which is taken then. `is_first`: none waits before it."""
+        if is_first and (not self._taken or self._taken + wants <= self._most):
+            self._take(flight, wants)
+        elif wants <= self._small and self._taken_small + wants <= self._most_small:
+            self._taken_small += wants
+            flight.room = wants
         else:
-            self._taken += wants
+            return False
+        return True
+
+    def _take(self, flight: Flight, wants: int) -> None:
+        self._taken += wants
+        self._there[flight] = None
         flight.room = wants
 
-    def _fits(self, wants: int) -> bool:
-        return not self._taken or self._taken + wants <= self._most
-
-    async def _wait(self, size: int, wants: int) -> None:
+    async def _wait(self, flight: Flight, size: int, wants: int) -> None:
         """Until there is room: it is taken then."""
         self._count("ubi/pages/waited")
         if not self._told:
             self._told = True
             logger.info(WAITS)
-        place = asyncio.get_running_loop().create_future(), wants
+        place = asyncio.get_running_loop().create_future(), wants, flight
         self._queue.append(place)
         self._waiting += size
         if self.full:
@@ -141,7 +194,8 @@ class PageRoom:
             if place in self._queue:
                 self._queue.remove(place)
             else:  # it had just been let in
-                self._taken -= wants
+                self._give_up_room(flight)
+                flight.room = 0
                 self._let_in()
             raise
         finally:
@@ -154,15 +208,16 @@ class PageRoom:
             self._wake()
 
     def _let_in(self) -> None:
-        """Let in those for whom there is room, first come first served."""
-        while self._queue and self._fits(self._queue[0][1]):
-            self._let_one_in()
-
-    def _let_one_in(self) -> None:
-        place, wants = self._queue.popleft()
-        if not place.done():
-            self._taken += wants
-            place.set_result(None)
+        """Let in those for whom there is room, first come first served, and small ones into the room of theirs."""
+        for place in list(self._queue):
+            waits, wants, flight = place
+            if not waits.done() and not self._enters(flight, wants, place is self._queue[0]):
+                if self._taken_small >= self._most_small:
+                    return
+                continue
+            self._queue.remove(place)
+            if not waits.done():
+                waits.set_result(None)
 
     def _be_patient(self) -> None:
         """From now on wait for somebody to leave, as long as somebody waits for that."""
@@ -173,7 +228,23 @@ class PageRoom:
             self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._none_left)
 
     def _none_left(self) -> None:
-        if self._queue:
+        if self._queue and not self._pass_over_longest():
             self._count("ubi/pages/let_in")
-            self._let_one_in()
+            waits, wants, flight = self._queue.popleft()
+            if not waits.done():
+                self._take(flight, wants)
+                waits.set_result(None)
         self._be_patient()
+
+    def _pass_over_longest(self) -> bool:
+        """From now on do not count the largest page that is there, unless there is such a one already. Whether others
+        came in then."""
+        if self._long is not None or not self._there:
+            return False
+        self._long = max(self._there, key=lambda flight: flight.room)
+        del self._there[self._long]
+        self._taken -= self._long.room
+        self._count("ubi/pages/long")
+        waited = len(self._queue)
+        self._let_in()
+        return len(self._queue) < waited

@@ -9,7 +9,8 @@ Scrapy starts CONCURRENT_ITEMS tasks for each page, to which it hands each piece
 * Where one is a coroutine, CONCURRENT_ITEMS of them pass at once, as before.
 * What escapes the processing of one piece ends that piece only, and is logged.
 * After each item garbage is looked for, as Scrapy's own way would have left enough of it (`process.garbage`).
-* Others have their turn after `SLICE` pieces, or where the outermost middleware yields None.
+* Others have their turn after `SLICE` pieces, or where the outermost middleware yields None. It does so as long as the
+  page has to wait with further links (`UbiScheduler.output_waits`): then it is asked again after a pause.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.defer import aiter_errback, iter_errback
 from twisted.python.failure import Failure
 
+from scrapy_ubi.components.find_scheduler import scheduler_of
 from scrapy_ubi.process.garbage import GarbageTurns
 
 SLICE = 32  # pieces of output between two turns of the loop
+PAUSE = 0.02  # s until output that waits is asked for again
 
 scraper_log = logging.getLogger("scrapy.core.scraper")  # where people look for what is said of a page
 
@@ -61,7 +64,7 @@ class LeanPieces:
                 return False
             count += 1
             if piece is None or count % SLICE == 0:
-                await asyncio.sleep(0)
+                await asyncio.sleep(PAUSE if piece is None and self._waits() else 0)
             try:
                 if isinstance(piece, Request):
                     crawl(piece)
@@ -126,11 +129,15 @@ class LeanPieces:
                 task = asyncio.create_task(self._passed(item, request))
                 passing.add(task)
                 task.add_done_callback(passed)
-            if not isinstance(piece, Request) or count % SLICE == 0:
-                await asyncio.sleep(0)  # also for the item to begin before what comes after it
+            if not isinstance(piece, Request) or count % SLICE == 0:  # also for the item to begin before what follows
+                await asyncio.sleep(PAUSE if piece is None and self._waits() else 0)
         if passing:
             await asyncio.wait(passing)
         return not errors
+
+    def _waits(self) -> bool:
+        scheduler = scheduler_of(self._scraper.crawler)
+        return scheduler is not None and scheduler.output_waits
 
     async def _passed(self, item: Awaitable[None], request: Request) -> None:
         """Wait for an item that others do not wait for."""

@@ -33,6 +33,7 @@ from scrapy_ubi.frontier.rerank import Rerank
 from scrapy_ubi.frontier.scan import Result, Scan, read_all
 from scrapy_ubi.frontier.seen import Seen
 from scrapy_ubi.frontier.store import Store
+from scrapy_ubi.frontier.visit_pace import VisitPace
 from scrapy_ubi.frontier.window import Window
 from scrapy_ubi.frontier.workbench import Workbench
 from scrapy_ubi.protocol.host import NONE, Entry, Failure, HostState, Notes
@@ -51,6 +52,7 @@ class DiskFrontier:
         self.delay = delay
         self.on_new: Callable[[HostState], None] | None = None
         self.loads: HostLoads | None = None
+        self.pace: VisitPace | None = None
         self.store = store
         self.seen = seen
         self.keys = KeyStates(seen)
@@ -210,8 +212,13 @@ class DiskFrontier:
             if loads is not None and (at := loads.next_at(state.host)) > now:
                 window.release(state, now, at)
                 continue
-            if state.visits.ready and (entry := self.visits.next(state, now, loads, self.delay)) is not None:
-                return state, entry
+            held = 0.0
+            if state.visits.ready:
+                if self.pace is not None and (held := self.pace.held(state, bool(state.head), now)):
+                    if state.waiting and not state.head:  # what waits of it is read meanwhile
+                        self.visits.put_aside(state, held - now)
+                elif (entry := self.visits.next(state, now, loads, self.delay)) is not None:
+                    return state, entry
             while state.head:
                 queued = window.first(state)
                 entry = read(state.host, queued)
@@ -226,7 +233,7 @@ class DiskFrontier:
                 if loads is not None and loads.handed_out(state.host, at := now + max(self.delay, state.pause)):
                     window.release(state, now, at)
                 return state, entry
-            window.release(state, now)
+            window.release(state, now, held if state.visits.ready else 0.0)
         return None
 
     def free(self, state: HostState, now: float) -> None:

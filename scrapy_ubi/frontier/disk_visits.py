@@ -12,7 +12,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from scrapy_ubi.frontier import visit_rows
 from scrapy_ubi.frontier.disk_state import DiskState
@@ -28,6 +28,7 @@ from scrapy_ubi.protocol.host import NO_VISITS, Entry, HostState
 from scrapy_ubi.protocol.visit_row import VisitRow, fingerprint, merged
 
 MOST_HOSTS = 4096
+JUDGED = 1000  # rows written at once
 
 
 def _of_none(state: HostState) -> bool:
@@ -131,6 +132,33 @@ class DiskVisits:
                 self.hosts.follow(state, visits)
                 self._flushes.has_visits = True
 
+    def judge(self, believed: Callable[[VisitRow], VisitRow], beyond: int) -> None:
+        """Put what is believed of each row in the place of what the store says of those due later than `beyond`. Before
+        anything else is done with them. Raises `StoreFull`."""
+        for state, visits in self.hosts.held():
+            start, end = visit_rows.due_key(state.hid, beyond, 0), visit_rows.dues_of(state.hid)[1]
+            while read := self._store.scan(start, end, JUDGED):
+                start = read[-1][0] + b"\0"
+                self._judge(state, visits, believed, [key for key, _ in read])
+            self.hosts.follow(state, visits)
+
+    def _judge(
+        self, state: DiskState, visits: HostRevisits, believed: Callable[[VisitRow], VisitRow], dues: list[bytes]
+    ) -> None:
+        batch = self._store.batch()
+        for at in dues:
+            due, key = visit_rows.read_due(at)
+            row = visits.row(key)
+            if row is None or row.due != due or (better := believed(row)) == row:
+                continue
+            visits.xor ^= fingerprint(row) ^ fingerprint(better)
+            visits.expect(better.due)
+            batch.delete(at)
+            batch.put(visit_rows.due_key(state.hid, better.due, key), b"")
+            batch.put(visit_rows.visit_key(state.hid, key), visit_rows.visit_value(state.host, better))
+        batch.put(visit_rows.VISITS + state.hid, visit_rows.host_value(visits.count, visits.xor, visits.due))
+        self._store.write(batch)
+
     def keep(self, state: HostState, row: VisitRow) -> bool:
         """Merge the visit row of a key that is done; True when that was news."""
         assert isinstance(state, DiskState)
@@ -200,6 +228,13 @@ class DiskVisits:
     def wake(self, wall: int, mine: Mine) -> None:
         """It is that time (unix s): pages of such hosts that are due by then have their turn, when they are read."""
         self.hosts.wall, self._mine = max(self.hosts.wall, wall), mine
+
+    def put_aside(self, state: DiskState, seconds: float) -> None:
+        """What is at hand of this host is looked at again after so long."""
+        visits = self._of(state)
+        visits.put_aside()
+        self._at_hand.discard(state)
+        self.hosts.put_off(state, self.hosts.wall + int(seconds) + 1)
 
     @property
     def wants(self) -> bool:

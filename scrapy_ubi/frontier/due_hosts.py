@@ -36,6 +36,10 @@ class DueHosts(Generic[State]):
     def __len__(self) -> int:
         return len(self._held)
 
+    def held(self) -> list[tuple[State, HostRevisits]]:
+        """All hosts that have visits."""
+        return [*self._held.items()]
+
     def follow(self, state: State, visits: HostRevisits) -> None:
         """The visits of this host have changed."""
         self._held[state] = visits

@@ -54,9 +54,7 @@ def rows(changes: Changes) -> Iterator[Row]:
 
 
 def _group_value(group: GroupState) -> bytes:
-    return _dumps(
-        {"store": group.store, "flush": group.flush, "lossy": group.lossy, "peers": sorted(group.peers)}
-    ).encode()
+    return _dumps({**group._asdict(), "peers": dict(sorted(group.peers.items()))}).encode()
 
 
 def part_key(flush: int, number: int) -> bytes:
@@ -142,8 +140,23 @@ def _checked(key: bytes, value: bytes, read: Any) -> Any:
 
 
 def _group(row: dict[str, Any]) -> GroupState:
-    peers = frozenset(_texts(row["peers"]))
-    return GroupState(exactly(row["store"], str), exactly(row["flush"], int), exactly(row["lossy"], bool), peers)
+    peers = row["peers"]
+    if isinstance(peers, list):  # before layout 3 names stood there alone
+        peers = dict.fromkeys(peers, "")
+    return GroupState(
+        exactly(row["store"], str),
+        exactly(row["flush"], int),
+        exactly(row["lossy"], bool),
+        _names(peers),
+        exactly(row.get("view", ""), str),
+        exactly(row.get("era", 0), int),
+        _names(row.get("lost", {})),
+        tuple(_texts(row.get("views", []))),
+    )
+
+
+def _names(value: dict[str, str]) -> dict[str, str]:
+    return dict(zip(_texts(value), _texts(value.values()), strict=True))
 
 
 def _number(row: dict[str, Any]) -> int:

@@ -12,6 +12,7 @@ from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.frontier.memory_visits import MemoryVisits
 from scrapy_ubi.frontier.queue import HostQueue
 from scrapy_ubi.frontier.scan import Priorities
+from scrapy_ubi.frontier.visit_pace import VisitPace
 from scrapy_ubi.frontier.workbench import Workbench
 from scrapy_ubi.protocol.frontier_contract import MOST_FAILED
 from scrapy_ubi.protocol.host import Entry, Failure, HostState, Notes
@@ -26,6 +27,7 @@ class MemoryFrontier:
         self.delay = delay
         self.on_new: Callable[[HostState], None] | None = None
         self.loads: HostLoads | None = None
+        self.pace: VisitPace | None = None
         self.workbench: Workbench[str] = Workbench()
         self._states: dict[str, SetState] = {}
         self._queues: dict[str, HostQueue] = {}
@@ -87,14 +89,17 @@ class MemoryFrontier:
             if self.loads is not None and (at := self.loads.next_at(host)) > now:
                 self.workbench.release(host, at)
                 continue
-            entry = self._visits.next(state) if state.visits.ready else None
+            held = 0.0
+            if state.visits.ready and self.pace is not None:
+                held = self.pace.held(state, bool(state.queued), now)
+            entry = self._visits.next(state) if state.visits.ready and not held else None
             if entry is None and (key := self._queues[host].pop(state.queued)) is not None:
                 entry = state.hand_out(key)
             if entry is not None:
                 if self.loads is not None and self.loads.handed_out(host, at := now + max(self.delay, state.pause)):
                     self.workbench.release(host, self._next_at(state, at))
                 return state, entry
-            self.workbench.release(host, None)
+            self.workbench.release(host, held or None)
         return None
 
     def _next_at(self, state: HostState, at: float) -> float | None:

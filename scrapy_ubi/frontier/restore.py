@@ -15,7 +15,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -65,7 +64,6 @@ def open_frontier(
     memory: int = 256 * MIB,
     offset: float = 0.0,
     earliest: float = 0.0,
-    latest: float = math.inf,
     kind: SeenKind = SeenTable,
     report: Report = _silent,
     made: type[DiskFrontier] = DiskFrontier,
@@ -75,8 +73,7 @@ def open_frontier(
     `delay` is the politeness delay (s). `memory` bounds all caches together (bytes): an eighth holds the heads of
     queues, a quarter is RocksDB's, and the rest is for the hosts themselves, 800 bytes each. `offset` is unix time
     less the agent's clock; before `earliest` (unix time) no host is fetched, for it is not known what was under way
-    when a process was killed. One whose row says later than `latest` (unix time) may be from `earliest` on: that row is
-    of a clock that was ahead. `report` gets a sentence for people when something takes long or was not as it should be.
+    when a process was killed. `report` gets a sentence for people when something takes long or was not as it should be.
     Blocks for a second or so with 10 M URLs of 100,000 hosts.
 
     Raises `StoreDamaged`, `StoreFull`, `StoreError`.
@@ -92,7 +89,6 @@ def open_frontier(
             most=most,
             offset=offset,
             earliest=earliest,
-            latest=latest,
             kind=kind,
             report=report,
             made=made,
@@ -110,7 +106,6 @@ def restore(
     most: int = 1 << 18,
     offset: float = 0.0,
     earliest: float = 0.0,
-    latest: float = math.inf,
     kind: SeenKind = SeenTable,
     report: Report = _silent,
     made: type[DiskFrontier] = DiskFrontier,
@@ -125,7 +120,7 @@ def restore(
     try:
         frontier = made(store, seen, saved, delay=delay, offset=offset, most=most)
         frontier.lost = lost or 0
-        sums = _hosts(store, frontier, saved, earliest, latest)
+        sums = _hosts(store, frontier, saved, earliest)
         frontier.visits.restore(frontier.states())
         why = _wrong(seen, sums, saved) if whole else ""
         if why:
@@ -191,7 +186,7 @@ def _caught_up(store: Store, seen: Seen, flush: int) -> bool:
     return True
 
 
-def _hosts(store: Store, frontier: DiskFrontier, saved: Mapping[str, int], earliest: float, latest: float) -> Totals:
+def _hosts(store: Store, frontier: DiskFrontier, saved: Mapping[str, int], earliest: float) -> Totals:
     """Read the host records, and the log of their sums; what the seen table must hold in all."""
     known, known_xor, done, done_xor = (saved.get(name, 0) for name in GONE)
     log, given = TotalsLog(store), saved.get("next", 1)
@@ -202,7 +197,7 @@ def _hosts(store: Store, frontier: DiskFrontier, saved: Mapping[str, int], earli
         if frontier.find(record.host) is not None or hid >= given:
             raise rows.damaged(key, ValueError(f"{record.host} has two numbers, or one never given"))
         record = log.latest(key[1:], record)
-        if not earliest <= record.next_at <= latest:
+        if record.next_at < earliest:
             record = record._replace(next_at=earliest)
         state = frontier.restore(hid, record)
         (more_known, known_bits), (more_done, done_bits) = state.salted()

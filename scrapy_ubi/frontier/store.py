@@ -32,6 +32,10 @@ class StoreFull(StoreError):
     """
 
 
+class StoreHeldBack(StoreFull):
+    """The disk has room, and may not be written yet: what pages have given elsewhere does not outlast this process."""
+
+
 class StoreDamaged(StoreError):
     """A file of the store is not what was written: the operator has to put it back, or to give up what it held.
 

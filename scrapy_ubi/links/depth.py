@@ -1,109 +1,113 @@
-"""How deep the elements of a page may stand in each other, told before it is parsed.
+"""What the parser of the HTML standard makes of a page, told before it is parsed: the tags, one by one.
 
-The parser of the HTML standard looks up through all open elements at many tags. Ordinary pages are 20 to 50 deep; 70 kB
-of nothing but `<ul><li>` would keep a core busy for a second. Such pages are left to libxml2, which gives up at 2,048
-levels.
-
-Tags are told apart as the standard's tokenizer does it. Where that would take its whole parser (what is text within
-`textarea`, say), elements count as open that are not.
+Ordinary pages are 20 to 50 deep; 70 kB of nothing but `<ul><li>` would keep a core busy for a second. Tags are told
+apart as the standard's tokenizer does it. What is text depends on which elements are open (`OpenElements`); where that
+is not sure, and makes a difference, the page counts as costly.
 """
 
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from scrapy_ubi.links.growth import NAMES
+from scrapy_ubi.links.open_elements import RAW, OpenElements
 
-DEEP = 1_000  # levels
-PATIENCE = 1_000_000  # open elements that end tags are compared with, in all: ordinary pages need few
+PATIENCE = 4_000_000  # open elements that are looked at here, in all: ordinary pages need few
+ENDLESS = 1 << 60
 
 _SPACE = rb"[ \t\n\r\f]"
 # A quotation mark begins a value only right behind the `=` that follows a name, and a name may begin with `=`.
 _VALUE = rb"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^ \t\n\r\f>"'][^ \t\n\r\f>]*+)"""
 _ATTRIBUTE = rb"[ \t\n\r\f/]*+[^ \t\n\r\f/>][^ \t\n\r\f/>=]*+(?:%b*+=%b*+%b?+)?+" % (_SPACE, _SPACE, _VALUE)
-# Comments and what the standard takes for one; else a tag: `/` of an end tag, name, what stands before its `>`.
+# Comments and what the standard takes for one; else a tag: `/` of an end tag, name, attributes, what stands before `>`,
+# and the text of an element with nothing but text.
 _TAG = re.compile(
-    rb"<!--(?!-?>).*?(?:--!?>|\Z)|<(!\[CDATA\[)|<[?!][^>]*+|</(?![a-zA-Z])[^>]*+"
-    rb"|<(/?)([a-zA-Z][^ \t\n\r\f/>]*+)(?:%b)*+([ \t\n\r\f/]*+)" % _ATTRIBUTE,
+    rb"<!--(?!-?>).*?(?:--!?>|\Z)|<!(\[CDATA\[)|<[?!][^>]*+|</(?![a-zA-Z])[^>]*+"
+    rb"|<(/?)([a-zA-Z][^ \t\n\r\f/>]*+)((?:%b)*+)([ \t\n\r\f/]*+)(?:>([^<]*+)</\3>)?+" % _ATTRIBUTE,
     re.DOTALL,
 )
-_VOID = frozenset(b"area base br col embed hr img input link meta param source track wbr".split())
-_OPTIONAL = frozenset(b"dd dt li option p".split())  # an end tag of what they are in ends them, too
-_ROWS = frozenset(b"tbody td tfoot th thead tr".split())
-_OF_ROWS = frozenset(b"table tbody tfoot thead tr".split())
-_ENDED_BY_THE_NEXT = _OPTIONAL | _ROWS
-_FOREIGN = frozenset((b"svg", b"math"))  # within these no element ends by itself
-# Within svg `<x/>` is whole, as long as nothing but these has shown that it is still within svg.
-_SHAPES = frozenset(b"circle clippath defs ellipse g line mask path polygon polyline rect stop svg symbol use".split())
+_one_attribute = re.compile(_ATTRIBUTE)
+_RAW_END = {name: re.compile(rb"</%b(?=[ \t\n\r\f/>])" % name, re.IGNORECASE) for name in RAW}
+_script_begins = re.compile(rb"<script[ \t\n\r\f/>]", re.IGNORECASE)
+_doctype = re.compile(rb"\s*+(?:<!--.*?-->\s*+)*+<!doctype(\s++html\s*+>)?", re.IGNORECASE | re.DOTALL)
+FEW_ATTRIBUTES = 64  # bytes of them, from which they are counted
 
 
-class _Open:
-    """The elements that stand open, as the tags of a page come one by one.
+class Survey(NamedTuple):
+    """What the parser has to do at most. `steps`: elements, attributes and options that it looks at; `again`:
+    formatting elements that it opens again; `depth`: of the elements (without those that tables lack)."""
 
-    `deepest`: of the depths so far; `left`: the most formatting elements that were open at once, with those not ended
-    in their turn; `patience`: how many open elements may still be compared with.
-    """
-
-    __slots__ = ("_foreign", "_left", "_names", "_shapes", "deepest", "left", "patience")
-
-    def __init__(self) -> None:
-        self._names: list[bytes] = []
-        self._foreign = -1  # where the first of _FOREIGN stands
-        self._shapes = False  # whether only _SHAPES have come since
-        self._left = self.left = self.deepest = 0
-        self.patience = PATIENCE
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether what comes is within svg or math."""
-        return self._foreign >= 0
-
-    def take(self, name: bytes, end: bytes, last: bytes) -> None:
-        """A tag: its name in lower case, the `/` of an end tag, what stands before its `>`."""
-        shape = name in _SHAPES and (self._shapes or name == b"svg")
-        if (shape and not end and last.endswith(b"/")) or (self._foreign < 0 and name in _VOID):
-            return  # it is whole
-        self._shapes = shape and not (end and name == b"svg")
-        if end:
-            self._end(name)
-        elif self._foreign >= 0 or not (name in _ENDED_BY_THE_NEXT and self._names[-1:] == [name]):
-            self._begin(name)
-
-    def _end(self, name: bytes) -> None:
-        self._left -= name in NAMES and self._names[-1:] == [name]
-        self.patience -= _close(self._names, name)
-        if self._foreign >= len(self._names):
-            self._foreign = -1
-
-    def _begin(self, name: bytes) -> None:
-        if self._foreign < 0 and name in _FOREIGN:
-            self._foreign = len(self._names)
-        self._names.append(name)
-        self._left += name in NAMES
-        self.deepest, self.left = max(self.deepest, len(self._names)), max(self._left, self.left)
+    steps: int
+    again: int
+    depth: int
 
 
-def survey(page: bytes) -> tuple[int, int]:
-    """What a parser finds in a page (in UTF-8, without NUL), at least: the depth, up to DEEP + 1, as far as elements
-    are ended in their turn; and the most formatting elements that were open at once, with those not ended so."""
-    open_ = _Open()
-    for data, end, name, last in _TAG.findall(page):
-        if data and open_.is_foreign:
-            return DEEP + 1, open_.left  # where it ends, and so what is a tag, depends on what it is in
+def survey(page: bytes, most: int = ENDLESS, most_again: int = ENDLESS) -> Survey:
+    """Look at a page (in UTF-8, without NUL), until there are more than `most` steps, or `most_again` opened again."""
+    open_ = OpenElements(PATIENCE, _quirks(page))
+    begin, end, at, search = open_.begin, open_.end, 0, _TAG.search
+    while (found := search(page, at)) is not None:
+        data, is_end, name, attributes, last, text = found.groups()
+        if open_.waits and found.start() > at + (page[at : at + 1] == b">"):
+            open_.open_again()
+        at = found.end()
         if name:
-            open_.take(name.lower(), end, last)
-            if open_.deepest > DEEP or open_.patience < 0:
-                return DEEP + 1, open_.left
-    return open_.deepest, open_.left
+            name = name.lower()
+            if text is not None and (is_end or name in RAW or name == b"plaintext"):
+                at, text = found.start(6), None
+            if is_end:
+                end(name)
+            elif name == b"plaintext" and open_.surely_html:
+                break
+            else:
+                if len(attributes) > FEW_ATTRIBUTES:
+                    open_.steps += cost_of_attributes(attributes)
+                if name in RAW and not open_.surely_foreign:
+                    if (at := _behind_raw(page, at, name, open_)) < 0:
+                        return Survey(ENDLESS, open_.again, open_.deepest)
+                elif text is None:
+                    begin(name, attributes, last.endswith(b"/"))
+                elif not open_.pass_over(name):
+                    begin(name, attributes, last.endswith(b"/"))
+                    if text:
+                        open_.open_again()
+                    end(name)
+            if open_.steps > most or open_.again > most_again or open_.patience < 0:
+                return Survey(max(open_.steps, most + 1), open_.again, open_.deepest)
+        elif data:
+            if open_.surely_foreign:
+                stop = page.find(b"]]>", at)
+            elif open_.surely_html:
+                stop = page.find(b">", at)
+            else:
+                return Survey(ENDLESS, open_.again, open_.deepest)
+            at = len(page) if stop < 0 else stop
+    if at < len(page):
+        open_.open_again()
+    return Survey(open_.steps, open_.again, open_.deepest)
 
 
-def _close(open_: list[bytes], name: bytes) -> int:
-    """End an element, if nothing stands open in it but what it ends by itself. How many elements it looked at."""
-    last = at = len(open_) - 1
-    while at >= 0 and open_[at] != name:
-        if open_[at] not in _OPTIONAL and not (name in _OF_ROWS and open_[at] in _ROWS):
-            return last - at
-        at -= 1
-    if at >= 0:
-        del open_[at:]
-    return last - at
+def cost_of_attributes(attributes: bytes) -> int:
+    """Each of a tag's attributes is compared with those before it."""
+    count = sum(1 for _ in _one_attribute.finditer(attributes)) if len(attributes) > FEW_ATTRIBUTES else 0
+    return count * count // 2
+
+
+def _behind_raw(page: bytes, at: int, name: bytes, open_: OpenElements) -> int:
+    """Where the text of an element ends that has no elements; -1: that is not sure."""
+    found = _RAW_END[name].search(page, at)
+    text = page[at : found.start() if found else len(page)]
+    if not open_.surely_html and b"<" in text:
+        return -1
+    begins = text.find(b"<!--", max(0, text.rfind(b"-->") - 2)) if name == b"script" else -1
+    if begins >= 0 and _script_begins.search(text, begins):
+        return -1  # it is text up to the end of another one
+    open_.text(name)
+    return found.end() if found else len(page)
+
+
+def _quirks(page: bytes) -> bool | None:
+    found = _doctype.match(page)
+    if found is None:
+        return True
+    return False if found[1] else None

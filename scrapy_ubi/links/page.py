@@ -18,6 +18,9 @@ _PLAIN_NAME = re.compile(r"[a-z][a-z0-9]*\Z")
 _FRAMES = frozenset({"frame", "iframe"})
 _IMAGES = frozenset({"img", "source"})
 
+MANY_OPTIONS = 1000
+_select = re.compile(rb"<select(?=[ \t\n\r\f/>])", re.IGNORECASE)
+
 Wanted = Callable[[str], bool]
 Attributes = dict[str, str | None]
 
@@ -28,12 +31,20 @@ def written(text: str) -> bytes:
     return page.replace(b"\x00", b"") if b"\x00" in page else page
 
 
+def eased(page: bytes) -> bytes:
+    """A page of very many options in such a way that lexbor does not look through all that a `select` has at each of
+    them: where several may be chosen, it does not look which one is."""
+    if page.count(b"<option") + page.count(b"<OPTION") <= MANY_OPTIONS:
+        return page
+    return _select.sub(rb"\g<0> multiple", page)
+
+
 class Page:
     """One parsed page."""
 
     def __init__(self, page: bytes) -> None:
         """`page`: all of it, as `written` has it."""
-        self._tree = LexborHTMLParser(page, options=_OPTIONS)
+        self._tree = LexborHTMLParser(eased(page), options=_OPTIONS)
 
     @property
     def tree(self) -> LexborHTMLParser:

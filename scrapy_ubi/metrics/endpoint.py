@@ -22,6 +22,7 @@ from aiohttp import web
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.metrics.exposition import CONTENT_TYPE
+from scrapy_ubi.metrics.server_log import ServerLog
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -58,7 +59,8 @@ class Endpoint:
         app.router.add_get("/live", self._live)
         app.router.add_get("/ready", self._ready)
         bound = self._bind()
-        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=WAIT)
+        log = ServerLog(logger)
+        self._runner = web.AppRunner(app, access_log=None, logger=log, handle_signals=False, shutdown_timeout=WAIT)
         await self._runner.setup()
         await web.SockSite(self._runner, bound).start()
         port = bound.getsockname()[1]

@@ -80,6 +80,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("ubi_queue_urls", "gauge", "URLs that wait to be fetched"),
     Metric("ubi_known_urls", "gauge", "URLs known of the hosts that the agent owns"),
     Metric("ubi_unique_urls", "gauge", "Finished URLs of the hosts that the agent owns, each counted once"),
+    Metric("ubi_slowest_host_seconds", "gauge", "How long what waits of the host takes that needs longest"),
     Metric("ubi_hosts", "gauge", "Hosts that the agent owns: busy, waiting, held or idle", ("state",)),
     Metric("ubi_links_total", "counter", "Outlinks offered by the spider"),
     Metric("ubi_untravelled_requests_total", "counter", "Requests that no letter to their owner could carry"),
@@ -116,9 +117,10 @@ METRICS: tuple[Metric, ...] = (
     Metric("process_resident_memory_bytes", "gauge", "Memory of the process that is in use", (), "agent"),
     # the crawl as a whole
     Metric("ubi_agents", "gauge", "Agents of the crawl in each state", ("state",), "all"),
+    Metric("ubi_remaining_seconds", "gauge", "How long the crawl still takes, where that can be told", (), "all"),
     Metric("ubi_crawl_finished", "gauge", "1 when the crawl is over: nothing was left to fetch anywhere", (), "all"),
     Metric("ubi_crawl_views", "gauge", "Views of the group that working agents have; 1 when they agree", (), "all"),
     Metric("ubi_unreadable_values", "gauge", "Values in Redis that could not be read", (), "all"),
 )  # fmt: skip
 
-OF_THE_CRAWL = ("ubi_agents", "ubi_crawl_finished", "ubi_crawl_views", "ubi_unreadable_values")
+OF_THE_CRAWL = ("ubi_agents", "ubi_remaining_seconds", "ubi_crawl_finished", "ubi_crawl_views", "ubi_unreadable_values")

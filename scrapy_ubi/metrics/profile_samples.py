@@ -44,6 +44,8 @@ def put_profile(page: Exposition, own: str, profile: Profile) -> None:
     put("ubi_agent_capacity", profile.capacity, own)
     for counter, name in OF_COUNTERS.items():
         put(name, counts.get(counter, 0), own)
+    if profile.slowest is not None:
+        put("ubi_slowest_host_seconds", round(profile.slowest.needs(), 1), own)
     for state, hosts in _hosts(profile).items():
         put("ubi_hosts", hosts, f'{own},state="{state}"')
     for one in CLASSES:

@@ -23,8 +23,10 @@ from scrapy_ubi.metrics.profile_samples import (
     put_profile,
     put_state,
 )
+from scrapy_ubi.monitor.ahead import remaining_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.readiness import READY
+from scrapy_ubi.node.report.remaining import ABOUT, NOTHING
 
 KEPT = 600.0  # s since its last profile, of an agent that does not work
 
@@ -40,8 +42,11 @@ def metrics_text(status: CrawlStatus, name: str = "") -> str:
     counts = Counter(agent.state for agent in shown)
     for state in ALL_STATES:
         page.put("ubi_agents", counts[state], f'{crawl},state="{state}"')
-    page.put("ubi_crawl_finished", int(status.finished), crawl)
+    page.put("ubi_crawl_finished", int(status.state == "finished"), crawl)
     page.put("ubi_crawl_views", status.views, crawl)
+    told = remaining_of(status)
+    if told is not None and told.kind in (ABOUT, NOTHING) and told.seconds is not None:
+        page.put("ubi_remaining_seconds", round(told.seconds, 1), crawl)
     page.put("ubi_unreadable_values", status.unreadable, crawl)
     page.put("ubi_redis_up", 1, crawl)
     return page.text()

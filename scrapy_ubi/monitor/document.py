@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from scrapy_ubi.monitor import ahead
 from scrapy_ubi.monitor.inbox_text import Box, InboxLetter
 from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
@@ -20,7 +21,7 @@ Document = dict[str, Any]
 
 # What a profile has among its counters and is not one number.
 _BESIDE_COUNTERS = (
-    *("responses", "failed", "noted", "joined", "failed_at", "noted_at", "examples"),
+    *("responses", "failed", "requeued", "noted", "joined", "failed_at", "noted_at", "examples"),
     *("seconds", "pages_per_second"),
 )
 
@@ -31,10 +32,14 @@ def status(of: CrawlStatus) -> Document:
         "crawl": of.crawl,
         "state": of.state,
         "run": of.run,
-        "finished": of.finished,
+        "finished": of.state == "finished",
+        "waits_for_seeds": of.serves,
+        "seeds_waiting": of.seeds_waiting,
         "arguments": of.arguments,
         "views": of.views,
+        "remaining": ahead.document(of),
         "unreadable": of.unreadable,
+        "idle": ahead.idle_sentences(of),
         "agents": [agent(one) for one in of.agents],
         "summed_up": _summed_up(of),
     }
@@ -46,6 +51,9 @@ def agent(of: AgentStatus) -> Document:
     if of.profile is not None:
         profile = asdict(of.profile)
         profile["counters"] = _counters(profile)
+        profile["slowest"] = of.profile.slowest._asdict() if of.profile.slowest is not None else None
+    if profile is not None:
+        profile["idle"] = of.profile.idle.told() if of.profile is not None and of.profile.idle is not None else None
     return {
         **standing(of),
         "beat": asdict(of.beat) if of.beat is not None else None,
@@ -146,6 +154,7 @@ def report(of: CrawlStatus) -> Document:
         "crawl": of.crawl,
         "state": of.state,
         "arguments": of.arguments,
+        "remaining": ahead.document(of),
         "unreadable": of.unreadable,
         "measures": asdict(measures_of(of)),
         "agents": [agent(one) for one in of.agents],

@@ -5,18 +5,28 @@ Rules of this module: every line fits the terminal (`table.room`) and holds prin
 
 from __future__ import annotations
 
+from scrapy_ubi.monitor.ahead import idle_sentences, remaining_of, sentences
 from scrapy_ubi.monitor.status import UNREADABLE, CrawlStatus
 from scrapy_ubi.monitor.text_table import folded, room
+from scrapy_ubi.node.report.remaining import EARLY
 from scrapy_ubi.untrusted.terminal_text import cut, plain
+
+MOST_KEYS = 5  # that are named
+MOST_IDLE = 5  # sentences of agents that fetch nothing
 
 
 def headline(status: CrawlStatus) -> list[str]:
     """The crawl, its state, how many agents work, and the arguments of their spiders."""
     working = sum(agent.working for agent in status.agents)
-    state = f"{status.state}, paused" if status.paused and not status.finished else status.state
+    state = f"{status.state}, paused" if status.paused and status.state == "running" else status.state
     text = f"crawl {plain(status.crawl, 64)}: {state}, {working} of {len(status.agents)} agents at work"
     lines = folded(text + f", {status.views} different views" if status.views > 1 else text)
-    return [*lines, cut(f"arguments: {arguments_of(status)}", room())] if status.arguments else lines
+    if status.arguments:
+        lines.append(cut(f"arguments: {arguments_of(status)}", room()))
+    told = remaining_of(status)
+    if told is not None and told.kind != EARLY:
+        lines += [line for sentence in sentences(status, told) for line in folded(sentence)]
+    return lines
 
 
 def arguments_of(status: CrawlStatus) -> str:
@@ -26,14 +36,25 @@ def arguments_of(status: CrawlStatus) -> str:
 
 
 def remarks(status: CrawlStatus) -> list[str]:
-    """What agents wait for that are blocked, and what could not be read, one line each."""
+    """What agents wait for that are blocked, URLs that wait for agents, and what could not be read, one line each."""
     lines = []
+    idle = idle_sentences(status)
+    if idle:
+        shown = [line for said in idle[:MOST_IDLE] for line in folded(said)]
+        lines += ["", *shown, *([f"... and {len(idle) - MOST_IDLE} more"] if len(idle) > MOST_IDLE else [])]
     if any(agent.state == "blocked" for agent in status.agents):
         lines += [
             "",
             "Blocked agents wait for room, and lose nothing:",
-            "Redis is full (raise its maxmemory), or the agent's disk is (see its log).",
+            "Redis is full (raise its maxmemory), or the agent's disk is, or its pipelines cannot write (see its log).",
         ]
+    if status.seeds_waiting and status.state != "running":
+        after = "came after the end" if status.finished else "wait"
+        said = f"URLs from outside that {after}: {status.seeds_waiting}; the next agent that is started takes them."
+        lines += ["", *folded(said)]
+    for key in status.odd_keys[:MOST_KEYS]:
+        said = f"{plain(key)} has another type than it should, so nothing of it is known: agents put it aside."
+        lines += ["", *folded(said)]
     if status.summed_up is not None and status.summed_up.unreadable:
         lines += ["", *folded(f"Agents long gone without figures that could be read: {status.summed_up.unreadable}.")]
     if not status.unreadable:

@@ -14,6 +14,7 @@ import time
 from base64 import b64encode
 
 from scrapy_ubi.monitor import html_sections as sections
+from scrapy_ubi.monitor.ahead import sentences
 from scrapy_ubi.monitor.headline import arguments_of
 from scrapy_ubi.monitor.html_sections import ReportFacts, shown
 from scrapy_ubi.monitor.html_style import STYLE
@@ -70,6 +71,8 @@ def _head(facts: ReportFacts) -> str:
     lines = [f"<h1>Crawl {shown(status.crawl)}</h1>", f"<p>{'; '.join(said)}.</p>"]
     if status.arguments:
         lines.append(f"<p>Arguments: {shown(arguments_of(status), 400)}</p>")
+    if status.state == "running":
+        lines.append(f"<p>{shown(' '.join(sentences(status)), 400)}</p>")
     if lost := lost_agents(status):
         lines.append(
             f'<p class="warn">{lost} agents were lost, more than the copies make up for: pages of hosts that only they '

@@ -253,7 +253,7 @@ def agents(facts: ReportFacts) -> str:
         rows.append(row + (_figures(facts, agent.profile) if agent.profile is not None else [""] * 6))
     if (gone := facts.status.summed_up) is not None:
         row = [shown(long_gone(gone)), *[""] * (2 + machines), count(gone.profile.count("pages"))]
-        rows.append([*row, *[""] * 3, count(sum(gone.profile.failed.values()))])
+        rows.append([*row, *[""] * 3, count(sum(gone.profile.failing.values()))])
     names = ("agent", "state", *(["machine"] if machines else []))
     figures = ("capacity", "pages", "pages/s", "hosts", "queue", "failed")
     body = table((*names, *figures), rows, len(names))
@@ -271,7 +271,7 @@ def _figures(facts: ReportFacts, profile: Profile) -> list[str]:
         rate(facts.of.speeds[profile.agent].average),
         count(profile.count("hosts")),
         count(profile.count("queued")),
-        count(sum(profile.failed.values())),
+        count(sum(profile.failing.values())),
     ]
 
 

@@ -128,7 +128,7 @@ def measure(members: Iterable[Profile], gone: Iterable[Profile] = (), working: b
     joined: Counter[str] = Counter()
     examples: dict[str, tuple[str, str]] = {}
     for profile in everybody:
-        failed.update(profile.failed)
+        failed.update(profile.failing)
         noted.update(profile.noted)
         joined.update(profile.joined)
         examples = {step: pairs[0] for step, pairs in profile.examples.items() if pairs} | examples

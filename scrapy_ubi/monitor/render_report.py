@@ -6,6 +6,7 @@ Rules of this module: every line fits the terminal (`table.room`) and holds prin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from scrapy_ubi.monitor.headline import headline, remarks
 from scrapy_ubi.monitor.measures import Balance, Measures, measure
@@ -100,7 +101,11 @@ def _joined(of: Measures) -> list[str]:
 def measures_of(status: CrawlStatus) -> Measures:
     """The measures of a crawl from its status; agents whose profile is unreadable do not count."""
     return measure(
-        [agent.profile for agent in status.members if agent.profile is not None],
+        [
+            agent.profile if agent.working else replace(agent.profile, pages_per_second=0.0)
+            for agent in status.members
+            if agent.profile is not None
+        ],
         [*(agent.profile for agent in status.gone if agent.profile is not None), *_summed_up(status)],
         working=status.state == "running",
     )
@@ -174,7 +179,7 @@ def _shares(status: CrawlStatus, of: Measures) -> list[str]:
                 count(profile.count("hosts")),
                 count(profile.count("forwarded")),
                 count(profile.count("suppressed")),
-                count(sum(profile.failed.values())),
+                count(sum(profile.failing.values())),
             ]
         )
     if status.summed_up is not None:
@@ -185,7 +190,7 @@ def _shares(status: CrawlStatus, of: Measures) -> list[str]:
 def _share_of(summed_up: SummedUp, pages: int) -> list[str]:
     """The row of those who are long gone."""
     profile = summed_up.profile
-    loaded, failed = profile.count("pages"), sum(profile.failed.values())
+    loaded, failed = profile.count("pages"), sum(profile.failing.values())
     share = f"{loaded / pages:.1%}" if pages else ""
     sent = [count(profile.count(name)) for name in ("forwarded", "suppressed")]
     return [long_gone(summed_up), "", "", count(loaded), share, "", "", *sent, count(failed)]

@@ -77,14 +77,13 @@ def live_table(agents: Sequence[AgentStatus], summed_up: SummedUp | None = None)
         rows.append([long_gone(summed_up), "", pages, "", "", "", "", forwarded])
         profiles.append(summed_up.profile)
     members = [agent.profile for agent in agents if agent.profile is not None and not agent.gone]
-    working = [agent.profile for agent in agents if agent.profile is not None and agent.working]
     if len(rows) > 1:
         rows.append(
             [
                 "all",
                 "",
                 count(sum(profile.count("pages") for profile in profiles)),
-                rate(sum(profile.pages_per_second for profile in working)),
+                rate(sum(agent.pages_per_second for agent in agents)),
                 count(sum(profile.count("hosts") for profile in members)),
                 count(sum(profile.count("queued") for profile in members)),
                 count(sum(agent.inbox for agent in agents)),
@@ -102,7 +101,7 @@ def _live_row(agent: AgentStatus) -> list[str]:
         agent.name,
         agent.state,
         count(profile.count("pages")),
-        rate(profile.pages_per_second if agent.working else 0.0),
+        rate(agent.pages_per_second),
         count(profile.count("hosts")),
         count(profile.count("queued")),
         count(agent.inbox),

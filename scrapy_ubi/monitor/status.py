@@ -36,7 +36,9 @@ MAX_NAME = 64  # characters of a crawl's or an agent's name shown
 MAX_SCAN = 1_000_000  # keys looked at when crawls are searched for
 
 # States of an agent that people see, beside those a profile may hold.
-DEAD, SILENT, UNREADABLE = "dead", "silent", "unreadable"
+DEAD, SILENT, UNREADABLE, JOINING = "dead", "silent", "unreadable", "joining"
+FENCED_STATE = "fenced"
+STARTING = "starting"  # of a crawl
 _AWAY = frozenset((DEAD, "left"))
 _NOT_WORKING = _AWAY | {SILENT, UNREADABLE, "finished"}
 
@@ -61,6 +63,12 @@ class AgentStatus:
     def working(self) -> bool:
         """Whether it takes part in the crawl now."""
         return self.state not in _NOT_WORKING
+
+    @property
+    def pages_per_second(self) -> float:
+        """Pages a second of the last seconds (`node/report/figures.py: WINDOW`), none where it does not work. Every
+        rate of now that people see is this one, or a sum of it."""
+        return self.profile.pages_per_second if self.profile is not None and self.working else 0.0
 
     @property
     def gone(self) -> bool:
@@ -98,8 +106,15 @@ class CrawlStatus:
     """Agents that are long gone, and are counted together."""
     sum_trouble: str = ""
     """Why their sum is unreadable."""
+    starts: bool = False
+    """Whether its agents begin a new run, of which nothing is there yet, while Redis still holds the end of the last
+    one."""
     signed_run: str = ""
     """What `run` is in Redis, with its signature; "" where the crawl is not signed (`UBI_SECRET`)."""
+    seeds_waiting: int = 0
+    """URLs from outside that are not answered."""
+    odd_keys: tuple[str, ...] = ()
+    """Keys that have another type than they should, so that nothing of them is known."""
 
     @property
     def exists(self) -> bool:
@@ -135,14 +150,27 @@ class CrawlStatus:
         """Whether this run is over: nothing was left to fetch anywhere."""
         return is_finished(self.control)
 
+    def starting(self) -> CrawlStatus:
+        """The same, as agents begin a new run: without the figures of the run before, and without who took part in that
+        one only."""
+        come = [replace(one, profile=None, age=None) for one in self.agents if one.state == JOINING]
+        return replace(self, agents=tuple(come), summed_up=None, starts=True)
+
     @property
     def state(self) -> str:
-        """`running`, `finished`, `stopped` (no agent works, the end was not reached) or `absent`."""
+        """`running`, `finished`, `stopped` (no agent works, the end was not reached), `starting` or `absent`."""
         if not self.exists:
             return "absent"
+        if self.starts:
+            return STARTING
         if self.finished:
             return "finished"
         return "running" if any(agent.working for agent in self.agents) else "stopped"
+
+    @property
+    def serves(self) -> bool:
+        """Whether it waits for URLs from outside where nothing is left to fetch."""
+        return any(one.working and one.profile is not None and one.profile.serve for one in self.agents)
 
     def agent(self, name: str) -> AgentStatus | None:
         """The agent of that name."""
@@ -167,18 +195,22 @@ class CrawlStatus:
 def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
     """The state of `crawl` in this Redis. Raises redis.RedisError when Redis does not answer or does not allow it."""
     keys, now = RedisKeys(crawl), server_time(client)
+    heads = (keys.beats, keys.agents, keys.control)
     with client.pipeline(transaction=False) as pipe:
-        for key in (keys.beats, keys.agents, keys.control):
+        for key in heads:
             pipe.hgetall(key)
-        beats, profiles, control = (_texts(answer) for answer in pipe.execute(raise_on_error=False))
+        pipe.xlen(keys.seeds)
+        *hashes, waiting = pipe.execute(raise_on_error=False)
+    beats, profiles, control = (_texts(answer) for answer in hashes)
     beats.pop(MEMORY, None)
     run, summed_up = _text(control.get("run", b"")), profiles.pop(SUMMED_UP, None)
     found = read_sum(bare_bytes(summed_up)) if summed_up is not None else None
     trouble = found if isinstance(found, str) else ""
     names = sorted(set(beats) | set(profiles))
-    lengths = _lengths(client, keys, names)
+    lengths, odd_mail = _lengths(client, keys, names)
+    odd = [key for key, answer in zip((*heads, keys.seeds), (*hashes, waiting), strict=True) if _is_odd(answer)]
     agents = _judge(names, beats, profiles, lengths, now)
-    return CrawlStatus(
+    status = CrawlStatus(
         crawl=crawl,
         agents=tuple(agents),
         control={_text(name.encode()): bare(_text(value)) for name, value in control.items()},
@@ -187,7 +219,11 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
         summed_up=found if isinstance(found, SummedUp) else None,
         sum_trouble=trouble,
         signed_run=run if is_signed(run) else "",
+        seeds_waiting=waiting if isinstance(waiting, int) else 0,
+        odd_keys=(*odd, *odd_mail),
     )
+    # Who has begun beats before anybody names the new run: what else is there is of the one before.
+    return status.starting() if status.finished and any(one.state == JOINING for one in agents) else status
 
 
 def find_crawls(client: redis.Redis) -> list[str]:
@@ -225,27 +261,35 @@ def _texts(answer: Any) -> dict[str, bytes]:
     """A hash with text names. Of a key with another type (an error in its place) nothing is known; other errors go
     on.
     """
-    if isinstance(answer, redis.ResponseError) and str(answer).startswith("WRONGTYPE"):
+    if _is_odd(answer):
         return {}
     if isinstance(answer, Exception):
         raise answer
     return {name.decode("utf-8", "backslashreplace"): value for name, value in answer.items()}
 
 
+def _is_odd(answer: object) -> bool:
+    """Whether that is the error of a key with another type."""
+    return isinstance(answer, redis.ResponseError) and "WRONGTYPE" in str(answer)
+
+
 def _text(value: bytes) -> str:
     return plain(value, MAX_NAME * 4)
 
 
-def _lengths(client: redis.Redis, keys: RedisKeys, names: list[str]) -> dict[str, tuple[int, int]]:
-    """Entries of each agent's inbox and dead letters; 0 for a key of another type."""
+def _lengths(client: redis.Redis, keys: RedisKeys, names: list[str]) -> tuple[dict[str, tuple[int, int]], list[str]]:
+    """Entries of each agent's inbox and dead letters, 0 for a key of another type; and those keys."""
     if not names:
-        return {}
+        return {}, []
     with client.pipeline(transaction=False) as pipe:
         for name in names:
             pipe.xlen(keys.inbox(name))
             pipe.xlen(keys.dead(name))
-        answers = [answer if isinstance(answer, int) else 0 for answer in pipe.execute(raise_on_error=False)]
-    return {name: (answers[2 * i], answers[2 * i + 1]) for i, name in enumerate(names)}
+        said = pipe.execute(raise_on_error=False)
+    asked = [key for name in names for key in (keys.inbox(name), keys.dead(name))]
+    answers = [answer if isinstance(answer, int) else 0 for answer in said]
+    lengths = {name: (answers[2 * i], answers[2 * i + 1]) for i, name in enumerate(names)}
+    return lengths, [key for key, answer in zip(asked, said, strict=True) if _is_odd(answer)]
 
 
 def _judge(
@@ -281,7 +325,10 @@ def _judge(
                 trouble=tuple(trouble),
             )
         )
-    if any(agent.working for agent in agents):
+    working = [agent for agent in agents if agent.working]
+    if len(working) == 1 and working[0].state == FENCED_STATE:  # alone there is no agent to be fenced from
+        agents = [replace(agent, state="waiting") if agent is working[0] else agent for agent in agents]
+    if working:
         return agents
     latest = max((agent.profile.started for agent in agents if agent.profile is not None), default=0.0)
     return [replace(agent, keeps=_keeps(agent, latest)) for agent in agents]
@@ -316,4 +363,4 @@ def _living_state(profile: Profile, beat: Beat | None, age: float | None) -> str
     if age is not None and age > SILENT_AFTER:
         return SILENT if beat is not None else DEAD  # the others have removed its beat
     flags = beat.flags if beat is not None else ""
-    return "leaving" if LEAVING in flags else "fenced" if FENCED in flags else profile.state
+    return "leaving" if LEAVING in flags else FENCED_STATE if FENCED in flags else profile.state

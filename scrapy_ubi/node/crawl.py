@@ -27,6 +27,7 @@ from scrapy_ubi.node.group.pinned_settings import check_origin, check_settings, 
 from scrapy_ubi.node.group.pinned_settings import fixed as fixed_settings
 from scrapy_ubi.node.mail.run_state import is_finished
 from scrapy_ubi.node.report import figures
+from scrapy_ubi.node.report.host_needs import HostNeeds
 from scrapy_ubi.node.steering.live_entries import LiveTable
 from scrapy_ubi.node.steering.runtime import refusal
 from scrapy_ubi.node.work.revisits import Recrawl
@@ -38,11 +39,13 @@ from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.untrusted.terminal_text import plain
 
 logger = logging.getLogger("scrapy_ubi")
 
 LEAVE_PAUSE = 1.5  # heartbeat intervals, in which all that were stopped at one moment have heard of each other
 LETTER_BYTES_A_CHARACTER = 6  # a control character in JSON; so a letter of that many characters is never too large
+MOST_LOST = 64  # names of agents that were lost
 MOST_FORMER = 64  # incarnations of one disk that are remembered
 
 
@@ -69,12 +72,17 @@ class Crawl:
         self.settings, self._me, self.fixed = settings, me, fixed
         self.recrawl = recrawl = Recrawl.of(settings, unix)
         self._predecessor = predecessor
-        self._policy = policy if recrawl is None else replace(policy, redone_row=recrawl.redone)
+        if recrawl is not None:
+            policy = replace(policy, redone_row=recrawl.redone, visit_told=recrawl.told)
+        self._policy = policy
         self._on_incarnation, self._clock = on_incarnation, clock
         self.disk = disk
         self.last_view: View | None = None  # in which it was, once it leaves
         self.incarnations: set[str] = set()
         self.handed_over = False
+        self.lost: tuple[str, ...] = ()  # agents without whom something may be missing, as was seen at the end
+        self.was_over = False  # the crawl, when this agent came
+        self.needs: HostNeeds | None = None  # what hosts need yet, once somebody can tell
         self.lives: list[str] = []  # the same, in their order
         self._begin()
 
@@ -96,10 +104,12 @@ class Crawl:
         self.tally = figures.Tally(now)
         figures.restore(self.agent, self.tally, disk.facts)
         self.counts_anew = disk.saved is None  # nothing of what it counts was ever said
-        self.agent.group.losses = losses.read_losses(disk.facts.get("losses"))
+        group, facts = self.agent.group, disk.facts
+        group.losses, group.missed = (losses.read_losses(facts.get(name)) for name in ("losses", "missed"))
+        group.counted = losses.read_counted(facts.get("counted"))
         self._former = self._former_lives()
         self._facts_at = 0.0
-        self._kept = ("", False, 0, "")  # the run, whether it is over, how many losses, what people said: as written
+        self._kept: tuple[Any, ...] = ()  # the run, whether it is over, losses, what people said: as written
 
     def _former_lives(self) -> list[str]:
         """The incarnations whose disk this one is."""
@@ -140,10 +150,23 @@ class Crawl:
         return self.disk.holds_outputs and facts.get("run") == run and not ended
 
     def stays_over(self, control: Mapping[str, str]) -> bool:
-        """Whether the disk holds the crawl that is meant, which is finished, and no new one is to begin (UBI_AGAIN)."""
+        """Whether the disk holds the crawl that is meant, which is finished, and no new one is to begin."""
         facts = self.disk.facts
         another = control.get("run", "") not in ("", facts.get("run"))
-        return bool(facts.get("finished")) and not another and self.settings.again == "never"
+        return bool(facts.get("finished")) and not another and bool(self.over(str(facts.get("run"))))
+
+    def over(self, run: str) -> str:
+        """Why no new crawl begins after that one, which is over, as a sentence; '' where one does. Where agents were
+        lost, this one has ended with status 1: a supervisor starts it again, maybe, and would have all fetched again.
+        """
+        facts = self.disk.facts
+        if facts.get("run") == run and facts.get("finished") and (lost := self._lost()):
+            return join_steps.LOST.format(names=plain(", ".join(lost), 400))
+        return join_steps.FINISHED if self.settings.again == "never" else ""
+
+    def _lost(self) -> tuple[str, ...]:
+        lost = self.disk.facts.get("lost")
+        return tuple(name for name in lost[:MOST_LOST] if isinstance(name, str)) if isinstance(lost, list) else ()
 
     async def resume(self, control: Mapping[str, str]) -> bool:
         """Go on with the crawl on the disk; or begin again where that one is over, as disk or control hash say: then
@@ -153,8 +176,10 @@ class Crawl:
         disk = self.disk
         past = join_steps.is_past(control, str(disk.facts.get("run", "")))
         if self.stays_over(control):
+            self.was_over, self.lost = True, self._lost()
+            self.tally.lost_agents = len(self.lost)
             if not is_finished(control):  # else it was said
-                logger.info(join_steps.FINISHED)
+                logger.info(self.over(str(disk.facts.get("run"))))
             return False
         if disk.facts.get("finished") or (past and not self.keeps(control.get("run", ""))):
             logger.info("The crawl in %s is finished: the directory is emptied.", self.settings.dir)
@@ -185,17 +210,18 @@ class Crawl:
 
     def counters(self) -> dict[str, Any]:
         """All counters, as published for people."""
-        return figures.counters(self.agent, self.tally, self._clock(), self.last_view)
+        return figures.counters(self.agent, self.tally, self._clock(), self.last_view, self.needs)
 
     def facts(self, run: str) -> dict[str, Any] | None:
         """What the disk is to hold of the crawl beside the protocol's matter, when that is due."""
-        now, over, lost = self._clock(), self.agent.finished, self.agent.group.losses
-        kept = (run, over, len(lost), self.live.mark)
+        now, over, group = self._clock(), self.agent.finished, self.agent.group
+        kept = (run, over, tuple(group.losses), tuple(group.missed), tuple(group.counted), self.live.mark)
         if now < self._facts_at and kept == self._kept:
             return None
         self._facts_at, self._kept = now + FACTS_EVERY, kept
         return {
             **({"live": self.live.kept} if self.live.entries else {}),
+            "at": round(unix(), 3),
             "agent": self._me,
             "run": run,
             "finished": over,
@@ -203,7 +229,8 @@ class Crawl:
             "settings": fixed_settings(self.fixed),
             "spider": self.fixed["spider"],
             "former": [*self.former, self.agent.incarnation],
-            "losses": losses.written(lost),
+            **figures.losses_told(self.agent),
+            "lost": list(self.lost[:MOST_LOST]),
             "origin": kept_origin(self.fixed),
             "counters": figures.kept(self.agent, self.tally, now),
         }

@@ -14,8 +14,8 @@ Rules of this module:
   way when a process was killed.
 * What is kept of the crawl beside the protocol's matter: the *run* it belongs to, whether that is finished, the
   settings that may not change while URLs wait (`group.pinned_settings`), and the counters.
-* What pages leave behind in files beside the store (`Beside`) is written before the flush that says of them that they
-  are done, and the lengths of the files stand in that flush (P9).
+* What pages leave behind beside the store (`Beside`: files, a user's database) is written before the flush that says of
+  them that they are done, and the lengths of the files stand in that flush (P9).
 * `NoDisk` stands in where nothing is to be kept (a look at a page or two).
 """
 
@@ -23,14 +23,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from scrapy_ubi.clock import is_ahead, unix
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier import ledger
 from scrapy_ubi.frontier.bloom import SeenBloom
@@ -42,10 +43,11 @@ from scrapy_ubi.frontier.scan import Result
 from scrapy_ubi.frontier.seen import SeenDamaged, SeenTable
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError
 from scrapy_ubi.node.disk_contract import Allowed, Beside
-from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE
 from scrapy_ubi.node.store_files import clean, delete, set_aside
+from scrapy_ubi.node.work.revisits import Recrawl
 from scrapy_ubi.protocol.snapshot import Changes, GroupState, Saved
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.untrusted.checks import is_number
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -65,6 +67,7 @@ class NoDisk:
         self.history: Path | None = None
         self.saved: Saved | None = None
         self.facts: dict[str, Any] = {}
+        self.ahead = 0
         self.trouble: Callable[[StoreError], None] = _raise
 
     @property
@@ -110,11 +113,12 @@ class AgentDisk:
     facts: dict[str, Any]
 
     def __init__(
-        self, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Beside | None = None
+        self, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Sequence[Beside] = ()
     ) -> None:
         self.path = path
         self.history: Path | None = path
-        self._beside, self._mark = beside, None
+        self._beside = beside
+        self._marks: list[Any] = []  # of these, of the flush that was collected last
         self._run = ""
         self._settings = settings
         self._clock = clock
@@ -123,6 +127,7 @@ class AgentDisk:
         self._group: GroupState | None = None
         self._read: asyncio.Future[list[Result]] | None = None
         self.trouble: Callable[[StoreError], None] = _raise
+        self.ahead = 0
         self._closed = False
         self._damage: StoreDamaged | None = None
         self._gate = threading.Lock()  # held by the thread that writes or closes
@@ -132,9 +137,9 @@ class AgentDisk:
 
     @classmethod
     async def open(
-        cls, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Beside | None = None
+        cls, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Sequence[Beside] = ()
     ) -> AgentDisk:
-        """Open the disk in that directory, in another thread; `beside` are the files whose lengths stand there.
+        """Open the disk in that directory, in another thread; `beside` is what has to be there before each flush.
 
         Raises `UbiDirectoryError` when it is damaged (then it was set aside) or cannot be used.
         """
@@ -158,7 +163,7 @@ class AgentDisk:
             ) from error
 
     def _open(self) -> None:
-        settings, now = self._settings, time.time()
+        settings, now = self._settings, unix()
         clean(self.path)
         self.frontier = open_frontier(
             self.path,
@@ -166,7 +171,6 @@ class AgentDisk:
             memory=memory_for_disk(settings),
             offset=now - self._clock(),
             earliest=now + settings.host_delay if settings.host_delay else 0.0,
-            latest=now + max(settings.host_delay, MOST_POSTPONE),
             kind=KINDS[settings.seen],
             report=logger.warning,
         )
@@ -174,17 +178,26 @@ class AgentDisk:
             saved = ledger.load(self.frontier.store)
             self.saved = replace(saved, torn=self.frontier.lost > 0) if saved is not None else None
             self.facts = ledger.load_crawl(self.frontier.store)
-            if self._beside is not None:
+            self._judge_visits(now)
+            if any(one.keeps_elsewhere for one in self._beside):
                 self.frontier.know_outputs()
-                self._beside.recover(self.frontier.store)
+            for one in self._beside:
+                one.recover(self.frontier.store)
         except BaseException:
             self.frontier.close()
             raise
 
+    def _judge_visits(self, now: float) -> None:
+        """Where the last write is of a clock that was ahead, pages are due too late."""
+        at, recrawl = self.facts.get("at"), Recrawl.of(self._settings, unix)
+        if recrawl is not None and is_number(at, math.inf) and is_ahead(at, now, 0.0):
+            self.frontier.visits.judge(recrawl.told, int(now))
+            self.ahead = recrawl.ahead
+
     @property
     def holds_outputs(self) -> bool:
         """Whether pages of the crawl that was found have left outputs here."""
-        return self._beside is not None and self._beside.kept
+        return any(one.kept for one in self._beside)
 
     # -- writing
 
@@ -192,7 +205,7 @@ class AgentDisk:
         """Take in what is new; only when nothing is `due`."""
         rows = list(ledger.rows(changes))
         same = self._group is not None and self._group._replace(flush=0) == changes.group._replace(flush=0)
-        news = self.frontier.changed or facts is not None or (self._beside is not None and self._beside.changed)
+        news = self.frontier.changed or facts is not None or any(one.changed for one in self._beside)
         if len(rows) == 1 and same and not news:
             return
         self._group = changes.group
@@ -200,8 +213,7 @@ class AgentDisk:
             rows.append(ledger.crawl_row(facts))
             self._run = str(facts["run"])
         self._flush, self._written = self.frontier.collect(rows), False
-        if self._beside is not None:
-            self._mark = self._beside.mark(self._run)
+        self._marks = [one.mark(self._run) for one in self._beside]
 
     @property
     def due(self) -> bool:
@@ -220,8 +232,8 @@ class AgentDisk:
             self._written = True
 
     def _write(self, flush: Flush) -> None:
-        if self._beside is not None:  # P9: before the done marks of their pages
-            flush.beside = self._beside.rows(self._mark)
+        # P9: before the done marks of their pages
+        flush.beside = [row for one, mark in self._with_marks() for row in one.rows(mark)]
         with self._gate:
             flush.write(self.frontier.store)
             self.frontier.seen.written = flush.number  # before anything of it leaves
@@ -238,8 +250,11 @@ class AgentDisk:
             why = error.strerror or error
             raise StoreError(f"The index of known URLs in {self.path} cannot be used ({why}).") from error
         self._flush = None
-        if self._beside is not None:
-            self._beside.settled(self._mark)
+        for one, mark in self._with_marks():
+            one.settled(mark)
+
+    def _with_marks(self) -> list[tuple[Beside, Any]]:
+        return list(zip(self._beside, self._marks, strict=True))
 
     # -- reading
 
@@ -296,8 +311,8 @@ class AgentDisk:
 
     def _shut(self) -> None:
         with self._gate:  # not while an abandoned exchange still writes
-            if self._beside is not None:
-                self._beside.finish(self.frontier.store)
+            for one in self._beside:
+                one.finish(self.frontier.store)
             self.frontier.close()
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.frontier.scan import Priorities
 from scrapy_ubi.frontier.store import Store, StoreDamaged, StoreError
+from scrapy_ubi.frontier.visit_pace import VisitPace
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.snapshot import Changes, Saved
@@ -21,10 +22,11 @@ Allowed = Callable[[HostState], bool]
 
 class NodeFrontier(Frontier, Protocol):
     """A frontier as the node drives it. Times are seconds of the agent's clock. `loads`: of hosts of which several
-    requests may be handed out at once, None where there are none.
+    requests may be handed out at once, None where there are none. `pace`: of visits, None where it has no bound.
     """
 
     loads: HostLoads | None
+    pace: VisitPace | None
 
     def next_ready(self) -> float | None:
         """When the first host with something in memory is ready; None when none is."""
@@ -49,6 +51,8 @@ class Disk(Protocol):
 
     saved: Saved | None
     facts: dict[str, Any]
+    ahead: int
+    """How many visit rows on it were of a clock that was ahead."""
     trouble: Callable[[StoreError], None]
     history: Path | None
     """The directory in which the timeline is kept; None where it is not."""
@@ -86,8 +90,13 @@ class Disk(Protocol):
 
 
 class Beside(Protocol):
-    """Files that are written beside the store, and whose lengths stand in its flushes: what pages that are done have
-    left behind (`outputs.writer`)."""
+    """What pages that are done have left behind beside the store, and must be there before a flush says that they are
+    done: files whose lengths stand in its flushes (`outputs.writer`), or a database of the user's
+    (`outputs.pipeline_flush`)."""
+
+    @property
+    def keeps_elsewhere(self) -> bool:
+        """Whether it has to be known which agent has what other agents' pages have left."""
 
     @property
     def changed(self) -> bool:

@@ -12,6 +12,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -41,7 +42,7 @@ from scrapy_ubi.node.hosts.policy import host_policy
 from scrapy_ubi.node.keys import Keys
 from scrapy_ubi.node.mail.disk_flush import DiskFlush
 from scrapy_ubi.node.mail.exchange import Exchange
-from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
+from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop, MailTrouble
 from scrapy_ubi.node.mail.inbox_check import InboxCheck, judge_of
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.item_claims import ItemClaims
@@ -49,11 +50,15 @@ from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.report import figures, query_source, timeline_answer
 from scrapy_ubi.node.report.answers_under_way import Steps
+from scrapy_ubi.node.report.host_needs import HostNeeds
+from scrapy_ubi.node.report.idle_watch import IdleWatch
 from scrapy_ubi.node.report.publish import Publisher, published
 from scrapy_ubi.node.report.queries import HISTORY, Question, steps
 from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.node.report.recorder import Recorder
+from scrapy_ubi.node.report.why_idle import WhyIdle
 from scrapy_ubi.node.start import NodeEvents, Start
+from scrapy_ubi.node.steering.live_entries import PAUSE, field_of
 from scrapy_ubi.node.steering.pace import HostPace
 from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.node.steering.steered import Steered
@@ -64,12 +69,17 @@ from scrapy_ubi.node.work.iterations import Iterations
 from scrapy_ubi.node.work.next_request import NextRequest
 from scrapy_ubi.node.work.visits import Visit
 from scrapy_ubi.protocol.beat import Beat
-from scrapy_ubi.protocol.host import Entry, HostState
+from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.redis_keys import drain_field
 
 logger = logging.getLogger("scrapy_ubi")
+
+AHEAD = (
+    "%d times on the disk, or from other agents, lie further ahead than anything could have set them, as a clock was "
+    "ahead: they count as set now."
+)
 
 
 class Node:
@@ -92,7 +102,7 @@ class Node:
         self.settings, self.agent_id, self.transport = settings, start.agent_id, transport
         self._check, self._clock, self._keys, self._host_of = check, clock, keys, settings.host_of()
         self._events = events = events if events is not None else NodeEvents()
-        self._traffic, self._asked = start.traffic, False  # to leave
+        self._traffic, self._asked, self._said_ahead = start.traffic, False, False  # asked to leave
         self.published: dict[str, str] = {}  # agent -> its profile, when this one had left
         self._make_crawl(start, disk if disk is not None else NoDisk(settings.host_delay))
         self._fatal = Fatal(self._crawl.disk, events.fatal)
@@ -113,7 +123,8 @@ class Node:
         self.iterations, self.live = Iterations.of(settings), RuntimeSettings(settings, self.note)
         self._pace = HostPace(self.live, self.hosts, self._clock)
         policy = host_policy(self.hosts, self.limits, self.addresses, self._limit, self.iterations, self._pace.on_turn)
-        fixed = figures.fixed(settings, me := start.agent_id, start.spider, start.origin, start.metrics)
+        place = os.path.abspath(disk.history) if disk.history is not None else ""
+        fixed = figures.fixed(settings, me := start.agent_id, start.spider, start.origin, start.metrics, place)
         self._crawl = Crawl(settings, me, disk, fixed, self._events.incarnation, self._clock, start.predecessor, policy)
         self.recrawl = self._crawl.recrawl
 
@@ -121,8 +132,8 @@ class Node:
         """The parts that exchange mail and beats with the others, and those that the time calls."""
         settings, crawl, fatal, clock, transport = self.settings, self._crawl, self._fatal, self._clock, self.transport
         self._io = io = IoThread(own_thread=settings.redis_url is not None)
-        self.seeds = SeedInbox(self._events.seed, self._events.wake) if settings.serve else None
-        self.publisher = Publisher(crawl, lambda: self.state, clock)
+        self.seeds: SeedInbox | None = SeedInbox(self._events.seed, self._events.wake, settings.serve)
+        self.publisher = Publisher(crawl, lambda: self.state, clock, self._of_the_moment)
         self._exchanges = ExchangeLoop(crawl, self.publisher, settings.flush_records, self._exchanged, clock)
         self._ticker = Ticker(crawl, settings, fatal, self._exchanges.turn, self._events.cancel, self._ticked, clock)
         self._beats = Beats(crawl, transport, settings, self._heard, clock)
@@ -142,7 +153,8 @@ class Node:
         self.met, self.discover, self.discover_all = discoverer.met, discoverer.discover, discoverer.discover_all
         self._take_again = discoverer.take_again
         self.learner = LearnedForms.of(settings, self._keys, discoverer.take_again)
-        self._visits = visits(crawl, self.learner, self.addresses, self._clock, self._limit)
+        self._visits = visits(crawl, self.learner, self.addresses, self._clock, self._limit, self.hosts.times)
+        crawl.needs = self._needs = HostNeeds(self.hosts, self.limits, self._limit)
         if turns is not None:
             turns.barrier = Barrier(crawl, self.crawl_limits, turns, waker, self._visits.settle, self.note)
         rests = self.hosts.rests
@@ -152,6 +164,10 @@ class Node:
         )
         under_way, traffic, clock = self._visits.under_way, self._traffic, self._clock
         self.recorder = Recorder(crawl, self.publisher, self._exchanges, under_way, traffic, clock, self._limit)
+        self._why_idle = WhyIdle(self, self._events.held_up)
+        self.idle = IdleWatch(self.agent_id, self._fetched, self._why_idle.find, self._profiles)
+        self.recorder.also = self.idle.look
+        self.late = self._ticker.late
         self.live.follow(self.publisher.soon)
         Steered(self.live, self._pace, crawl, (self.limits, self.crawl_limits), self.access, waker, self.seeds)
 
@@ -159,6 +175,7 @@ class Node:
         """Work for the agent that the crawl has now."""
         self.agent, self.frontier, self.tally = self._crawl.agent, self._crawl.frontier, self._crawl.tally
         self.frontier.loads = HostLoads(self._limit) if self._limit is not None else None
+        self.frontier.pace = self.recrawl.pace if self.recrawl is not None else None
         self.tally.traffic = self._traffic
         self.joins = self.tally.joins  # what lossy steps of the normal form have joined
         self.hosts.begin(self.agent, self.frontier)
@@ -175,6 +192,7 @@ class Node:
         try:
             control = await self._join.go()
             self.publisher.kept = self._join.published
+            self._open_to_seeds()
         except BaseException:
             await self._let_go()
             raise
@@ -185,6 +203,13 @@ class Node:
         await self._beats.wait()
         self._join.introduce()
         await self.recorder.start()
+
+    def _open_to_seeds(self) -> None:
+        """Take seeds from outside, where some can come."""
+        if not self.transport.takes_seeds:
+            self.seeds = None
+        if self.seeds is not None:
+            self.agent.open()
 
     def _make_exchange(self, control: Mapping[str, str]) -> Exchange:
         """What carries the mail from now on; `control` is what the control hash said at the start."""
@@ -206,6 +231,7 @@ class Node:
             await self._crawl.disk.close()
             return
         await self._leave.go()
+        await self.idle.close()
         if not self._fatal.dead:
             self.published = await published(self._io, self.transport)
         await self.recorder.close(self._leave.stage)
@@ -232,13 +258,21 @@ class Node:
 
     def _heard(self, end: bool, lines: Mapping[str, str]) -> None:
         """The beats of all agents were read, from these lines; `end`: they say that the crawl is over."""
-        if end:
+        if end or self.agent.ending is not None:
             self._exchanges.hurry = True
         self._ticker.tick()
         self._group_watch.look(lines, self._clock())
 
+    @property
+    def times_ahead(self) -> int:
+        """How many times from the disk and from other agents were of a clock that was ahead."""
+        return self.hosts.ahead + self._crawl.disk.ahead + (self.recrawl.ahead if self.recrawl is not None else 0)
+
     def _ticked(self, now: float, beat: Beat) -> None:
         """The protocol has heard of the time: see to all that may follow."""
+        if not self._said_ahead and (ahead := self.times_ahead):
+            self._said_ahead = True
+            logger.warning(AHEAD, ahead)
         self._beats.publish(beat)
         self.access.permits.look_again()
         self._limit_watch.look(now)
@@ -252,11 +286,18 @@ class Node:
             return timeline_answer.answer(question, self.agent_id, self.recorder.timeline, unix())
         agent, hosts, now = self.agent, self.hosts, self._clock()
         try:
-            source = query_source.source(agent, hosts, self._keys, self._take_again, now, self.concurrency)
+            source = query_source.source(
+                agent, hosts, self._keys, self._take_again, now, self.concurrency, self._needs, self._requeued
+            )
             return (yield from steps(question, source))
         except StoreError as error:
             self._fatal.broken(error)
             return {"agent": self.agent_id, "refused": str(error)}
+
+    def _requeued(self, failure: Failure) -> None:
+        """What failed is fetched again, as people have asked: it has failed no longer."""
+        if self.tally.requeued[failure.reason] < self.tally.failed[failure.reason]:
+            self.tally.requeued[failure.reason] += 1
 
     # -- what the adapters call
 
@@ -326,6 +367,14 @@ class Node:
             return False
         return self.live.paused or self._exchanges.choked or len(self.agent.outbox) > self.settings.outbox_records
 
+    @property
+    def congested(self) -> bool:
+        """Whether a page that yields very many links should wait with further ones: while the outbox is full nothing is
+        fetched (UBI_OUTBOX_RECORDS), so one page must not fill it."""
+        if self.over or self._fatal.dead or self._leave.stage:
+            return False
+        return len(self.agent.outbox) > self.settings.outbox_records // 2
+
     def start_exhausted(self) -> None:
         """The spider's start() has ended."""
         self.agent.start_exhausted = True
@@ -335,11 +384,64 @@ class Node:
         """What this agent is doing, for people."""
         if self._leave.stage:
             return self._leave.stage
-        if not self.agent.lease.holds(self._clock()):
-            return "fenced" if self._beats.were_read else "joining"
+        if not self.holds_lease:
+            if not self._beats.were_read:
+                return "joining"
+            return "waiting" if self._why_idle.is_alone() else "fenced"  # alone there is no agent to be fenced from
         if self._exchanges.blocked or self.live.paused:
             return "blocked" if self._exchanges.blocked else "paused"
         return "crawling" if self.agent.work.out or self.pending() else "waiting"
+
+    @property
+    def holds_lease(self) -> bool:
+        """Whether its beats are acknowledged, so that it may fetch."""
+        return self.agent.lease.holds(self._clock())
+
+    @property
+    def has_read_beats(self) -> bool:
+        """Whether it has read who is there."""
+        return self._beats.were_read
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The other agents of its group, as it believes, by name."""
+        return tuple(sorted(name for name in self.agent.view.members if name != self.agent.me))
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it is on its way out, or has gone."""
+        return bool(self._leave.stage)
+
+    @property
+    def paused_since(self) -> float:
+        """When people have paused the crawl (unix s); 0.0 where they have not."""
+        entry = self._crawl.live.entries.get(field_of(PAUSE))
+        return entry.when if entry is not None and entry.stands else 0.0
+
+    @property
+    def limit_reached(self) -> str:
+        """The limit of the crawl because of which nothing more is fetched; empty while there is none."""
+        full = self.crawl_limits.full(self.tally.pages + self.agent.work.out)
+        return "UBI_CRAWL_MAX_PAGES or UBI_CRAWL_MAX_SECONDS" if full else ""
+
+    @property
+    def trouble(self) -> MailTrouble:
+        """What keeps its mail from leaving."""
+        return self._exchanges.trouble
+
+    def _fetched(self) -> object:
+        """What changes whenever something is fetched, or done."""
+        return self.tally.pages, self.agent.counters.done, self.agent.counters.visited
+
+    async def _profiles(self) -> Mapping[str, str]:
+        return await published(self._io, self.transport)
+
+    def _of_the_moment(self) -> dict[str, Any]:
+        """What its profile says beside its counters, that changes while it runs."""
+        limits = self.crawl_limits
+        most = {"most_pages": limits.most_pages, "most_seconds": limits.most_seconds}
+        idle = {"idle": self.idle.reason.told()} if self.idle.reason is not None else {}
+        return {"curve": self.recorder.curve, **idle, **{name: value for name, value in most.items() if value}}
 
     def counters(self) -> dict[str, Any]:
         """All counters of this agent, as published for people."""

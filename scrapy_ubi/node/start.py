@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
 from scrapy_ubi.node.mail.seed_inbox import REFUSED, SeedOutcome
 from scrapy_ubi.node.report.figures import Traffic
+from scrapy_ubi.node.report.idle_reason import IdleReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,10 @@ class NodeEvents:
     def seed(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
         """Take this seed, which has come from outside and has this id, or say why not."""
         return SeedOutcome(REFUSED, "this crawl takes none")
+
+    def held_up(self) -> tuple[bool, IdleReason | None]:
+        """Whether no further request is asked for, and what those under way wait for (None: nothing is)."""
+        return False, None
 
     def flush(self) -> str:
         """Make outlast this process what the pages have given that are done by now. Why that cannot be, as a sentence;

@@ -88,7 +88,10 @@ class LarmStore(Store):
             to = clean(redirect)
             return "", f"{page.url}\t{to}\t{self.normal_form(to) or to}\t{REDIRECT}\t\n".encode("utf-8", "replace")
         if links is None:
-            if not isinstance(came, HtmlResponse) or (parsed := parse(text := came.text)) is None:
+            if not isinstance(came, HtmlResponse):
+                return "", b""
+            if (parsed := parse(text := came.text)) is None:
+                self.leave_unread(came.url)
                 return "", b""
             links = read(came, text, parsed)
             # With no tree left the allocator gives its memory back to the system, and asks for it at the next one.

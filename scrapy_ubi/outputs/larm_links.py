@@ -4,6 +4,8 @@ Rules of this module:
 
 * Read in the writer's thread: off the tree that the link extractor has made of the page, where there is one, else off
   one that is made here. A page that costs a parser seconds is not read.
+* LINK elements count where they are hyperlinks (canonical, alternate, next, ...), not where the page loads what they
+  name (stylesheet, icon, ...): HTML Living Standard, 4.6.7. A meta refresh is a redirect. Both come before the others.
 * What would break a line in a text (tabs, line ends, other control characters) is a space.
 * What can be asked of all of a page's links at once is not asked of each: which URLs take more than putting two strings
   together, whether any text has to be cleaned, whether there are frames or areas. The answers are the same.
@@ -14,8 +16,8 @@ Rules of this module:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from itertools import compress, repeat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress, islice, repeat
 from operator import add
 from typing import NamedTuple
 
@@ -31,12 +33,26 @@ from scrapy_ubi.links.usual import long_way
 
 LINK, FRAME, REDIRECT = 0, 1, 2
 LONGEST = 1000  # characters of a link's text
+MOST_TEXT = 50_000_000  # characters of all texts of a page's links
+FEW = 64  # elements of a link that are looked at for the ALT of an image
 FORMS = 16_384  # URLs of links remembered: some MB; and as many values, by folder
 
 _FRAMES = ("frame", "iframe")
 _OTHERS = ("area", *_FRAMES)
+# Keywords of `rel` that make a LINK an external resource, or nothing to go to: the standard's, and those of browsers.
+_RESOURCES = frozenset(
+    "apple-touch-icon apple-touch-icon-precomposed apple-touch-startup-image dns-prefetch expect fluid-icon icon "
+    "manifest mask-icon modulepreload pingback preconnect prefetch preload prerender stylesheet".split()
+)
 _SELECTOR = "a[href],area[href],frame[src],iframe[src]"
 _blank = re.compile(r"[\x00-\x20\x7f-\x9f\u2028\u2029]+")
+
+
+# What META http-equiv=refresh says (HTML Living Standard, 4.2.5.3): seconds, then a URL, in quotes or not.
+_refresh = re.compile(
+    r"""\s*+(?:\d[\d.]*+|\.[\d.]*+)(?:\s*+[;,]\s*+|\s++)(?:url\s*+=\s*+)?+(?:"([^"]*)|'([^']*)|([^"'].*))""",
+    re.I | re.S,
+).match
 
 
 class LinksRead(NamedTuple):
@@ -58,9 +74,39 @@ def parse(text: str) -> Page | None:
 def read(response: HtmlResponse, text: str, page: Page) -> LinksRead:
     """The links of a response with this text, which was parsed into `page`."""
     title, joiner = page.first_text("title"), _joiner(response, text)
+    head = [*_refreshes(page), *_hyperlinks(page)]
     if any(map(page.tags, _OTHERS)):
-        return LinksRead(title, *_of_any(page.chosen(_SELECTOR)), joiner)
-    nodes = page.tags("a")
+        values, types, texts = _of_any(page.chosen(_SELECTOR), len(text))
+    else:
+        values, types, texts = _of_links(page.tags("a"), len(text))
+    if head:
+        values = [*(one[0] for one in head), *values]
+        types = [*(one[1] for one in head), *types]
+        texts = [*(one[2] for one in head), *texts]
+    return LinksRead(title, values, types, texts, joiner)
+
+
+def _refreshes(page: Page) -> Iterator[tuple[str, int, str]]:
+    """Yield where a page sends its readers by itself."""
+    for node in page.tags("meta"):
+        attrs = node.attrs
+        if (attrs.get("http-equiv") or "").strip().lower() != "refresh":
+            continue
+        if (found := _refresh(attrs.get("content") or "")) and (url := found[1] or found[2] or found[3] or "").strip():
+            yield url.strip(), REDIRECT, ""
+
+
+def _hyperlinks(page: Page) -> Iterator[tuple[str, int, str]]:
+    """Yield the LINK elements that lead to other pages, with their titles."""
+    for node in page.tags("link"):
+        attrs = node.attrs
+        value, rel = attrs.get("href"), (attrs.get("rel") or "").lower().split()
+        if value and rel and _RESOURCES.isdisjoint(rel):
+            yield value, LINK, clean((attrs.get("title") or "")[:LONGEST])
+
+
+def _of_links(nodes: Sequence[LexborNode], most: int) -> tuple[Sequence[str], Sequence[int], Sequence[str]]:
+    """Return values, types and texts of links alone."""
     try:
         values = [node.attrs["href"] for node in nodes]
     except KeyError:
@@ -68,7 +114,7 @@ def read(response: HtmlResponse, text: str, page: Page) -> LinksRead:
     found = [value for value in values if value is not None]  # it is None where nothing is written
     if len(found) < len(nodes):
         nodes = [node for node, value in zip(nodes, values, strict=True) if value is not None]
-    return LinksRead(title, found, bytes(len(found)), _texts(nodes), joiner)
+    return found, bytes(len(found)), _texts(nodes, most)
 
 
 def _joiner(response: HtmlResponse, text: str) -> Joiner:
@@ -81,38 +127,54 @@ def _joiner(response: HtmlResponse, text: str) -> Joiner:
     return Joiner(get_base_url(response), url, encoding)
 
 
-def _of_any(nodes: Iterable[LexborNode]) -> tuple[list[str], list[int], list[str]]:
+def _of_any(nodes: Sequence[LexborNode], most: int) -> tuple[Sequence[str], Sequence[int], Sequence[str]]:
     """Values, types and texts of links, areas and frames."""
     found = []
-    for node in nodes:
+    for node, text in zip(nodes, _written_texts(nodes, most), strict=True):
         is_frame = node.tag in _FRAMES
         value = node.attrs.get("src" if is_frame else "href")
-        if value is not None:
-            found.append((value, FRAME if is_frame else LINK, "" if is_frame else _text_of(node)))
+        if value is None:
+            continue
+        if is_frame:
+            found.append((value, FRAME, ""))
+        else:
+            found.append((value, LINK, _text(node, text if node.tag == "a" else "")))
     return [one[0] for one in found], [one[1] for one in found], [one[2] for one in found]
 
 
-def _texts(nodes: Sequence[LexborNode]) -> list[str]:
-    """The texts of these links, each on one line."""
-    texts = [node.text_lexbor() for node in nodes]
+def _texts(nodes: Sequence[LexborNode], most: int) -> list[str]:
+    """The texts of these links, each on one line. `most`: the characters of the page."""
+    texts = _written_texts(nodes, most)
     if are_clean(texts) and all(texts) and max(map(len, texts), default=0) <= LONGEST:
         return texts
     return [_text(node, text) for node, text in zip(nodes, texts, strict=True)]
 
 
+def _written_texts(nodes: Sequence[LexborNode], most: int) -> list[str]:
+    """The texts of these elements as they are. What is in links within links counts for each of them: where that comes
+    to more than `MOST_TEXT` characters, the others have none."""
+    if len(nodes) * most <= MOST_TEXT:
+        return [node.text_lexbor() for node in nodes]
+    texts, left = [], MOST_TEXT
+    for node in nodes:
+        texts.append(node.text_lexbor() if left > 0 else "")
+        left -= len(texts[-1])
+    return texts
+
+
 def _text(node: LexborNode, text: str) -> str:
     """The text of a link, else the ALT of an image in it."""
     text = text[:LONGEST]
-    return clean(text if text.strip() else _alt(node.css("img[alt]")))
+    return clean(text if text.strip() else _alt(node))
 
 
-def _text_of(node: LexborNode) -> str:
-    """The same of a link or an area."""
-    return _text(node, node.text_lexbor()) if node.tag == "a" else clean(_alt([node]))
+def _alt(node: LexborNode) -> str:
+    """The ALT of an area, or of an image among the first elements of a link."""
+    return next((alt for one in islice(node.traverse(), FEW) if (alt := _alt_of(one))), "")
 
 
-def _alt(nodes: Iterable[LexborNode]) -> str:
-    return next((alt for node in nodes if (alt := node.attributes.get("alt"))), "")
+def _alt_of(node: LexborNode) -> str:
+    return node.attributes.get("alt") or "" if node.tag in ("area", "img") else ""
 
 
 def are_clean(texts: Iterable[str]) -> bool:

@@ -30,7 +30,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_ubi.outputs.part_writer import Bundle
-from scrapy_ubi.outputs.stores import Page, Store
+from scrapy_ubi.outputs.stores import ROBOTS, Page, Store
 from scrapy_ubi.outputs.visit_names import VisitName
 from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.politeness.robots.fetch import load_of
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 KEY = "ubi_key"  # meta key: the name of the page
-START, LOCAL, ROBOTS = "start", "local", "robots"
+START, LOCAL = "start", "local"
 MOST_COUNTED = 1_000_000  # contents of start items, and requests without a host, that are told apart by number
 
 WAITS = "%d MB of outputs wait to be written (UBI_STORE_MB): no further request is taken until the disk has caught up."

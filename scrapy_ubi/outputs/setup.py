@@ -118,6 +118,7 @@ class Outputs:
         repaired, stats = self.writer.repaired, self._crawler.stats
         if stats is not None:
             told = {"ubi/store/cut_bytes": repaired.cut, "ubi/store/unwritten": self.writer.failed}
+            told |= {f"ubi/store/{store.name}/unread": store.unread for store in self._stores}
             for name, number in told.items():
                 if number:
                     stats.inc_value(name, number)

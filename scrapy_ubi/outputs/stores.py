@@ -12,6 +12,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -29,8 +30,15 @@ from scrapy_ubi.requests.judged import Judged
 from scrapy_ubi.urls import normal_form
 from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, named_class, parse_calls
 
+logger = logging.getLogger("scrapy_ubi")
+
 SETTING = "UBI_STORES"
+ROBOTS = "robots"  # how the names of pages begin that are a robots.txt
 SIZE, SECONDS = 1e9, 3600.0  # of a part, unless a store says so
+UNREAD = (
+    "The store %s keeps %.500s without its title, text and links: it would keep the parser busy for seconds (thousands "
+    "of elements in each other, or of attributes of one). Such pages are counted from now on, not told."
+)
 KEPT_FREE = 4 << 20  # bytes
 
 
@@ -135,6 +143,7 @@ class Store:
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
         # The normal form of a URL as the frontier has it, under UBI_NORMALISE; for either thread.
         self.normal_form: Callable[[str], str | None] = normal_form
+        self.unread = 0  # pages of HTML that were kept without what a parser reads off them
         self.size = number(arguments, "size", SIZE)
         self.seconds = number(arguments, "seconds", SECONDS)
         if arguments:
@@ -153,6 +162,13 @@ class Store:
     def write(self, payload: Any, part: Part) -> None:
         """Append what `page` answered to files of the part, in the writer's thread: `part.append(ending, bytes)`."""
         raise NotImplementedError
+
+    def leave_unread(self, url: str) -> None:
+        """Count a page that would keep its parser busy for seconds, or take gigabytes: what is read off pages is not
+        there of it. In the writer's thread."""
+        self.unread += 1
+        if self.unread == 1:
+            logger.warning(UNREAD, self.name, url)
 
     def sealed(self, files: Mapping[str, Path]) -> None:
         """A part was sealed, in the writer's thread: its files, by their endings. Their lengths must stay."""

@@ -18,13 +18,13 @@ import asyncio
 import errno
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 
+from scrapy_ubi.clock import unix
 from scrapy_ubi.frontier.rows import META, damaged
 from scrapy_ubi.frontier.store import Store as Rows
 from scrapy_ubi.frontier.store import StoreError, StoreFull
@@ -61,7 +61,7 @@ class Writer:
         agent: str,
         most: int,
         on_room: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = unix,
     ) -> None:
         self._directory, self._out = directory, directory / OUT
         self._crawl, self._agent, self._clock = crawl, agent, clock
@@ -115,6 +115,8 @@ class Writer:
     def changed(self) -> bool:
         """Whether a flush has something to say of the outputs."""
         return self._unmarked
+
+    keeps_elsewhere = True
 
     @property
     def kept(self) -> bool:

@@ -31,6 +31,7 @@ class PageItems:
     def __init__(self, rules: PageRules) -> None:
         self._rules = rules
         self._reads_text = rules.keywords is not None or bool(_TEXTS.intersection(rules.collect.page))
+        self.unread = 0  # pages that would keep the parser busy for seconds: they have no title and no text
         self.faults = 0  # times that an expression could not be evaluated
 
     def item(self, response: Response) -> dict[str, Any] | None:
@@ -41,6 +42,11 @@ class PageItems:
         if not passes(response.url, rules.collect.allow, rules.collect.deny):
             return None
         page = text_of(response) if self._reads_text else _NONE
+        if page.unread:
+            self.unread += 1
+            if self.unread == 1:
+                sentence = "%.200s has no text: it would keep the parser busy for seconds. (Shown once.)"
+                logger.warning(sentence, response.url)
         accuracy = rules.keywords.score(f"{page.title}\n{page.text}") if rules.keywords is not None else 0.0
         if rules.keywords is not None and accuracy < rules.keywords.accuracy:
             return None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.patterns.toml_lines import Path
+from scrapy_ubi.untrusted.meant_names import ask_meant
 
 # Where a value was written, for people: `rules.toml:12`, `--follow`.
 Where = Callable[[Path], str]
@@ -27,5 +27,5 @@ def written(path: Path) -> str:
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about a name that is not known."""
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}."
+    meant = ask_meant(name, names)
+    return f"{meant}?" if meant else f"there are {', '.join(names)}."

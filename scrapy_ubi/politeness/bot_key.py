@@ -68,14 +68,16 @@ def thumbprint(x: str) -> str:
     return _base64url(sha256(text.encode("ascii")).digest())
 
 
-def read_key(path: Path) -> BotKey:
-    """The key in this file. Raises UbiSettingError."""
+def read_key(path: Path, warn: bool = True) -> BotKey:
+    """The key in this file. `warn`: of a key that others have, or may have. Raises UbiSettingError."""
     try:
         with path.open("rb") as file:
             mode, raw = os.fstat(file.fileno()).st_mode, file.read(LARGEST)
     except OSError as error:
         raise UbiSettingError(SETTING, f"is {str(path)!r}, which cannot be read ({error.strerror})", MAKE) from None
     key = BotKey(_private(path, raw))
+    if not warn:
+        return key
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         logger.warning("%s is %s, which others may read or write: chmod 600 it.", SETTING, path)
     if key.keyid in TEST_KEYS:

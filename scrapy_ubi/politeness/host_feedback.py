@@ -45,7 +45,7 @@ from scrapy.http import Response
 from twisted.internet import error as twisted_error
 
 from scrapy_ubi.node.hosts import health
-from scrapy_ubi.node.hosts.host_notes import RETRY_AFTER
+from scrapy_ubi.node.hosts.host_notes import ERROR, RETRY_AFTER
 from scrapy_ubi.politeness import failing, retry_after
 from scrapy_ubi.politeness.robots import record
 from scrapy_ubi.politeness.robots.fetch import load_of
@@ -120,14 +120,17 @@ class HostFeedback:
         if asked is None and response.status in retry_after.STATUSES and b"Retry-After" in response.headers:
             self._count_unread()
         if asked is not None:
+            self._note_error(state, f"http/{response.status}")
             self._leave_alone(state, asked, self._several.is_late(flight))
             return flight.visit is not None and self._is_retried(flight.request, response)
         if flight.visit is not None and self._is_error(flight.request, response):
             gone = failing.says_unreachable(response.status, flight.request)
+            self._note_error(state, f"http/{response.status}")
             return self._several.is_late(flight) or self._count_error(flight.visit, str(response.status), gone)
         if state.notes.text:
             self._forget(state, BUSY)
             self._forget(state, FAILING)
+            self._forget(state, ERROR)
         return False
 
     def failed(self, flight: Flight, error: Exception) -> bool:
@@ -137,6 +140,7 @@ class HostFeedback:
         if not self._policy.failures or load_of(flight.request) is not None:
             return False
         if flight.visit is not None and is_no_tunnel(error):
+            self._note_error(flight.visit.state, f"exception/{type(error).__name__}")
             spared = self._several.is_late(flight) or self._count_error(flight.visit, "no tunnel", True)
             return spared and self._is_tried_again(flight.request, error)
         if not isinstance(error, NO_ANSWER):
@@ -146,6 +150,7 @@ class HostFeedback:
         state = self._state(flight)
         if state is None or (flight.visit is None and self._node.hosts.rests(state)):
             return False
+        self._note_error(state, f"exception/{type(error).__name__}")
         if self._several.is_late(flight):
             return flight.visit is not None and self._is_tried_again(flight.request, error)
         hosts = self._node.hosts
@@ -157,6 +162,11 @@ class HostFeedback:
             self._exclude(state, "does not answer", verdict.pause)
         rests = verdict.dead or verdict.pause > 0
         return rests and flight.visit is not None and self._is_tried_again(flight.request, error)
+
+    def _note_error(self, state: HostState, what: str) -> None:
+        """What people see of a host that fails, until it does so no longer."""
+        if self._node.hosts.get(state, ERROR) != what and not self._node.hosts.ended(state):
+            self._node.hosts.put(state, ERROR, what)
 
     def _put_off(self, state: HostState, seconds: float, why: str) -> None:
         self._node.hosts.postpone(state, seconds, why)

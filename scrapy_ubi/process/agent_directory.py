@@ -28,6 +28,7 @@ import re
 import secrets
 import socket
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -172,9 +173,12 @@ def _take(settings: UbiSettings) -> tuple[Path, AgentLock]:
         except OSError as error:
             raise _unusable(path, error) from error
     if len(candidates) == 1:
+        by, remedy = "", "its own UBI_AGENT_ID and UBI_DIR, or none of the two"
+        if settings.dir_is_jobdir:
+            by, remedy = " (JOBDIR)", "a JOBDIR of its own, or none: then each finds a directory by itself"
         raise UbiDirectoryError(
-            f"The directory {candidates[0]} is in use by another running agent (process {holder(candidates[0])}): "
-            "give each process its own UBI_AGENT_ID and UBI_DIR, or none of the two."
+            f"The directory {candidates[0]}{by} is in use by another running agent (process {holder(candidates[0])}): "
+            f"give each process {remedy}."
         )
     raise UbiDirectoryError(f"{len(candidates)} agents run in {settings.dir} already: set UBI_DIR to start more.")
 
@@ -185,6 +189,18 @@ def holder(path: Path) -> str:
         return (path / "lock").read_text().strip() or "unknown"
     except OSError:
         return "unknown"
+
+
+def held_since(path: Path, time: float) -> bool:
+    """Whether an agent has taken this directory after that time (unix s), and its process lives. The lock itself is not
+    touched: an agent that starts at this moment would take that for another one."""
+    try:
+        taken = (path / "lock").stat().st_mtime
+        with suppress(PermissionError):  # it lives, as somebody else's
+            os.kill(int(holder(path)), 0)
+    except (OSError, ValueError):  # of a command, or of a process that has ended
+        return False
+    return taken > time
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from typing import Any
 from scrapy import signals
 from scrapy.crawler import Crawler
 
+from scrapy_ubi.node.report.profile import still_failed
 from scrapy_ubi.untrusted.terminal_text import cut, cut_middle, plain
 
 MOST_FEEDS = 3  # of the files of items that are named
@@ -96,7 +97,7 @@ def _name(text: str) -> str:
 
 
 def _failures(of: CrawlOutcome) -> list[str]:
-    failed: Mapping[str, int] = of.counters.get("failed", {})
+    failed = still_failed(of.counters.get("failed", {}), of.counters.get("requeued", {}))
     if not failed:
         return []
     most = sorted(failed.items(), key=lambda pair: (-pair[1], pair[0]))

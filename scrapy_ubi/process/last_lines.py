@@ -21,7 +21,7 @@ from typing import Any
 from scrapy import signals
 from scrapy.crawler import Crawler
 
-from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.report.profile import Profile, read_profile, still_failed
 
 MOST_NAMES = 12  # agents that a sentence names
 CODEC = "codec/"  # how reasons of pages begin that could not travel
@@ -44,10 +44,10 @@ def tally(me: str, own: Mapping[str, Any], profiles: Mapping[str, str]) -> LossT
     """
     read = [read_profile(name, text.encode(errors="replace")) for name, text in profiles.items() if name != me]
     others = [one for one in read if isinstance(one, Profile)]
-    failed = Counter[str](own.get("failed", {}))
+    failed = Counter[str](still_failed(own.get("failed", {}), own.get("requeued", {})))
     counts = Counter[str]({name: number for name, number in own.items() if isinstance(number, int)})
     for one in others:
-        failed.update(one.failed)
+        failed.update(one.failing)
         counts.update(one.counts)
     return LossTally("the crawl, as far as its agents have said" if others else "this agent", failed, counts)
 
@@ -68,7 +68,7 @@ def of_copies(lost: Sequence[str], copies: int) -> list[str]:
     return [
         f"This crawl has lost {_number(len(lost), 'agent')} ({names}), more than its copies make up for "
         f"(UBI_REPLICATION = {copies}): pages of hosts that only they kept may be missing. Where their directories "
-        "still exist, start these agents again: they go on. Else run the crawl again."
+        "still exist, start these agents again: they go on. Else forget the crawl (scrapy ubi reset), and run it again."
     ]
 
 

@@ -1,10 +1,11 @@
-"""Plug-ins that see one agent where in plain Scrapy they saw the crawl: a sentence for each, at the start.
+"""Plug-ins that see one agent where in plain Scrapy they saw the crawl, or lose items where a crawl is gone on with: a
+sentence for each, at the start.
 
 Rules of this module:
 
 * A plug-in is known by its settings, as they are when all add-ons were asked. None is imported.
-* Named are those that would be wrong without a word in a group of agents (UBI_REDIS_URL); what merely costs more, or
-  works, stands in the docs (reference/compatibility.md).
+* Named are those that would be wrong without a word in a group of agents (UBI_REDIS_URL), or after a kill; what merely
+  costs more, or works, stands in the docs (reference/compatibility.md).
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ _DBM = "DbmCacheStorage"
 
 def remarks(settings: BaseSettings, wanted: UbiSettings) -> Iterator[str]:
     """The sentences. `wanted` is what was read of these settings."""
+    if settings.getbool("DELTAFETCH_ENABLED"):
+        yield (
+            "DELTAFETCH_ENABLED is set: it marks a page when its callback yields an item, before the item is stored. "
+            "After a kill such a page is skipped where its link is found again, and its items are lost. Take "
+            "DeltaFetch out; UBI_RECRAWL visits pages again that have changed."
+        )
     if wanted.redis_url is None:
         return
     if settings.getbool("SPIDERMON_ENABLED"):

@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
-from scrapy_ubi.protocol.beat import BLANK, LEFT, LOSSY, OVER, Beat
+from scrapy_ubi.protocol.beat import BLANK, LEFT, LOSSY, OVER, PASSIVE, Beat
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.discovery import Discovery
 from scrapy_ubi.protocol.done_mark_delivery import Closing
@@ -65,12 +66,20 @@ class Effects:
     forget: tuple[str, ...] = ()
 
 
+class Ending(NamedTuple):
+    """The crawl is over if what comes from outside still has this mark. `lossy`: as of `Agent.accept_end`."""
+
+    mark: str
+    lossy: bool
+
+
 class Agent:
     """One peer agent's whole protocol state. `store` names the disk or memory in which its lane numbers live.
 
     `start_exhausted`: `start()` has nothing more; `finished`: the crawl is over; `outlived`: and the agents that are
-    there now have begun another run, so it tells the others nothing. `beat` is what it says of itself. For the rest see
-    `Effects`.
+    there now have begun another run, so it tells the others nothing. `ending`: nothing is left to do, and the crawl is
+    over if nothing came from outside meanwhile, which is to be asked for. `beat` is what it says of itself. For the
+    rest see `Effects`.
     """
 
     def __init__(
@@ -96,7 +105,9 @@ class Agent:
         self._put_together(policy)
         self._bind()
         self.start_exhausted = False
-        self.finished = self.outlived = False
+        self.finished = self.outlived = self._open = False
+        self._took = False  # something from outside, and was not passive since
+        self.ending: Ending | None = None
         self._cancels = self._overdue = 0  # so far
         self._held_lease = False
         self._lost = True
@@ -117,6 +128,7 @@ class Agent:
             keeping.keepers,
             self.config.failure_timeout,
             self.config.most_pending,
+            group.loads_end,
         )
         self.closing = Closing(outbox, keeping.replicate, handover.closed_work)
         self.discovery = Discovery(keeping, self.closing, quiescence, policy)
@@ -184,28 +196,43 @@ class Agent:
             self._rejoin()
         self._notice_gaps()
         self._look(received)
-        self.group.count_lost_leavers(self.tenure.complete is None)
+        self.group.count_lost_leavers()
         self.handover.read(alive)
         own = alive.get(self.me)
         if own is not None and own.incarnation == self.incarnation:
-            self._agree(alive)
+            self._agree(alive, sent)
 
-    def _agree(self, alive: Mapping[str, Beat]) -> None:
-        """What follows from everybody's published views."""
-        view = self.keeping.view
+    def _agree(self, alive: Mapping[str, Beat], sent: float) -> None:
+        """What follows from everybody's published views, asked for at this time (s)."""
+        view, copied = self.keeping.view, self.tenure.released
         if self.tenure.read(alive):
+            if self.tenure.released and not copied:
+                self.group.released(view, [beat.era for beat in alive.values()])
             if self.tenure.complete is view:
-                self.group.completed(view)
                 self.handover.completed()
             self.frontier.look_again()
         if self.group.mend(alive, view.digest):
             self.tenure.doubt(view)  # Redis may have forgotten this agent, and a newcomer been sure without it
             self.frontier.look_again()
-        if self.quiescence.read(alive, view.digest, frozenset(alive)):
-            if all(BLANK in beat.flags for beat in alive.values()):
-                self.group.lossy = True  # an agent that knows no URL cannot tell that no other agent has work
+        self.ending = None
+        if self.quiescence.read(alive, view.digest, frozenset(alive), sent):
+            # An agent that knows no URL cannot tell that no other agent has work.
+            lossy = self.group.lossy or all(BLANK in beat.flags for beat in alive.values())
             # An agent that comes back to a lossy crawl may have brought work since those beats.
-            self.accept_end(self.group.lossy)
+            if not lossy or not self.work.is_left():
+                self.ending = Ending(self.quiescence.mark, lossy)
+        if self.ending is not None and not self._open:
+            self.accept_end(self.ending.lossy)
+
+    def open(self) -> None:
+        """Requests may come from outside: no end is one before it is known that none has (`Ending`)."""
+        self._open = True
+        self.quiescence.open()
+
+    def not_over(self) -> None:
+        """The end that was seen is none, or it could not be asked: it has to be seen again."""
+        self.ending = None
+        self.quiescence.begin_again()
 
     def sure(self) -> None:
         """No other agent can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
@@ -240,11 +267,12 @@ class Agent:
         self.quiescence.activity += 1
         self.keeping.enter(view)
         self.tenure.enter(view, now)
+        self.group.entered(view)
         thin: list[Record] = []
         if before is not None and any(view.incarnation(a) != m.incarnation for a, m in before.members.items()):
             self.discovery.forget()
             thin = self.outbox.take_thin()
-            self.group.count_lost(before, self.tenure.complete is None)
+            self.group.count_lost(before)
         if before is not None and any(map(self.group.leaves, before.members.keys() - view.members.keys())):
             self.handover.pause(now, self.config.leave_pause)
         gone, entries, states = self.outbox.take_back(view)
@@ -256,11 +284,16 @@ class Agent:
             self.discovery.route(record, "")
         self.frontier.look_again()
 
+    def took_outside(self) -> None:
+        """A request from outside was taken."""
+        self._took = True
+
     def accept_end(self, lossy: bool) -> None:
-        """Word came that the crawl is over. It is, unless those who say so had lost agents, and this one has work left:
-        then the crawl goes on here."""
-        if not lossy or not self.work.is_left():
+        """Word came that the crawl is over. It is, unless this one has work left, and either those who say so had lost
+        agents, or it has taken something from outside (Redis had forgotten the end): then the crawl goes on here."""
+        if not (lossy or self._took) or not self.work.is_left():
             self.finished = self.work.stopped = True
+            self.group.lossy = self.group.lossy or (self.ending is not None and self.ending.lossy)
 
     def outlive(self) -> None:
         """Word came that the crawl is over, and that those who are there now have begun another one."""
@@ -311,6 +344,7 @@ class Agent:
         self.closing.send(self.journal.flush, self.config.bounds.size, enough)
         self.reception.release()
         self.beat = self.standing.beat(now, self.start_exhausted)
+        self._took = self._took and PASSIVE not in self.beat.flags
         return self._effects()
 
     def _effects(self) -> Effects:

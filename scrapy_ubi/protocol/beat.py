@@ -21,7 +21,8 @@ LEAVING, LEFT, PASSIVE, FENCED, LOSSY, NEW, OVER, BLANK, MANY = "l", "L", "p", "
 
 _BEAT = re.compile(
     r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) ([1-9]\d{0,5}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpfxnobm]{1,9}|-)"
-    r" (\d{1,15}) ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,63}|-) ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,15}|-)",
+    r" (\d{1,15}) ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,63}|-) ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,15}|-)"
+    r" (\d{1,9})",
     re.ASCII,
 )
 
@@ -33,7 +34,8 @@ class Beat:
     `digest` names the view it believes in; `settled` the view for which it has handed on all it holds ('' for none),
     but for the `pending` hosts (their ring points, 16 hex digits); `activity` counts everything it did, for
     quiescence, and is 0 while there is more to do: so what an agent at work says stays the same but for its counter.
-    `dead` are the incarnations it last declared dead.
+    `dead` are the incarnations it last declared dead. `era` counts the views, one after the other, in which all had
+    settled, as far as this agent's disk has come: as it was when it came to believe in its view.
     """
 
     incarnation: str
@@ -46,6 +48,7 @@ class Beat:
     pending: tuple[str, ...] = ()
     dead: tuple[str, ...] = ()
     counter: int = 0
+    era: int = 0
 
     def has_brought(self, digest: str) -> bool:
         """Whether the agent has handed on all it holds under this view, however many hosts are pending."""
@@ -55,7 +58,8 @@ class Beat:
         """The beat as a short line of text, with this counter."""
         return (
             f"{self.incarnation}.{self.epoch} {counter} {self.replicas} {self.digest} {self.settled or '-'} "
-            f"{self.flags or '-'} {self.activity} {','.join(self.pending) or '-'} {','.join(self.dead) or '-'}"
+            f"{self.flags or '-'} {self.activity} {','.join(self.pending) or '-'} {','.join(self.dead) or '-'} "
+            f"{self.era}"
         )
 
     @classmethod
@@ -64,7 +68,7 @@ class Beat:
         match = _BEAT.fullmatch(line)
         if match is None:
             return None
-        inc, epoch, counter, replicas, digest, settled, flags, activity, pending, dead = match.groups()
+        inc, epoch, counter, replicas, digest, settled, flags, activity, pending, dead, era = match.groups()
         return cls(
             inc,
             int(epoch),
@@ -76,4 +80,5 @@ class Beat:
             () if pending == "-" else tuple(pending.split(",")),
             () if dead == "-" else tuple(dead.split(",")),
             int(counter),
+            int(era),
         )

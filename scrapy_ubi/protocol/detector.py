@@ -23,6 +23,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -51,6 +52,7 @@ class Detector:
         self.lease_timeout = lease_timeout
         self.seen: dict[str, Sight] = {}
         self._dead: dict[str, int | None] = {}  # -> the counter of its last beat, None while none was seen
+        self._silent: dict[str, float] = {}  # since when those of them are silent whose beats were read
         self._heard: set[str] = set()  # those of them that have beaten while they were watched
         self._awake: set[str] = set()  # those of them that have beaten since
         self._told: set[str] = set()  # whom the living others named as dead at the last read
@@ -70,6 +72,11 @@ class Detector:
     def is_dead(self, incarnation: str) -> bool:
         """Whether this observer holds that incarnation dead."""
         return incarnation in self._dead
+
+    def silent_since(self, incarnation: str) -> float:
+        """Since when (s) that incarnation, which is dead, has not beaten, as far as this observer has read;
+        infinity where it has read no beat of it."""
+        return self._silent.get(incarnation, math.inf)
 
     def was_heard(self, incarnation: str) -> bool:
         """Whether that incarnation, which is dead, has beaten while this observer was there."""
@@ -117,6 +124,7 @@ class Detector:
             if LEFT not in beat.flags and (last is None or beat.counter > last):
                 self._dead[beat.incarnation] = beat.counter
                 self._awake.add(beat.incarnation)
+                self._silent[beat.incarnation] = received
                 self._quiet = received + self.failure_timeout
                 self._name(beat.incarnation)
             return  # an old line that came late, maybe: it says nothing of a newer incarnation
@@ -156,6 +164,8 @@ class Detector:
         if incarnation not in self._dead:
             sight = next((sight for sight in self.seen.values() if sight.beat.incarnation == incarnation), None)
             self._dead[incarnation] = sight.beat.counter if sight is not None else None
+            if sight is not None:
+                self._silent[incarnation] = sight.changed
             if sight is not None and sight.heard:
                 self._heard.add(incarnation)
             self._name(incarnation)
@@ -171,6 +181,7 @@ class Detector:
 
     def _forget(self, incarnation: str) -> None:
         self._heard.discard(incarnation)
+        self._silent.pop(incarnation, None)
         self._awake.discard(incarnation)
         del self._dead[incarnation]
 

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.frontier_contract import Frontier
-from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.protocol.host import ABROAD, HostState
 from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.records import Record, Sync, whole
@@ -58,6 +58,7 @@ class Handover:
         keepers: Callable[[HostState], tuple[str, ...]],
         failure_timeout: float,
         most_pending: int,
+        loads_end: Callable[[str, str], float],
     ) -> None:
         self.me = me
         self.frontier = frontier
@@ -68,6 +69,7 @@ class Handover:
         self.to_drop: deque[str] = deque()
         self._later: deque[tuple[float, str]] = deque()  # to be dropped from that time on
         self.failure_timeout, self._most_pending = failure_timeout, most_pending
+        self._loads_end = loads_end
         self.now = 0.0
         self.again: set[str] = set()
         self.open: dict[str, dict[str, Sync | None]] = {}  # host -> keeper -> the sync, or None while only offered
@@ -137,7 +139,10 @@ class Handover:
             self.pending.pop(state.host, None)
         elif state.open_work:
             self.pending[state.host] = None
-        state.trusted = mine and state.trusted and self._was_mine(state.host)
+        if not mine:
+            state.abroad = ABROAD
+        elif not self._was_mine(state.host):
+            state.abroad = self._loaded_until(state.host)
         others = [keeper for keeper in keepers if keeper != self.me]
         for keeper in [keeper for keeper in self.open.get(state.host, ()) if keeper not in others]:
             self._cancel(state.host, keeper)
@@ -155,6 +160,13 @@ class Handover:
             return False
         self.relied_on.update(outside)
         return True
+
+    def _loaded_until(self, host: str) -> float:
+        """Until when those can have loaded of a host who may have fetched it before this agent: `ABROAD` unless all of
+        them are dead, and known."""
+        if self.tenure.complete is None:
+            return ABROAD
+        return max((self._loads_end(*former) for former in self.tenure.before_me(host)), default=ABROAD)
 
     def _was_mine(self, host: str) -> bool:
         views = [view for view in (self.tenure.complete, *self.tenure.entered) if view is not None and view.members]

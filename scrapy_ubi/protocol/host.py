@@ -24,6 +24,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -95,6 +96,9 @@ def xor(keys: Iterable[int]) -> int:
     return total
 
 
+NEVER_ABROAD, ABROAD = -math.inf, math.inf
+
+
 class HostState:
     """The state of one host at one agent, with the few facts the agent keeps beside it. Where the sets rest is a
     subclass's matter: in memory (`memory_state`) or on disk (`frontier.disk_state`).
@@ -106,7 +110,8 @@ class HostState:
     `open_work`: how much of what was begun here is not settled yet (requests out, done marks not acknowledged).
     `dirty`: this copy may hold something the host's owner lacks.
     `keepers`, `keepers_at`: owner and successors under the view with that number (a cache of the agent's).
-    `trusted`: no other agent can have fetched this host since this agent did, so only its own delay counts.
+    `abroad`: until when (s, the agent's clock) another agent may have loaded of this host: `NEVER_ABROAD` where none
+    can have since this agent did, so that only its own delay counts; `ABROAD` where that is not known yet.
     `next_at`: time (s, the agent's clock) before which politeness forbids the next fetch.
     `notes`: what is noted of it; `pause`: the delay (s) between two loads that it wants, where that is more than all
     hosts are given.
@@ -115,6 +120,7 @@ class HostState:
     """
 
     __slots__ = (
+        "abroad",
         "closing",
         "dirty",
         "done_xor",
@@ -129,7 +135,6 @@ class HostState:
         "pause",
         "redo",
         "stays_until",
-        "trusted",
         "visits",
     )
 
@@ -147,7 +152,7 @@ class HostState:
         self.next_at = 0.0
         self.notes = NOTHING
         self.pause = 0.0
-        self.trusted = False
+        self.abroad = ABROAD
         self.stays_until = 0.0
         self.visits: HostVisits = NO_VISITS
 

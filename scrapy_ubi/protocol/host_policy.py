@@ -30,6 +30,10 @@ def _pass_notes(state: HostState) -> None: ...
 def _pass_request(state: HostState, entry: Entry) -> None: ...
 
 
+def _as_it_is(row: VisitRow) -> VisitRow:
+    return row
+
+
 def _no_row(state: HostState, entry: Entry) -> VisitRow | None:
     return None
 
@@ -41,7 +45,8 @@ class HostPolicy:
     it come from elsewhere; `on_request` of an entry with a text that comes from elsewhere, of an own host met before,
     before it is judged. `may_take` says of a host whose turn it is whether a request of it may be handed out;
     where it says no, the frontier is told when to look again. `redone_row` gives the visit row of a page that is done
-    without a fetch, for its owner, who had fetched it, has died.
+    without a fetch, for its owner, who had fetched it, has died. `visit_told` makes of a visit row that comes from
+    elsewhere what is believed of it.
     """
 
     refuses: Callable[[HostState | None, Entry], bool] = nothing
@@ -50,6 +55,7 @@ class HostPolicy:
     on_request: Callable[[HostState, Entry], None] = _pass_request
     may_take: Callable[[HostState], bool] | None = None
     redone_row: Callable[[HostState, Entry], VisitRow | None] = _no_row
+    visit_told: Callable[[VisitRow], VisitRow] = _as_it_is
 
 
 FREE = HostPolicy()  # no limits, and no interest in what comes

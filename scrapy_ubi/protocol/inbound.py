@@ -48,7 +48,7 @@ class Reception:
         self._discoverer = discovery
         self._handover = handover
         self._quiescence = quiescence
-        self._on_notes = policy.on_notes
+        self._on_notes, self._visit_told = policy.on_notes, policy.visit_told
         self._answers: dict[str, None] = {}  # lanes to answer, in the order in which that became clear
         self._touched: dict[str, None] = {}  # lanes of which more is decided than was told to the disk
         self.lanes: OrderedDict[str, LaneIn] = OrderedDict()
@@ -164,7 +164,7 @@ class Reception:
         news = []
         for row in delta.visited:
             done = self._frontier.add_done(state, (row.key,), sender)
-            if self._frontier.keep_row(state, row) or done:
+            if self._frontier.keep_row(state, self._visit_told(row)) or done:
                 news.append(row.key)
         return news
 

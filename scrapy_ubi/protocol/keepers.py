@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.frontier_contract import Frontier
-from scrapy_ubi.protocol.host import MOST_NOTES, Entry, HostState, Notes
+from scrapy_ubi.protocol.host import ABROAD, MOST_NOTES, NEVER_ABROAD, Entry, HostState, Notes
 from scrapy_ubi.protocol.journal import Journal
 from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.membership import Membership
@@ -73,7 +73,7 @@ class Keeping:
         if state.keepers_at != self.view_no:
             if state.keepers_at < 0:  # met for the first time: whose was it until now?
                 alone = self.group.sure and len(self.view.members) == 1
-                state.trusted = alone or self.tenure.complete is self.view
+                state.abroad = NEVER_ABROAD if alone or self.tenure.complete is self.view else ABROAD
             state.keepers = self.keepers_of(state.host)
             state.keepers_at = self.view_no
         return state.keepers

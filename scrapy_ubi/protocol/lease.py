@@ -53,6 +53,15 @@ class Lease:
         self._mended = gaps
 
     @property
+    def last(self) -> float | None:
+        """When the last beat was sent that was acknowledged (s); None before the first."""
+        return self._sent
+
+    def fresh(self, now: float) -> bool:
+        """Whether beats are acknowledged, whatever gap was before."""
+        return self._sent is not None and now - self._sent < self.timeout
+
+    @property
     def torn(self) -> bool:
         """Whether a gap waits to be mended."""
         return self.gaps != self._mended

@@ -6,26 +6,51 @@ passive. The crawl is over when two atomic reads show the same agents, all passi
 activity, and each has beaten in between: every one of them was then passive at the moment of the first read, and mail
 that is not acknowledged would have kept its sender from being so. (The double count of distributed termination
 detection; a single wave would not do.)
+
+Where entries may come from outside (seeds), that is half of it: one may have come, and been taken, meanwhile. So such a
+crawl is over when besides, at one instant later, no entry waits and none was written since before the first of the two
+reads was asked for. Of the entries before it, each was answered, so what it has brought was there in those reads; and
+none is after it: who writes `finished` looks in the same step. What tells whether one was written is a *mark* (the
+transport's contract): the same text as long as none was, and nothing was forgotten.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from scrapy_ubi.protocol.beat import LEFT, PASSIVE, Beat
 
 
 class Quiescence:
-    """Compares successive reads of all beats. `activity` is the own counter, which the own beat tells the others."""
+    """Compares successive reads of all beats. `activity` is the own counter, which the own beat tells the others;
+    `mark` that of what comes from outside, as last looked at, "" where an entry waits, or nothing may come."""
 
     def __init__(self) -> None:
         self.activity = 0
+        self.mark = ""
+        self._since = -math.inf  # since when (s) the mark is known to be this one
         self._first: dict[str, Beat] | None = None
 
-    def read(self, beats: Mapping[str, Beat], digest: str, members: frozenset[str]) -> bool:
-        """Take in a read; True when the crawl is over. `members` are those alive, `digest` names the reader's view."""
+    def open(self) -> None:
+        """Entries may come from outside."""
+        self.look("", 0.0)
+
+    def look(self, mark: str, now: float) -> None:
+        """What comes from outside was looked at before this time (s): its mark."""
+        if mark != self.mark or not mark:
+            self.mark, self._since, self._first = mark, now if mark else math.inf, None
+
+    def begin_again(self) -> None:
+        """Forget what was read."""
+        self._first = None
+
+    def read(self, beats: Mapping[str, Beat], digest: str, members: frozenset[str], sent: float = 0.0) -> bool:
+        """Take in a read that was asked for at this time (s); True when the crawl is over, if `mark` is still the same.
+        `members` are those alive, `digest` names the reader's view."""
         now = {agent: beat for agent, beat in beats.items() if agent in members}
         quiet = bool(now) and now.keys() == members and all(_quiet(beat, digest) for beat in now.values())
+        quiet = quiet and sent >= self._since
         if not quiet:
             self._first = None
             return False

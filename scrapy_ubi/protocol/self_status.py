@@ -108,6 +108,7 @@ class Standing:
             activity=self._quiescence.activity if passive else 0,
             pending=pending,
             dead=dead,
+            era=group.base,
         )
 
     def last_beat(self, before: Beat, finished: bool) -> Beat:

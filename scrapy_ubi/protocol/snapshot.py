@@ -61,14 +61,21 @@ class SavedLane(NamedTuple):
 
 
 class GroupState(NamedTuple):
-    """`store` names the disk; `flush` is the last flush begun; `lossy` and `peers` are what is known of the group:
-    whether more agents were lost than there are copies, and who was in the last view that was complete.
+    """`store` names the disk; `flush` is the last flush begun; the rest is what is known of the group: whether more
+    agents were lost than there are copies (`lossy`); of the last view in which all had settled who was in it (`peers`:
+    name -> incarnation, '' where that is not known), its digest (`view`), and how many there were by then (`era`); who
+    was seen dead since (`lost`: incarnation -> name), and the digests of the last views in which this agent was
+    (`views`).
     """
 
     store: str
     flush: int
     lossy: bool
-    peers: frozenset[str]
+    peers: Mapping[str, str]
+    view: str = ""
+    era: int = 0
+    lost: Mapping[str, str] = {}
+    views: tuple[str, ...] = ()
 
 
 class Changes(NamedTuple):
@@ -121,10 +128,19 @@ class Saved:
 
 def changes(agent: Agent) -> Changes:
     """What is to be durable of the agent at this moment, and was not at the last call."""
-    flush = agent.journal.flush
+    flush, group = agent.journal.flush, agent.group
     oldest = min((f for f in (agent.outbox.oldest(), agent.closing.oldest()) if f is not None), default=flush + 1)
     return Changes(
-        group=GroupState(agent.outbox.store, flush, agent.lossy, agent.group.peers),
+        group=GroupState(
+            agent.outbox.store,
+            flush,
+            agent.lossy,
+            group.peers,
+            group.complete,
+            group.era,
+            group.seen_dead,
+            group.own_views,
+        ),
         numbers=agent.outbox.new_numbers(),
         lanes_in={
             name: _lane_in(agent.reception.lanes[name]) if name in agent.reception.lanes else None
@@ -164,7 +180,8 @@ def restore(
     """
     agent = Agent(me, saved.group.store, config, frontier, new_incarnation, now, policy)
     agent.resume(saved.group.flush + 1)
-    agent.group.resume(saved.group.lossy, saved.group.peers, saved.torn)
+    group = saved.group
+    agent.group.resume(group.lossy, group.peers, saved.torn, group.view, group.era, group.lost, group.views)
     agent.outbox.resume(saved.numbers, saved.discovered, saved.told)
     agent.journal.resume(written(saved.parts))
     unsents: list[Unsent | UnsentVisit] = [*saved.unsent, *saved.unsent_visits]
@@ -176,4 +193,5 @@ def restore(
             agent.closing.resume_visit(unsent.flush, state, unsent.before.key, unsent.before)
     for name, lane in saved.lanes_in.items():
         agent.reception.remember(name, lane.sender, lane.floor, lane.outcomes)
+    agent.beat = agent.standing.beat(now, agent.start_exhausted)  # its first line says how far its disk has come
     return agent

@@ -164,6 +164,15 @@ class Tenure:
                 owner = view.ring.owner(host)
                 yield owner, view.incarnation(owner)
 
+    def before_me(self, host: str) -> Iterator[tuple[str, str]]:
+        """Who may have fetched the host before this agent did: in each of these views who owned it, and who came next
+        to one that was gone."""
+        for view in (self.complete, *self.entered):
+            for agent in self._keepers(view, host) if view is not None else ():
+                if agent == self.me:
+                    break
+                yield agent, view.incarnation(agent) if view is not None else ""
+
     def is_former(self, agent: str, digest: str) -> bool:
         """Whether what this member of the present view wrote in the view with that digest may be of a former life of
         its: its present incarnation was not there or, where that view is not known here, another one was in any view

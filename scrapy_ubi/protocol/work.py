@@ -21,7 +21,7 @@ from itertools import islice
 from scrapy_ubi.protocol.discovery import Discovery
 from scrapy_ubi.protocol.done_mark_delivery import Closing, MakeRedo, Outlinks
 from scrapy_ubi.protocol.handover import Handover
-from scrapy_ubi.protocol.host import Entry, HostState, Redo, VisitRow
+from scrapy_ubi.protocol.host import ABROAD, NEVER_ABROAD, Entry, HostState, Redo, VisitRow
 from scrapy_ubi.protocol.host_policy import HostPolicy
 from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.quiescence import Quiescence
@@ -101,10 +101,12 @@ class Work:
             self._frontier.free(state, now)
 
     def _polite(self, state: HostState, now: float) -> bool:
-        """Where another agent may have fetched this host a moment ago, its delay begins now (the frontier looks)."""
-        if not state.trusted:
-            state.trusted = True
-            self._frontier.defer(state, now)
+        """Where another agent may have fetched this host, its delay begins at the end of the last load that it can have
+        made, or now (the frontier looks)."""
+        if state.abroad != NEVER_ABROAD:
+            until = now if state.abroad == ABROAD or self._group.watch.restless else state.abroad
+            state.abroad = NEVER_ABROAD
+            self._frontier.defer(state, until)
         if state.next_at <= now:
             self._on_turn(state, now)
         return True

@@ -7,6 +7,9 @@ Rules of this module:
 * The price comes from a *census*: how many pages there are of each rate. A page that was visited since the census began
   is in it by the rate that its record then had, so a visit moves it: no list of pages is needed. A restart begins a new
   one. Pages that this agent does not have any more stay in it: it counts by parts of the number of pages.
+* In any time at most the budget's number of pages are visited again (`rate`), however many are due. How many pages
+  there will be is not known: so the pages that are found are due one after the other, the budget apart, and no sooner
+  than `least`.
 * Until `FEWEST` visits are counted, and for pages that were not compared yet, all pages share alike: the interval is
   the number of pages by the budget.
 * A page that has changed at every visit may change a little or a lot more often than it is visited, and only in the
@@ -111,6 +114,7 @@ class Budget(Settled):
         self.alike = math.sqrt(least * most)  # the interval of what is not known; so long until pages were counted
         self.census = Census(least, most)
         self._lately, self.early = Lately(budget), True
+        self._slot = 0.0  # when the next page that is visited for the first time is due again at the earliest
 
     @classmethod
     def of(cls, arguments: Arguments) -> Budget:
@@ -123,7 +127,8 @@ class Budget(Settled):
         return cls(budget, least, most)
 
     def first(self, seen: VisitSeen, key: int) -> Plan:
-        return plan(NOTHING, seen, self._bound(spread(self.alike, key)), self.alike)
+        wait = max(spread(self.alike, key), self._slot - seen.at)
+        return plan(NOTHING, seen, self._bound(wait), self.alike)
 
     def next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
         if not past.visits and not seen.failed:
@@ -131,10 +136,18 @@ class Budget(Settled):
         interval = self._interval(kept(past, seen, 0), seen.importance)
         return plan(past, seen, interval, interval)
 
+    def longest(self, past: Past) -> float:
+        return self.most
+
     def told(self, past: Past, seen: VisitSeen) -> None:
         self._lately.count(seen.at)
+        if not past.visits and not seen.failed:
+            self._slot = max(self._slot, seen.at + self.least) + 1 / self._lately.budget
         if not seen.failed:
             self.census.count(past, kept(past, seen, 0), _bounded(seen.importance))
+
+    def rate(self, share: float) -> float | None:
+        return self.budget * min(max(share, 1e-9), 1.0)
 
     def settle(self, pages: int, share: float = 1.0) -> None:
         budget = self.budget * min(max(share, 1e-9), 1.0)

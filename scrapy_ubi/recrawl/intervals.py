@@ -56,6 +56,9 @@ class Every(Settled):
             return self.first(seen, key)
         return plan(past, seen, self.interval, self.interval)
 
+    def longest(self, past: Past) -> float:
+        return self.interval
+
     def __str__(self) -> str:
         return write(Call("every", {"": (durations.write(self.interval),)}))
 
@@ -115,6 +118,9 @@ class Adaptive(Settled):
             interval = self._bound(ago)
         return plan(past, seen, self._bound(interval - self.shift * ago), interval)
 
+    def longest(self, past: Past) -> float:
+        return self._bound(max(past.interval or self.begin, self.failed))
+
     def _bound(self, seconds: float) -> float:
         return min(max(seconds, self.least), self.most)
 
@@ -161,6 +167,9 @@ class NewOnly(Settled):
     def _plan(self, past: Past, seen: VisitSeen, wait: float) -> Plan:
         planned = plan(past, seen, wait, self.interval)
         return planned._replace(due=NEVER) if seen.items else planned
+
+    def longest(self, past: Past) -> float:
+        return self.interval
 
     def __str__(self) -> str:
         return write(Call("new", {"": (durations.write(self.interval),)}))

@@ -5,7 +5,7 @@ Rules of this module:
 * Times are unix seconds, intervals are seconds; those that are kept are whole. `NEVER` (0) as a due time: the page is
   not visited again. A due time is rounded up: it may be a second behind what its bounds say, and is never before.
 * A rule decides by its arguments and its own text alone: no clock, no chance, no I/O. `budget` decides by its price as
-  well, which moves in `settle` only, by what was counted in `told`.
+  well, which moves in `settle` only, by what was counted in `told`, and by how many first visits there were.
 * What it says keeps its bounds whatever it is told: clocks that went back, records of another rule, any key.
 * The pages of a host are first seen at about one time: `first` spreads their next visits by the page's key.
 * A record has a bounded size and forgets: of `MOST_VISITS` visits the older half counts half.
@@ -77,6 +77,13 @@ class Rule(Protocol):
         """A sitemap that was read at `at` says that this page was changed at `lastmod`; `believed`: it predicted
         changes of its host so far. The new due time, NEVER where the one that is planned stands."""
 
+    def longest(self, past: Past) -> float:
+        """How long (s) after a visit that left this record the next one can be due at most."""
+
+    def rate(self, share: float) -> float | None:
+        """So many pages are visited again a second at most, by an agent with this share of the crawl; None for no
+        bound. The frontier keeps to it, however much is due."""
+
     def told(self, past: Past, seen: VisitSeen) -> None:
         """The visit that `next` was asked about has ended. To be called once for each."""
 
@@ -90,6 +97,10 @@ class Settled:
     def announced(self, past: Past, lastmod: float, at: float, *, believed: bool) -> int:
         """Sitemaps decide nothing."""
         return NEVER
+
+    def rate(self, share: float) -> float | None:
+        """No bound."""
+        return None
 
     def told(self, past: Past, seen: VisitSeen) -> None:
         """Teaches nothing."""

@@ -76,6 +76,9 @@ class Sitemap(Adaptive):
             return usual
         return plan(past, seen, self.most, usual.past.interval)
 
+    def longest(self, past: Past) -> float:
+        return self.most
+
     def announced(self, past: Past, lastmod: float, at: float, *, believed: bool) -> int:
         if not believed or not past.visits or not past.last < lastmod <= at:
             return NEVER

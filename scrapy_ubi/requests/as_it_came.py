@@ -6,7 +6,7 @@ from copy import copy
 
 from scrapy.http import Response
 
-from scrapy_ubi.requests.reason_phrase import keep_reason, reason_of
+from scrapy_ubi.requests.reason_phrase import copy_head
 
 
 def as_it_came(response: Response) -> Response:
@@ -15,5 +15,5 @@ def as_it_came(response: Response) -> Response:
         return response
     own = copy(response)
     own.headers = response.headers.copy()
-    keep_reason(own, reason_of(response))
+    copy_head(response, own)
     return own

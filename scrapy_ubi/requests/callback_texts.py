@@ -2,8 +2,9 @@
 
 Rules of this module:
 
-* A method of the spider travels by its name, and a `functools.partial` of one with its arguments: these travel exactly
-  or the callback is lost, as it would be called with others. Another agent, and a restart, have copies of them.
+* A method of the spider, static and class methods among them, travels by its name, and a `functools.partial` of one
+  with its arguments: these travel exactly or the callback is lost, as it would be called with others. Another agent,
+  and a restart, have copies of them.
 * All others (a lambda, a closure, another object's method) have no name, and are lost.
 * A name becomes a method by a table that was made of the spider's class; nothing is looked up by it elsewhere.
 """
@@ -32,9 +33,11 @@ class CallbackTexts:
     """Those of one spider. `items`: the classes that arguments may be of."""
 
     def __init__(self, spider: Spider, items: ItemClasses) -> None:
-        self._spider = spider
         self._items = items
-        self.names = callback_names(type(spider))
+        # Bound through the class: what an attribute of the object hides is no method of it.
+        self.names: dict[str, Function] = {
+            name: found.__get__(spider, type(spider)) for name, found in callback_names(type(spider)).items()
+        }
         self._functions = {function: name for name, function in self.names.items()}
         self._parse_is_default = parse_is_default(type(spider))
 
@@ -51,9 +54,7 @@ class CallbackTexts:
 
     def _method_name(self, function: Function) -> str | None:
         """The name of a method of this very spider object, None for anything else."""
-        if not inspect.ismethod(function) or function.__self__ is not self._spider:
-            return None
-        return self._functions.get(function.__func__)
+        return self._functions.get(function) if inspect.isroutine(function) else None
 
     def pack(self, function: Function, kind: str, losses: list[Loss]) -> str | dict[str, Any] | None:
         """What stands in a text for it; what cannot travel is added to the losses."""
@@ -94,5 +95,4 @@ class CallbackTexts:
     def _method(self, name: str, kind: str, url: str) -> Function:
         if name not in self.names:
             raise CodecError(kind, f"The {kind} {name} of {url} could not travel to this agent, or is none (any more)")
-        method: Function = getattr(self._spider, name)
-        return method
+        return self.names[name]

@@ -14,24 +14,27 @@ _NOT_CALLBACKS = frozenset({"start", "start_requests", "closed", "close", "log",
 
 
 def callback_names(spider_class: type[Spider]) -> dict[str, Any]:
-    """Name -> function of every method of the spider that may be a callback.
+    """Name -> what the class has of every method of the spider that may be a callback.
 
-    Methods of the user's classes (and of Scrapy's ready-made spiders) defined as functions that take a response;
-    nothing of `Spider` itself but `parse` and `_parse`, nothing with a name between double underscores.
+    Methods, static and class methods of the user's classes, their bases (and of Scrapy's ready-made spiders), defined
+    as functions that take a response; nothing of `Spider` itself but `parse` and `_parse`, nothing with a name between
+    double underscores.
     """
     own = {name for cls in spider_class.__mro__ if cls not in Spider.__mro__ for name in vars(cls)}
     names = {}
     for name in sorted((own | {"parse", "_parse"}) - _NOT_CALLBACKS):
-        function = inspect.getattr_static(spider_class, name)
-        if not name.startswith("__") and inspect.isfunction(function) and _takes_a_response(function):
-            names[name] = function
+        found = inspect.getattr_static(spider_class, name)
+        bound = not isinstance(found, staticmethod)  # to the spider, or its class
+        function = found.__func__ if isinstance(found, staticmethod | classmethod) else found
+        if not name.startswith("__") and inspect.isfunction(function) and _takes(function, 1 + bound):
+            names[name] = found
     return names
 
 
-def _takes_a_response(function: Callable[..., Any]) -> bool:
+def _takes(function: Callable[..., Any], arguments: int) -> bool:
     kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return inspect.Parameter.VAR_POSITIONAL in kinds or sum(kind in positional for kind in kinds) >= 2
+    return inspect.Parameter.VAR_POSITIONAL in kinds or sum(kind in positional for kind in kinds) >= arguments
 
 
 def shown(function: Any) -> str:

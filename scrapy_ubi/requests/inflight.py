@@ -68,6 +68,7 @@ class Flight:
     unfollowed: bool = False  # what its callback asks for is not taken
     room: int = 0  # bytes that its page counts for where it goes to its callback (`downloads.page_room`)
     packed: int = 0  # bytes of its page as transferred, where it was compressed
+    excused: int = 0  # bytes of its page that Scrapy's own bound does not count
     as_seed: int | None = None  # the key of the seed that would be the same request; None where there can be none
     seed: tuple[Visit, Request] | None = None  # that seed, which was handed out meanwhile: it is done with this one
     nonces: int = 0  # requests to be fetched anyway that its callback has yielded

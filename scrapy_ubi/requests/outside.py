@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from scrapy import FormRequest, Request
 
@@ -35,11 +36,40 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 _FORCE = {"": False, "0": False, "false": False, "1": True, "true": True}
 
 
+PARAMETERS = frozenset(
+    ("callback", "headers", "body", "cookies", "encoding", "priority", "dont_filter", "errback", "flags", "cb_kwargs")
+)
+"""Parameters of a Request that are form data in what is listed, as any field there is but for URL, method and meta."""
+
+
 class Seed(NamedTuple):
-    """A seed that holds. `again`: it is to be fetched even where its URL is known."""
+    """A seed that holds. `again`: it is to be fetched even where its URL is known; `odd`: fields of what was listed
+    that have gone as form data, and were hardly meant to (`PARAMETERS`)."""
 
     request: Request
     again: bool
+    odd: tuple[str, ...] = ()
+
+
+def why_no_seed(text: str) -> str:
+    """Why this line that a person has written is no seed, neither a URL nor a request in JSON; "" where it may be one.
+    What is allowed to travel is judged by the agents."""
+    if text.startswith("{"):
+        try:
+            url = parse_object(text).get("url")
+        except Malformed as error:
+            return f"no request in JSON ({error})"
+        if not isinstance(url, str):
+            return "a request in JSON without 'url'"
+        text = url
+    if re.search(r"\s[\w+.-]+://", text):
+        return "several URLs; write one a line"
+    try:
+        parts = urlsplit(text.strip())
+        good = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and not re.search(r"\s", parts.netloc)
+    except ValueError:
+        good = False
+    return "" if good else "no absolute http or https URL"
 
 
 def read_seed(fields: Mapping[str, str], codec: Codec) -> Seed:
@@ -58,7 +88,7 @@ def read_seed(fields: Mapping[str, str], codec: Codec) -> Seed:
             return Seed(_request(fields["request"], priority, codec), force)
         priority = PRIORITY if priority is None else priority
         if ways == [LISTED]:
-            return Seed(_listed(fields[LISTED].strip(), priority, codec), True)
+            return _listed(fields[LISTED].strip(), priority, codec)
         return Seed(Request(fields["url"].strip(), priority=priority), force)
     except Malformed:
         raise
@@ -88,11 +118,13 @@ def _request(text: str, priority: int | None, codec: Codec) -> Request:
     return codec.decode(Entry(0, url, 0, own if priority is None else priority, rest))
 
 
-def _listed(text: str, priority: int, codec: Codec) -> Request:
-    request = _of_object(parse_object(text), priority) if text.startswith("{") else Request(text, priority=priority)
+def _listed(text: str, priority: int, codec: Codec) -> Seed:
+    said = parse_object(text) if text.startswith("{") else None
+    odd = tuple(sorted(PARAMETERS & said.keys())) if said is not None else ()
+    request = _of_object(said, priority) if said is not None else Request(text, priority=priority)
     if losses := codec.encode(request).losses:
         raise Malformed(f"{losses[0].what} cannot travel")
-    return request
+    return Seed(request, True, odd)
 
 
 def _of_object(said: dict[str, Any], priority: int) -> Request:

@@ -14,6 +14,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy import Request, Spider, signals
@@ -42,6 +43,7 @@ from scrapy_ubi.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.scheduling.sessions import Sessions
 from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.scheduling.visited_pages import VisitedPages
+from scrapy_ubi.scrapy_private.scraper_bound import raise_bound
 
 if TYPE_CHECKING:  # a crawl without stores does not load them
     from scrapy_ubi.outputs.duplicates.judge import Judge
@@ -85,7 +87,9 @@ class Dequeue:
         self._reach, self._seeds = tools.reach, tools.seeds
         self._local, self._kept, self._gate, self._stat_buffer = local, kept, gate, stat_buffer
         self._errors, self._sitemaps, self._sessions, self._outputs, self._judge, self._ranked = readers
-        self.page_room = PageRoom(tools.settings.memory_mb << 20, tools.flights, stat_buffer.count)
+        self.page_room = PageRoom(
+            tools.settings.memory_mb << 20, tools.flights, stat_buffer.count, partial(raise_bound, crawler)
+        )
         self._visited = VisitedPages.of(crawler, tools.settings, tools.flights, stat_buffer.count)
         self._links: dict[int, Flight] = {}  # under way that may be the same as a seed, by the seed's key
         self._told = 0  # pages that failed as they could not travel

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from scrapy import Request
+from scrapy import Request, Spider
+from scrapy.spiders import CrawlSpider, CSVFeedSpider, XMLFeedSpider
 
 from scrapy_ubi.node.mail.seed_inbox import KNOWN, REFUSED, SeedOutcome
 from scrapy_ubi.node.work.link_verdict import Verdict
+from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.codec import depth_of
-from scrapy_ubi.requests.outside import read_seed
+from scrapy_ubi.requests.outside import Seed, read_seed
 from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.untrusted.checks import Malformed
 
@@ -30,14 +32,28 @@ _WHY = {
     Verdict.TOO_LONG: "its URL is longer than UBI_MAX_URL_LENGTH",
     Verdict.TOO_LARGE: "it is too large for a letter",
 }
+FORM_DATA = (
+    "An element of UBI_SEED_LIST has the field {0!r}: it goes to the site as form data, as all fields there do but for "
+    "url, method and meta. Where the {0} of the request was meant, write it into the stream of seeds, in the field "
+    "'request' (docs/how-to/wait-for-urls.md)."
+)
+_NO_PARSE = "the spider has no parse(): name one of its callbacks, in the field 'request'"
 _NO_HOST = "no http or https URL"
 
 
-class OutsideSeeds:
-    """Takes seeds for one scheduler, by `take` (a request, and that it is a seed)."""
+def has_parse(spider: Spider) -> bool:
+    """Whether requests without a callback have one: a `parse` of the spider's own, or of those of Scrapy's spiders that
+    parse by themselves."""
+    own = getattr(spider.parse, "__func__", None) is not Spider.parse
+    return own or isinstance(spider, CrawlSpider | CSVFeedSpider | XMLFeedSpider)
 
-    def __init__(self, tools: Tools, take: Callable[[Request, bool], Verdict]) -> None:
-        self._tools, self._take = tools, take
+
+class OutsideSeeds:
+    """Takes seeds for one scheduler, by `take` (a request, and that it is a seed). `parses`: the spider has a callback
+    for those that name none."""
+
+    def __init__(self, tools: Tools, take: Callable[[Request, bool], Verdict], parses: bool) -> None:
+        self._tools, self._take, self._parses, self._notices = tools, take, parses, Notices()
 
     def take(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
         """Take the seed of this id, and say what becomes of it."""
@@ -47,15 +63,21 @@ class OutsideSeeds:
             return SeedOutcome(REFUSED, str(error))
 
     def _judge(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
-        tools = self._tools
-        seed = read_seed(fields, tools.codec)
-        request = seed.request
+        seed = read_seed(fields, self._tools.codec)
+        return self._taken(number, seed)._replace(url=seed.request.url)
+
+    def _taken(self, number: str, seed: Seed) -> SeedOutcome:
+        tools, request = self._tools, seed.request
+        if request.callback is None and not self._parses:
+            return SeedOutcome(REFUSED, _NO_PARSE)
         place = tools.keys.place(request)
         if place is None:
             return SeedOutcome(REFUSED, _NO_HOST)
         agent = tools.node.agent
         if (owner := agent.keeping.owner(place.host)) != agent.me:
             return SeedOutcome(owner=owner)
+        for name in seed.odd:
+            self._notices.once(name, FORM_DATA.format(name))
         if seed.again:
             request.dont_filter, request.meta[NONCE] = True, f"{FORCED}{number}"
         elif tools.is_seed(place.host, tools.keys.key(request, place), depth_of(request), request):

@@ -5,8 +5,10 @@ asked to log in again, and its pages would give no items. Rules of this module:
 
 * What the jar holds for a host is noted with the host (section `cookies` of its notes) when a response or a request has
   set cookies, before the page counts as done. It is put into the jar of the agent that fetches the host next.
-* A row of the section is [jar, name, value, domain, path, secure, expires, domain was named]. `jar` is the `cookiejar`
-  of the request's meta, as far as it is a text or a whole number, else None.
+* A row of the section is [jar, name, value, domain, path, secure, expires, domain was named, port]: all that decides
+  what is sent, and to whom. A value of None is a cookie that is only a name. The port is left out where none was given.
+  `jar` is the `cookiejar` of the request's meta, as far as it is a text or a whole number, else None.
+* The rows of a domain stand in the order in which its cookies are sent.
 * Notes come from elsewhere: a row that does not hold, or whose domain is not that of the host, is left out and counted.
 * A host's notes are small. Cookies that take more than `MOST` characters do not travel: counted, and said once.
 * A cookie for all hosts of a domain is known to the agent that got it. Other hosts of the domain may have other owners:
@@ -16,6 +18,7 @@ asked to log in again, and its pages would give no items. Rules of this module:
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 SECTION = "cookies"
 MOST = 2000  # characters of a host's cookies as JSON: half of its notes
 MOST_KNOWN = 100_000  # hosts remembered as restored; beyond, they are restored once more, which changes nothing
+_UNSENDABLE = re.compile("[\0\r\n\ud800-\udfff]")
 _MARK = f'"{SECTION}":'  # in the text of notes that have the section
 
 
@@ -48,18 +52,20 @@ class Row(NamedTuple):
 
     jar: str | int | None
     name: str
-    value: str
+    value: str | None
     domain: str
     path: str
     secure: bool
     expires: int | None  # unix seconds; None: with the session
     named: bool  # the server named the domain, so it is for all hosts of it
+    port: str | None = None  # numbers, with commas
 
     def cookie(self) -> Cookie:
         """As a jar keeps it."""
         return Cookie(
-            0, self.name, self.value, None, False, self.domain, self.named, self.domain.startswith("."), self.path,
-            True, self.secure, self.expires, self.expires is None, None, None, {},
+            0, self.name, self.value, self.port, self.port is not None,
+            self.domain, self.named, self.domain.startswith("."), self.path, True,
+            self.secure, self.expires, self.expires is None, None, None, {},
         )  # fmt: skip
 
 
@@ -105,17 +111,18 @@ class Sessions:
         rows = [row for row in self._noted(state) if row.jar != key or row.domain not in domains]
         jar = middleware.jars[key]
         for domain in domains:
-            rows += [_row(key, cookie) for cookie in cookies_of_domain(jar, domain) if cookie.value is not None]
+            rows += [_row(key, cookie) for cookie in cookies_of_domain(jar, domain)]
+        rows.sort(key=lambda row: (repr(row.jar), row.domain))
         self._say_if_shared(rows, hostname)
         self._note(state, rows)
 
     def _note(self, state: HostState, rows: list[Row]) -> None:
         self._known.add(state.host)
-        value = [list(row) for row in rows] or None
+        value = [list(row if row.port is not None else row[:-1]) for row in rows] or None
         if value is not None and len(canonical({SECTION: value})) > MOST:
             self._hosts.put(state, SECTION, None)
             self._lost("size", f"The cookies of {state.host} take more than {MOST} characters")
-        elif sorted(rows, key=repr) != sorted(self._noted(state), key=repr):
+        elif rows != self._noted(state):
             self._hosts.put(state, SECTION, value)
             if value is not None and self._hosts.get(state, SECTION) is None:
                 self._lost("size", f"The notes of {state.host} have no room for its cookies")
@@ -162,8 +169,13 @@ class Sessions:
         return [row for row in rows if row is not None]
 
 
-def _is_printable(value: object) -> bool:
-    return isinstance(value, str) and value.isprintable()
+def _is_sendable(value: object) -> bool:
+    """Whether a header can have this text within."""
+    return isinstance(value, str) and not _UNSENDABLE.search(value)
+
+
+def _is_absent_or_sendable(value: object) -> bool:
+    return value is None or _is_sendable(value)
 
 
 def _is_kind(*kinds: type) -> Callable[[object], bool]:
@@ -173,19 +185,22 @@ def _is_kind(*kinds: type) -> Callable[[object], bool]:
 # Of a row's fields, in their order.
 _HOLDS: tuple[Callable[[object], bool], ...] = (
     _is_kind(str, int, type(None)),
-    *[_is_printable] * 4,
+    _is_sendable,
+    _is_absent_or_sendable,
+    *[_is_sendable] * 2,
     _is_kind(bool),
     _is_kind(int, type(None)),
     _is_kind(bool),
+    _is_absent_or_sendable,
 )
 
 
 def read_row(value: object, hostname: str) -> Row | None:
     """A row that came from elsewhere; None where it does not hold, or is none of this host's, or of hosts below it."""
-    if not isinstance(value, list) or len(value) != len(Row._fields):
+    if not isinstance(value, list) or len(value) not in (len(Row._fields) - 1, len(Row._fields)):
         return None
     row = Row(*value)
-    if not all(holds(field) for holds, field in zip(_HOLDS, row, strict=True)) or not row.path.startswith("/"):
+    if not all(holds(field) for holds, field in zip(_HOLDS, row, strict=True)):
         return None
     domain = row.domain.removeprefix(".")
     return row if domain and (row.domain in _domains(hostname) or domain.endswith(f".{hostname}")) else None
@@ -193,8 +208,8 @@ def read_row(value: object, hostname: str) -> Row | None:
 
 def _row(key: str | int | None, cookie: Cookie) -> Row:
     return Row(
-        key, cookie.name, cookie.value or "", cookie.domain, cookie.path, bool(cookie.secure), cookie.expires,
-        bool(cookie.domain_specified),
+        key, cookie.name, cookie.value, cookie.domain, cookie.path, bool(cookie.secure), cookie.expires,
+        bool(cookie.domain_specified), cookie.port,
     )  # fmt: skip
 
 

@@ -43,6 +43,8 @@ class StatBuffer:
         for name, value in node.counters().items():
             if isinstance(value, int | float):  # failures by reason have stats of their own
                 tell(f"ubi/{name}", value)
+        if node.times_ahead:
+            tell("ubi/clock_ahead", node.times_ahead)
         for name, number in node.hosts.counted.items():
             tell(f"ubi/hosts/{name}", number)
         for name, number in node.limits.counted.items():

@@ -58,6 +58,10 @@ class EngineHooks:
         self._engine = engine
         self._slot = slot
 
+    def needs_backout(self) -> bool:
+        """Whether the engine asks for no further request: its places are taken, or the spider is being closed."""
+        return self._engine.needs_backout()
+
     def on_removed(self, removed: Callable[[Request], None]) -> None:
         """Call `removed(request)` when the engine lets go of a request, exactly once for each it took."""
         original = self._slot.remove_request

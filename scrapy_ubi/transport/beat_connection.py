@@ -38,6 +38,12 @@ _EVICTING = (
 )
 
 
+_UNINFORMED = (
+    "%s does not answer INFO to this user: whether this Redis was started again, and whether it throws keys away when "
+    "its memory is full, cannot be seen. Allow it: ACL SETUSER <user> +info."
+)
+
+
 class RedisLink:
     """A `BeatConnection` to a Redis: connects when first used, and again after a failure."""
 
@@ -53,10 +59,12 @@ class RedisLink:
         self._connections = 0  # that may have led to another server
         self._server = b""  # what named the one that the last connection led to
         self._policy = ""  # the one of a server that throws keys away, when that was last said
+        self._uninformed = False  # and that was said
         self._writers: set[bytes] = set()  # of the own lines
         self._own: BeatLine | None = None  # the line that was written last
         self._slot: int | None = None
         self._token = b""
+        self._stray = False  # there were pulses of no agent at the last look
         self._book = PulseBook(largest)
         self._name = f"ubi:{keys.crawl}:{agent}:beat"
         self._pool: redis.ConnectionPool | None = None
@@ -151,8 +159,9 @@ class RedisLink:
         good[MEMORY] = f"{good.get(MEMORY, '')} {self._connections}"
         if self._book.refused:
             self._counts["garbage"] += self._book.refused
-            logger.warning("%d pulses in %s are of no agent: passed over", self._book.refused, self._keys.pulses)
-            self._book.refused = 0
+            if self._stray:  # once it is so after a restart of Redis, until the lines of all are there again
+                logger.warning("%d pulses in %s are of no agent: passed over", self._book.refused, self._keys.pulses)
+        self._stray, self._book.refused = bool(self._book.refused), 0
         return good
 
     def write(self, line: str) -> None:
@@ -192,6 +201,9 @@ class RedisLink:
             connection.send_command("ROLE")
             need_master(connection.read_response())
         *names, memory = informed(connection)
+        if not (memory or any(names)) and not self._uninformed:
+            self._uninformed = True
+            logger.warning(_UNINFORMED, self._at.shown)
         server = server_name(names)
         self._connections += not server or server != self._server
         self._server = server

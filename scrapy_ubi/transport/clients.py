@@ -26,7 +26,39 @@ _sentinel: Any = sentinel
 
 def client_of(at: Address, timeout: float) -> redis.Redis:
     """A client; `timeout` (s) bounds each connecting and each answer. That of a cluster is used like the others, as all
-    keys of a call are of one crawl. Raises what redis-py raises."""
+    keys of a call are of one crawl. Raises what redis-py raises; where a key has another type than it should, the error
+    names it, as those of a pipeline do."""
+    client = _client_of(at, timeout)
+    call: Any = client.execute_command
+
+    def execute_command(*args: Any, **options: Any) -> Any:
+        try:
+            return call(*args, **options)
+        except lib.ResponseError as error:
+            if "WRONGTYPE" not in str(error):
+                raise
+            raise lib.ResponseError(f"WRONGTYPE {', '.join(_keys_of(args))}") from error
+
+    client.execute_command = execute_command  # type: ignore[method-assign]
+    return client
+
+
+def _keys_of(args: tuple[Any, ...]) -> list[str]:
+    """The keys of a command."""
+    keys = args[1:2]
+    if args[0] == "EVAL":
+        keys = args[3 : 3 + int(args[2])]
+    elif "STREAMS" in (words := [word if isinstance(word, str) else _text(word) for word in args]):
+        streams = args[words.index("STREAMS") + 1 :]
+        keys = streams[: len(streams) // 2]
+    return [_text(key) for key in keys]
+
+
+def _text(key: object) -> str:
+    return key.decode("utf-8", "replace") if isinstance(key, bytes) else str(key)
+
+
+def _client_of(at: Address, timeout: float) -> redis.Redis:
     limits: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout, "protocol": 2}
     if at.kind == "single":
         return redis.Redis.from_url(**at.arguments(), **limits, retry=Retry(NoBackoff(), 0))

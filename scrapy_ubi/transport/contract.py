@@ -59,6 +59,7 @@ IN_HAND = 256  # letters with the caller at once; a caller that consumes needs m
 DEAD_LETTERS = 1000  # kept per agent: for people, who read the newest
 TEXT = 10  # times max_letter_bytes: fields of hashes; an ack may name the hosts of a whole window of letters
 ANSWER = 120  # seconds an answer to a person's question is kept: the one that asked reads it within two
+MOST_SEED_URL = 500  # characters of a seed's URL in its answer
 SEEDED = 10_000  # answers to seeds: a writer of so many at once reads them meanwhile
 SEEDED_FOR = 3600  # seconds they are kept after the last one
 SEED_IDLE = 30.0  # seconds after which a seed that an agent has taken, and not looked at since, is another's
@@ -82,12 +83,29 @@ RawFields = Mapping[bytes, bytes]
 
 
 class SeedAnswer(NamedTuple):
-    """What became of the seed of this id, in one word, and why; `name` is what its writer calls it."""
+    """What became of the seed of this id, in one word, and why; `name` is what its writer calls it, `url` the begin of
+    what it asks for."""
 
     number: str
     said: str
     why: str = ""
     name: str = ""
+    url: str = ""
+
+
+class Outside(NamedTuple):
+    """How many seeds are there that are not answered; and, where there are none, a text that stays the same as long as
+    none is written, and the server has forgotten nothing and is the same."""
+
+    waiting: int
+    mark: str
+
+
+class EndOfCrawl(NamedTuple):
+    """Fields for the control hash, which say that the crawl is over; `mark` is that of `Outside`."""
+
+    mark: str
+    control: Fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +147,13 @@ class Outgoing:
     """(id, agent): seeds that this agent was handed, for another one to take."""
     read_seeds: int = 0
     """How many seeds may be read."""
+    look_outside: bool = False
+    """Whether `Incoming.outside` is wanted."""
+    end: EndOfCrawl | None = None
+    """That the crawl is over. It is written, after all else, if no seed waits and the mark of `Outside` is still this
+    one, and if the control hash does not say so already: the look and the writing are one step, and so are for writers
+    of seeds the look whether the crawl is over and the writing. So a seed is read by an agent before the end, or
+    refused."""
 
     @property
     def is_nothing(self) -> bool:
@@ -148,6 +173,8 @@ class Incoming:
     """The whole control hash; None when it was not to be read."""
     seeds: Sequence[tuple[str, RawFields]] = ()
     """(id, raw fields) of seeds for this agent to take, oldest first, none that is still in hand."""
+    outside: Outside | None = None
+    """What is there of seeds, where that was wanted."""
     refused: Sequence[Fields] = ()
     """What the transport itself has refused, as dead letters for `Outgoing.dead_letters`: see signed_transport.py."""
     published: bool | None = None
@@ -190,6 +217,10 @@ class Transport(Protocol):
         """What was unusual, since the start: `garbage` (hash fields skipped), `oversized` (letters cut), `set_aside`
         (keys renamed), `beats_failed`, `beats_stalled`, `reads_dropped` (the loop was too busy to take them)."""
 
+    @property
+    def takes_seeds(self) -> bool:
+        """Whether seeds can be read; known once it is open."""
+
     async def open(self) -> None:
         """Connect and try what is needed. Raises TransportError with one sentence when it cannot be, and TransportDown
         when it cannot be now; then it may be called again."""
@@ -203,6 +234,14 @@ class Transport(Protocol):
 
     async def profiles(self) -> dict[str, str]:
         """Agent -> its profile; among them `SUMMED_UP`, where there is one. Raises TransportDown."""
+
+    async def former_profiles(self) -> dict[str, str]:
+        """Agent -> its profile, of a crawl of this name by a version whose keys have other names; none where they may
+        not be read. Raises TransportDown."""
+
+    async def tell_former(self, fields: Fields) -> None:
+        """Write these into the control hash of that crawl, where that is allowed. Raises TransportDown and
+        TransportFull."""
 
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
         """Atomically set the beat line of `agent` if it still is `expected` (None: absent); True when it was.

@@ -25,6 +25,7 @@ from scrapy_ubi.transport.contract import (
     SEEDED,
     SEEDED_FOR,
     SUMMED_UP,
+    EndOfCrawl,
     Fields,
     Outgoing,
 )
@@ -118,7 +119,7 @@ class ExchangeCommands:
         """Seeds are answered, or handed on."""
         if not out.seeds_answered and not out.seeds_for:
             return
-        args: list[str | bytes | int] = [GROUP, SEEDED, SEEDED_FOR, len(out.seeds_answered)]
+        args: list[str | bytes | int] = [GROUP, SEEDED, SEEDED_FOR, self.agent, len(out.seeds_answered)]
         args += [encode(text) for answer in out.seeds_answered for text in answer]
         args += [text for one in out.seeds_for for text in one]
         seeds, seeded = self.keys.seeds, self.keys.seeded
@@ -136,6 +137,17 @@ class ExchangeCommands:
         claim: tuple[str | int, str | int] = ("", "") if idle is None else (int(idle * 1000), CONSUMER_FOR)
         limits = (most, self.largest, budget, HEAD, *claim)
         return RedisCommand(("EVAL", seed_scripts.READ, 1, key, GROUP, self.agent, *limits, *held), key, "stream")
+
+    def look_outside(self) -> RedisCommand:
+        """What is there of seeds."""
+        seeds, control = self.keys.seeds, self.keys.control
+        return RedisCommand(("EVAL", seed_scripts.LOOK, 2, seeds, control), seeds, "stream")
+
+    def end_crawl(self, end: EndOfCrawl) -> RedisCommand:
+        """The crawl is over, if nothing has come from outside."""
+        seeds, control = self.keys.seeds, self.keys.control
+        said = (encode(end.mark), *_flat(end.control))
+        return RedisCommand(("EVAL", seed_scripts.END, 2, seeds, control, *said), seeds, "stream")
 
     def read_inbox(self, most: int, budget: int, held: Iterable[str]) -> RedisCommand:
         """Up to so many letters, of so many bytes together, but for those that are held already."""

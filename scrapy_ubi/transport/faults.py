@@ -202,6 +202,11 @@ _CASES = (  # asked in this order
         r"unknown .*command",
         "{at} is too old or lacks streams ({text}); name a Redis of version 5 or later, or a Valkey",
     ),
+    _Case(
+        lib.ResponseError,
+        r"WRONGTYPE",
+        "{at} has a key of another type than it should ({text}); look at it (redis-cli TYPE), and rename or delete it",
+    ),
     _Case(lib.ResponseError, r"DB index", "{at}: there is no database of that number; correct the end of the setting"),
     _Case(
         lib.ResponseError,

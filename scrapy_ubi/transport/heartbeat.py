@@ -14,6 +14,8 @@ Rules:
   that one's would take it back. What is found instead of an own line is handed over as read, and looked at again: who
   lives writes the next one. Where none follows, the line is written over: it was in the file that the server has
   come back from, maybe.
+* A server that is away is told of once: by the mail, which says what follows. Where mail goes on, or has not noticed
+  after `QUIETLY` beats, the thread tells it.
 * The thread ends when told, or when its event loop is closed. Nothing that happens to the server ends it.
 """
 
@@ -28,13 +30,14 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from scrapy_ubi.transport.contract import TransportError, always
+from scrapy_ubi.transport.contract import TransportDown, TransportError, always
 
 logger = logging.getLogger(__name__)
 
 READS = 64  # reads that wait for a busy loop: a minute of beats, after which the agent counts as stalled anyway
 SOONER = 20  # out-of-turn beats an interval, at most
 SILENCE = 2.5  # intervals without a word with the server, after which a beat begins with a look
+QUIETLY = 5  # beats in a row that may fail without a word, while the server is away
 PATIENCE = 2.5  # intervals for which another's line is looked at, to see whether a next one follows
 
 Read = tuple[float, float, dict[str, str]]  # sent, received, beats
@@ -88,7 +91,8 @@ def next_turn(start: float, interval: float, now: float) -> float:
 
 
 class BeatCallbacks(NamedTuple):
-    """What the agent gives its heart: see the contract's `start_beating`. `line` gives the next line."""
+    """What the agent gives its heart: see the contract's `start_beating`. `line` gives the next line; `mail_is_away`:
+    whether the last exchange of mail has failed as beats do."""
 
     line: Callable[[], str]
     on_ack: Callable[[float], None]
@@ -96,6 +100,7 @@ class BeatCallbacks(NamedTuple):
     clock: Callable[[], float]
     stalled: Callable[[], bool]
     apart: Callable[[], float] = always
+    mail_is_away: Callable[[], bool] = lambda: False
 
 
 class Heartbeat:
@@ -105,7 +110,7 @@ class Heartbeat:
         if not interval > 0:
             raise ValueError("the interval of beats must be more than 0 s")
         self._link, self._interval, self._counts = link, interval, counts
-        self._line, self._on_ack, self._on_read, self._clock, self._stalled, self._apart = agent
+        self._line, self._on_ack, self._on_read, self._clock, self._stalled, self._apart, self._mail_is_away = agent
         self._looks = Looks(interval)  # the thread's own
         self._last_read = -math.inf  # when the last read was begun, s of the clock; the thread's own
         self._turn = threading.Condition()  # guards the four below
@@ -113,7 +118,7 @@ class Heartbeat:
         self._soon = False
         self._due = self._earliest = 0.0  # seconds of time.monotonic()
         self._last_line: str | None = None
-        self._well = True  # the last beat succeeded; the thread's own
+        self._failures, self._said = 0, False  # in a row, and whether the log says so; the thread's own
         self._reads: deque[Read] = deque(maxlen=READS)  # appended by the thread, taken by the loop
         self._open = True  # reads are still handed over; the loop's own
         self._loop = asyncio.get_running_loop()
@@ -193,14 +198,15 @@ class Heartbeat:
             self._looks.wrote(received)
             self._on_ack(sent)
         except TransportError as error:
-            self._failed(f"{error} Beats are tried again every {self._interval:g} s.", trace=False)
+            text = f"{error} Beats are tried again every {self._interval:g} s."
+            self._failed(text, quietly=isinstance(error, TransportDown))
             return False
         except Exception:  # noqa: BLE001 - a bug in a callback must be seen, and must not end the heart unnoticed
             self._failed("a beat failed by a mistake in this program", trace=True)
             return False
-        if not self._well:
-            self._well = True
+        if self._said:
             logger.info("Redis is back: beats are written again")
+        self._failures, self._said = 0, False
         if beats is not None:
             self._hand_over((sent, received, beats))
         return True
@@ -214,12 +220,14 @@ class Heartbeat:
         self._last_read = sent
         return beats
 
-    def _failed(self, text: str, trace: bool) -> None:
-        """Count each failure, tell the first of a row."""
+    def _failed(self, text: str, trace: bool = False, quietly: bool = False) -> None:
+        """Count each failure, tell one of a row."""
         self._counts["beats_failed"] += 1
-        if self._well:
-            self._well = False
-            logger.warning(text, exc_info=trace)
+        self._failures += 1
+        if self._said or (quietly and (self._failures <= QUIETLY or self._mail_is_away())):
+            return
+        self._said = True
+        logger.warning(text, exc_info=trace)
 
     def _write_last(self) -> None:
         if self._last_line is None:

@@ -108,6 +108,11 @@ class MemoryTransport:
         return Counter(self._counts)
 
     @property
+    def takes_seeds(self) -> bool:
+        """They do come here."""
+        return True
+
+    @property
     def shelf(self) -> Shelf:
         """What is held of this crawl."""
         return self._hub.shelf(self._crawl)
@@ -143,6 +148,16 @@ class MemoryTransport:
         """Agent -> profile."""
         await self._trip()
         return self._texts(self.shelf.agents)
+
+    async def former_profiles(self) -> dict[str, str]:
+        """Agent -> profile, of former keys."""
+        await self._trip()
+        return self._texts(self.shelf.former_agents)
+
+    async def tell_former(self, fields: Fields) -> None:
+        """Write into former keys."""
+        await self._trip()
+        self.shelf.former_control.update({encode(name): encode(text) for name, text in fields.items()})
 
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
         """Compare and set."""
@@ -250,8 +265,9 @@ class MemoryTransport:
             control = self._texts(self.shelf.control) if out.read_control else None
             hand, idle = self._seeds_in_hand, self._seed_idle
             seeds = self.shelf.seeds.handed_out(out, self._agent, hand, self._largest, idle)
+            outside = self.shelf.outside if out.look_outside else None
             published = None if out.profile is None else encode(self._agent) in self.shelf.agents
-            incoming = Incoming(letters, acks, control, seeds, published=published)
+            incoming = Incoming(letters, acks, control, seeds, outside, published=published)
             await asyncio.sleep(0)  # the way back
             if refused:
                 raise TransportFull("the hub is full", incoming)
@@ -281,7 +297,7 @@ class MemoryTransport:
     def _writes(self, out: Outgoing) -> Iterator[tuple[bool, Callable[[], object]]]:
         shelf, me = self.shelf, self._agent
         if out.seeds_answered or out.seeds_for:
-            yield False, partial(shelf.seeds.answer, out)
+            yield False, partial(shelf.seeds.answer, out, me)
         for (sender, lane), text in out.acks.items():
             yield True, partial(shelf.acks[sender].update, {encode(lane): encode(text)})
         for receiver, fields in out.letters:
@@ -295,6 +311,8 @@ class MemoryTransport:
         for question, text in out.replies.items():
             reply = {encode(me): encode(text)}
             yield False, partial(shelf.answers[question].update, {} if self._hub.full else reply)
+        if out.end is not None:
+            yield True, partial(shelf.end, out.end)
 
     def _letters(self, most: int) -> list[tuple[str, RawFields]]:
         letters: list[tuple[str, RawFields]] = []

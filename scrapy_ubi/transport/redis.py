@@ -43,9 +43,9 @@ from scrapy_ubi.transport.exchange_commands import ExchangeCommands
 from scrapy_ubi.transport.heartbeat import BeatCallbacks, Heartbeat
 from scrapy_ubi.transport.pulses import MOST_SLOTS, WIDTH, Whole
 from scrapy_ubi.transport.redis_keys import RedisKeys
-from scrapy_ubi.transport.rights import ask_rights, lacking
+from scrapy_ubi.transport.rights import ask_rights, ask_seed_rights, lacking
 from scrapy_ubi.transport.round_trips import Argument, RedisCommand, RoundTrips, paired
-from scrapy_ubi.transport.seed_reader import SeedReader, SeedSource
+from scrapy_ubi.transport.seed_reader import OUTSIDE, SeedReader, SeedSource
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +88,7 @@ class RedisTransport:
         self._turn = asyncio.Lock()  # exchanges one after another: each id is handed out once
         self._heartbeat: Heartbeat | None = None
         self._beat = 0  # counter of beats
+        self._mail_is_away = False  # the last exchange has failed
         self._beat_counts: Counter[str] = Counter()  # the thread's own: += is not atomic
 
     @property
@@ -104,15 +105,36 @@ class RedisTransport:
         if at.kind == "cluster" and self._seeds is not None:
             self._seeds.need_slot(self._keys)
         self._trips = RoundTrips(at, name, self._timeout, self._counts, self._keys.slot)
-        rights = ask_rights(self._keys, self._agent, at.kind, self._seeds is not None)
-        seeds = self._seeds.probes() if self._seeds is not None else ()
-        when, *_ = await self._trips.open([*self._commands.probes(self._budget), *seeds, rights], _lacking)
+        needs_seeds = self._seeds is not None and self._seeds.needed
+        rights = [ask_rights(self._keys, self._agent, at.kind)]
+        rights += [ask_seed_rights(self._keys)] if needs_seeds else []
+        seeds = self._seeds.probes() if self._seeds is not None and needs_seeds else ()
+        when, *_ = await self._trips.open(
+            [*self._commands.probes(self._budget), *seeds, *rights],
+            lambda results: lacking(results[-len(rights) :], results),
+        )
+        await self._try_seeds()
         try:
             seconds, microseconds = map(int, when)
         except (TypeError, ValueError) as error:
             await self._trips.close()
             raise TransportError(self._trips.explain(error)) from error
         self._ahead = seconds + microseconds / 1e6 - clock.now()
+
+    async def _try_seeds(self) -> None:
+        """See whether seeds can come by this server, where the crawl can do without."""
+        if self._seeds is None or self._seeds.needed:
+            return
+        results = await self._server.attempt([*self._seeds.probes(), ask_seed_rights(self._keys)])
+        wrong = lacking(results[-1:], results) or next((one for one in results if isinstance(one, Exception)), None)
+        if wrong is not None and not isinstance(wrong, lib.OutOfMemoryError):
+            self._seeds = None
+            logger.info("This crawl takes no URLs from outside (scrapy ubi seed): %s.", self._server.explain(wrong))
+
+    @property
+    def takes_seeds(self) -> bool:
+        """See the contract."""
+        return self._seeds is not None
 
     def now(self) -> float:
         """The server's time."""
@@ -159,6 +181,29 @@ class RedisTransport:
         key = self._keys.agents
         (result,) = await self._server.call([RedisCommand(("HGETALL", key), key, "hash")])
         return self._texts(key, result)
+
+    async def former_profiles(self) -> dict[str, str]:
+        """Agent -> profile, of former keys; those versions knew no cluster."""
+        key = self._keys.former_agents
+        result = await self._ask_former("HGETALL", key)
+        return self._texts(key, result) if result is not None else {}
+
+    async def tell_former(self, fields: Fields) -> None:
+        """Write into former keys."""
+        pairs = [text for pair in fields.items() for text in pair]
+        await self._ask_former("HSET", self._keys.former_control, *pairs)
+
+    async def _ask_former(self, *command: str) -> Any:
+        """The answer; None where there is none to be had: these keys may be no hashes, or not be permitted."""
+        if self._server.at.kind == "cluster":
+            return None
+        try:
+            (result,) = await self._server.call([RedisCommand(command)])
+        except TransportDown as error:
+            if isinstance(error.__cause__, lib.ResponseError):
+                return None
+            raise
+        return result
 
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
         """Compare by a look at what line and pulse say together; set by a script, where both are the same yet."""
@@ -220,7 +265,7 @@ class RedisTransport:
             return line(self._beat)
 
         link = RedisLink(self._server.at, self._keys, agent, self._timeout, TEXT * self._largest, self._beat_counts)
-        callbacks = BeatCallbacks(next_line, on_ack, on_read, clock, stalled, apart)
+        callbacks = BeatCallbacks(next_line, on_ack, on_read, clock, stalled, apart, lambda: self._mail_is_away)
         self._heartbeat = Heartbeat(link, interval, callbacks, self._beat_counts)
         self._heartbeat.start()
 
@@ -246,6 +291,7 @@ class RedisTransport:
             reads = self._commands.reads(out, self._in_hand.room(self._most), self._budget, self._in_hand.held)
             if self._seeds is not None:
                 commands += self._seeds.moves(out)
+                commands += [self._commands.end_crawl(out.end)] if out.end is not None else []
                 reads |= self._seeds.reads(out, self._budget)
             began = clock.now()
             results = await self._carry([*commands, *reads.values()])
@@ -266,8 +312,11 @@ class RedisTransport:
     async def _carry(self, commands: Sequence[RedisCommand]) -> list[Any]:
         """The results of an exchange; the next one reads less where it fails."""
         try:
-            return await self._server.call(commands, full_is_an_error=False)
+            results = await self._server.call(commands, full_is_an_error=False)
+            self._mail_is_away = False
+            return results
         except TransportDown:
+            self._mail_is_away = True
             self._budget = min(self._budget, max(LEAST, self._budget // 4))
             raise
 
@@ -288,11 +337,17 @@ class RedisTransport:
         """What was read, by key. Raises TransportFull, which holds it, when writes were refused."""
         acks, control = self._keys.acks(self._agent), self._keys.control
         self._in_hand.hand_out(one for one, _ in letters)
+        try:
+            outside = SeedReader.outside(read.get(OUTSIDE))
+        except (TypeError, ValueError, AttributeError) as error:
+            odd = lib.InvalidResponse("it answers something else than what waits")
+            raise TransportDown(self._server.explain(odd)) from error
         incoming = Incoming(
             letters,
             self._texts(acks, read.get(acks, {})),
             self._texts(control, read[control]) if control in read else None,
             seeds,
+            outside,
             published=published,
         )
         refused = next((one for one in written if isinstance(one, lib.OutOfMemoryError)), None)
@@ -343,8 +398,3 @@ class RedisTransport:
             old = [key for key in found if (owner := self._keys.owner(key)) is not None and owner[0] not in begun]
             if old:
                 await self._server.call([RedisCommand(("DEL", *old))])
-
-
-def _lacking(results: Sequence[Any]) -> Exception | None:
-    """What the user of the server may not do, by the probes; the last of them asks for it."""
-    return lacking(results[-1], results)

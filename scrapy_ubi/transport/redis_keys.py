@@ -30,10 +30,11 @@ import re
 
 from redis.crc import key_slot
 
-LAYOUT = 2
-"""Which layout of keys, beats and letters this is: 1 had no pulses. Agents of two do not understand each other, and
-each refuses to join those of the other. It is raised with every such change. So that all versions can tell, some things
-stay as they are in every layout: the hash `agents`, by this name, and in it JSON with `layout`, `version`, `state`,
+LAYOUT = 3
+"""Which layout of keys, beats and letters this is: 1 had no pulses, 2 no era in a beat, and ended crawls without a look
+at seeds. Agents of two do not understand each other, and each refuses to join those of the other. It is raised with
+every such change. So that all versions can tell, some things stay as they are in each layout: the hash `agents` (before
+there were hash tags, `ubi:<crawl>:agents`), by this name, and in it JSON with `layout`, `version`, `state`,
 `incarnation` and `updated`, written every two seconds; and the field of the control hash that asks to leave."""
 ASIDE = ":aside"
 SET_ASIDE = "%s held something else than it should; that is %s%s now"  # for the log: a key twice, and ASIDE
@@ -64,6 +65,8 @@ class RedisKeys:
         self.start = f"{self.prefix}start"
         self.seeds = f"{self.prefix}seeds"
         self.seeded = f"{self.prefix}seeded"
+        self.former_agents = f"ubi:{crawl}:agents"  # of the first versions, whose keys had no hash tag
+        self.former_control = f"ubi:{crawl}:control"
 
     @property
     def slot(self) -> int:

@@ -48,6 +48,7 @@ _SEEDS = (
     "XGROUP CREATE {} g 0",
     "XGROUP DELCONSUMER {} g a",
     "XINFO CONSUMERS {} g",
+    "XINFO STREAM {}",
 )
 _SERVER: dict[Kind, tuple[str, ...]] = {
     "single": ("TIME", "SCAN 0"),
@@ -56,23 +57,27 @@ _SERVER: dict[Kind, tuple[str, ...]] = {
 }
 
 
-def ask_rights(keys: RedisKeys, agent: str, kind: Kind, serves: bool) -> RedisCommand:
-    """Asks what of all that may be sent to a server of that kind is not allowed."""
+def ask_rights(keys: RedisKeys, agent: str, kind: Kind) -> RedisCommand:
+    """Asks what of all that may be sent to a server of that kind is not allowed, but for seeds."""
     commands = [
         *_SERVER[kind],
         *(command.format(keys.beats, keys.beats) for command in _HASH),
         *(command.format(keys.pulses, keys.pulses) for command in _PULSES),
         *(command.format(keys.inbox(agent), keys.inbox(agent)) for command in _STREAM),
-        *(command.format(keys.seeds, keys.seeds) for command in (_SEEDS if serves else ())),
     ]
     return RedisCommand(("EVAL", ASK, 1, keys.beats, *commands))
 
 
-def lacking(answer: object, results: Iterable[object]) -> RightsLacking | None:
-    """What lacks, by the answer to `ask_rights` and by what was refused; None where nothing does."""
-    said = (
-        [one.decode(errors="replace") for one in answer if isinstance(one, bytes)] if isinstance(answer, list) else []
-    )
+def ask_seed_rights(keys: RedisKeys) -> RedisCommand:
+    """Asks what is not allowed of what seeds need."""
+    return RedisCommand(("EVAL", ASK, 1, keys.seeds, *(command.format(keys.seeds, keys.seeds) for command in _SEEDS)))
+
+
+def lacking(answers: Iterable[object], results: Iterable[object]) -> RightsLacking | None:
+    """What lacks, by the answers to `ask_rights` and `ask_seed_rights`, and by what was refused; None where nothing
+    does."""
+    lists = [answer for answer in answers if isinstance(answer, list)]
+    said = [one.decode(errors="replace") for answer in lists for one in answer if isinstance(one, bytes)]
     names = [" ".join(text.split()[:2] if text.startswith(_TWO_WORDS) else text.split()[:1]) for text in said]
     refused = [error for error in results if isinstance(error, NoPermissionError)]
     names += [found[1].upper() for found in map(_named, refused) if found is not None]

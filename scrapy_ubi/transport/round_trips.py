@@ -126,6 +126,14 @@ class RoundTrips:
                 raise fault(result, self._server, self._timeout) from result
         return results
 
+    async def attempt(self, commands: Sequence[RedisCommand]) -> list[Any]:
+        """As `call`, but that what the server refuses is a result. Raises TransportDown."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._run(commands)
+        except FAULTS as error:
+            raise fault(error, self._server, self._timeout) from error
+
     async def _run(self, commands: Sequence[RedisCommand]) -> list[Any]:
         """One round trip, or three when a key must be put aside. Failed commands leave their error as the result."""
         results = await self._pipeline(commands)

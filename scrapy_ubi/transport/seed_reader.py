@@ -12,11 +12,12 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from redis.crc import key_slot
 
 from scrapy_ubi import clock
-from scrapy_ubi.transport.contract import SEED_IDLE, Outgoing, RawFields, TransportError
+from scrapy_ubi.transport.contract import SEED_IDLE, Outgoing, Outside, RawFields, TransportError
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.exchange_commands import ExchangeCommands
 from scrapy_ubi.transport.redis_keys import RedisKeys
@@ -24,16 +25,19 @@ from scrapy_ubi.transport.round_trips import RedisCommand
 
 logger = logging.getLogger(__name__)
 
+OUTSIDE = "outside"  # no key: what is read is what is there of seeds
 LOOK = 5.0  # s between two looks at what other agents have not answered; more often where they are idle sooner
 
 
 @dataclass(frozen=True, slots=True)
 class SeedSource:
     """Where seeds come from beside their stream: the key of a list, set or sorted set, "" for none. `idle`: seconds
-    after which a seed is another agent's (the contract's `seed_idle`)."""
+    after which a seed is another agent's (the contract's `seed_idle`). `needed`: the crawl waits for seeds, so that a
+    server by which none can come is refused."""
 
     seed_list: str = ""
     idle: float = SEED_IDLE
+    needed: bool = True
 
 
 class SeedReader:
@@ -44,8 +48,14 @@ class SeedReader:
         self._in_hand = InHand()
         self._look_at = 0.0  # when to look for seeds of others (s)
 
+    @property
+    def needed(self) -> bool:
+        """Whether the crawl waits for seeds."""
+        return self._source.needed
+
     def probes(self) -> Iterator[RedisCommand]:
         """What the transport cannot do without."""
+        yield self._commands.look_outside()
         yield self._commands.read_seeds(0, 0, self._source.idle, ())
         if self._source.seed_list:
             yield self._commands.move_list(self._source.seed_list, 0)
@@ -65,15 +75,24 @@ class SeedReader:
             yield self._commands.move_list(self._source.seed_list, out.read_seeds)
 
     def reads(self, out: Outgoing, budget: int) -> dict[str, RedisCommand]:
-        """Key -> the command that reads it."""
+        """Key, or `OUTSIDE` -> the command that reads it."""
+        looks = {OUTSIDE: self._commands.look_outside()} if out.look_outside else {}
         if not out.read_seeds:
-            return {}
+            return looks
         room, now = self._in_hand.room(out.read_seeds), clock.now()
         look = now >= self._look_at
         if look:
             self._look_at = now + min(LOOK, self._source.idle / 2)
         idle = self._source.idle if look else None
-        return {self._commands.keys.seeds: self._commands.read_seeds(room, budget, idle, self._in_hand.held)}
+        return looks | {self._commands.keys.seeds: self._commands.read_seeds(room, budget, idle, self._in_hand.held)}
+
+    @staticmethod
+    def outside(answer: Any) -> Outside | None:
+        """What was answered to the look; None where there was none. Raises ValueError, TypeError, AttributeError."""
+        if answer is None:
+            return None
+        waiting, mark = answer
+        return Outside(int(waiting), mark.decode("ascii", "backslashreplace"))
 
     def exchanged(self, out: Outgoing, read: Sequence[tuple[str, RawFields]]) -> None:
         """An exchange has succeeded, and these seeds were read in it."""

@@ -5,6 +5,60 @@ They are sent as text, as those of `scripts`, and use what Redis 6.2 has (XAUTOC
 
 from __future__ import annotations
 
+_OUTSIDE = """
+-- KEYS: seeds, control. What waits, and the mark of the contract: the last id, the server, its memory.
+local function outside()
+  local waiting, last = redis.call('XLEN', KEYS[1]), ''
+  if waiting > 0 then return waiting, '' end
+  if redis.call('EXISTS', KEYS[1]) == 1 then
+    local about = redis.call('XINFO', 'STREAM', KEYS[1])
+    for i = 1, #about, 2 do
+      if about[i] == 'last-generated-id' then last = about[i + 1] end
+    end
+  end
+  local may, server = not redis.acl_check_cmd or redis.acl_check_cmd('INFO', 'server'), nil
+  if may then server = redis.pcall('INFO', 'server') end
+  local name = type(server) == 'string' and string.match(server, 'run_id:(%w+)') or ''
+  local memory = redis.call('HGET', KEYS[2], 'memory')
+  return 0, memory and memory .. ' ' .. name .. ' ' .. last or ''
+end
+"""
+_OVER = """
+-- Whether the control hash says that the present run is over: signatures stand behind.
+local function over()
+  local said = redis.call('HMGET', KEYS[2], 'run', 'finished')
+  local run = said[1] and string.match(said[1], '^%S+')
+  return run and said[2] and run == string.match(said[2], '^%S+')
+end
+"""
+
+LOOK = f"""{_OUTSIDE}
+local waiting, mark = outside()
+return {{waiting, mark}}
+"""
+
+END = f"""{_OUTSIDE}{_OVER}
+-- ARGV: the mark, then fields and values for control. Returns whether the crawl is over.
+if over() then return 1 end
+local waiting, mark = outside()
+if waiting > 0 or mark == '' or mark ~= ARGV[1] then return 0 end
+for i = 2, #ARGV, 2 do redis.call('HSET', KEYS[2], ARGV[i], ARGV[i + 1]) end
+return 1
+"""
+
+APPEND = f"""{_OVER}
+-- KEYS: seeds, control. ARGV: of each seed, how many names and values it has, then these. Returns their ids; none where
+-- the crawl is over.
+local ids, i = {{}}, 1
+if over() then return ids end
+while i <= #ARGV do
+  local number = tonumber(ARGV[i])
+  ids[#ids + 1] = redis.call('XADD', KEYS[1], '*', unpack(ARGV, i + 1, i + number))
+  i = i + number + 1
+end
+return ids
+"""
+
 READ = """
 -- KEYS[1] seeds. ARGV: group, agent, most seeds, largest, most bytes together, bytes of a head, ms after which a seed
 -- of another agent is claimed, ms after which a consumer without any is forgotten ('' both: not now), ids in hand...
@@ -85,19 +139,19 @@ return seeds
 """
 
 ANSWER = """
--- KEYS[1] seeds, KEYS[2] answers. ARGV: group, most answers, seconds they are kept, how many are answered; id, word,
--- reason and name of each; then id and agent of each that is handed on.
+-- KEYS[1] seeds, KEYS[2] answers. ARGV: group, most answers, seconds they are kept, agent, how many are answered; id,
+-- word, reason, name and URL of each; then id and agent of each that is handed on.
 -- Each step may be repeated: a seed that was acknowledged is not answered again. A Redis that is full loses the answer.
-local key, group, number = KEYS[1], ARGV[1], tonumber(ARGV[4])
-for i = 5, 4 + 4 * number, 4 do
+local key, group, number = KEYS[1], ARGV[1], tonumber(ARGV[5])
+for i = 6, 5 + 5 * number, 5 do
   if redis.call('XACK', key, group, ARGV[i]) == 1 then
     redis.pcall('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', 'seed', ARGV[i], 'said', ARGV[i + 1], 'why', ARGV[i + 2],
-      'id', ARGV[i + 3])
+      'id', ARGV[i + 3], 'url', ARGV[i + 4], 'by', ARGV[4])
   end
   redis.call('XDEL', key, ARGV[i])
 end
 if number > 0 then redis.pcall('EXPIRE', KEYS[2], ARGV[3]) end
-for i = 5 + 4 * number, #ARGV, 2 do
+for i = 6 + 5 * number, #ARGV, 2 do
   redis.pcall('XCLAIM', key, group, ARGV[i + 1], 0, ARGV[i], 'JUSTID')
 end
 return 1

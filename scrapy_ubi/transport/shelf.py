@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scrapy_ubi.transport.beat_text import encode
-from scrapy_ubi.transport.contract import DEAD_LETTERS, MOST_START_ITEMS, SUMMED_UP, Fields
+from scrapy_ubi.transport.contract import DEAD_LETTERS, MOST_START_ITEMS, SUMMED_UP, EndOfCrawl, Fields, Outside
 from scrapy_ubi.transport.shelf_seeds import ShelfSeeds
 
 Raw = dict[bytes, bytes]
@@ -25,11 +25,30 @@ class Shelf:
     agents: Raw = field(default_factory=dict)
     control: Raw = field(default_factory=dict)
     start: Raw = field(default_factory=dict)
+    former_agents: Raw = field(default_factory=dict)
+    former_control: Raw = field(default_factory=dict)
     inbox: defaultdict[str, dict[str, Raw]] = field(default_factory=lambda: defaultdict(dict))
     acks: defaultdict[str, Raw] = field(default_factory=lambda: defaultdict(dict))
     dead: defaultdict[str, deque[Raw]] = field(default_factory=lambda: defaultdict(_dead))
     answers: defaultdict[str, Raw] = field(default_factory=lambda: defaultdict(dict))
     seeds: ShelfSeeds = field(default_factory=ShelfSeeds)
+
+    @property
+    def outside(self) -> Outside:
+        """What is there of seeds."""
+        memory, waiting = self.control.get(b"memory", b""), len(self.seeds.waiting)
+        return Outside(waiting, f"{memory.decode()} {self.seeds.last}" if memory and not waiting else "")
+
+    @property
+    def over(self) -> bool:
+        """Whether it is said that the present run is over."""
+        run, finished = (self.control.get(name, b"").split(b" ")[0] for name in (b"run", b"finished"))
+        return bool(run) and run == finished
+
+    def end(self, end: EndOfCrawl) -> None:
+        """The crawl is over, if nothing has come from outside."""
+        if not self.over and end.mark and self.outside == Outside(0, end.mark):
+            self.control.update({encode(name): encode(value) for name, value in end.control.items()})
 
     def forget(self, gone: Fields) -> None:
         """Take away line and mail of these agents, whose line still is the one given."""

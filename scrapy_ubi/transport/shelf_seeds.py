@@ -31,22 +31,24 @@ class ShelfSeeds:
     readers: dict[str, tuple[str, float]] = field(default_factory=dict)
     answers: deque[Raw] = field(default_factory=_answers)
     listed: deque[bytes] = field(default_factory=deque)
+    last: str = ""
 
     def append(self, fields: RawFields) -> str:
         """Write a seed; its id."""
         self.waiting[number := f"{next(_numbers)}-0"] = dict(fields)
+        self.last = number
         return number
 
-    def answer(self, out: Outgoing) -> None:
-        """Seeds are answered, or handed on."""
+    def answer(self, out: Outgoing, agent: str) -> None:
+        """Seeds are answered, or handed on, by this agent."""
         for answer in out.seeds_answered:
             if self.readers.pop(answer.number, None) is not None:
-                names = (b"seed", b"said", b"why", b"id")
-                self.answers.append(dict(zip(names, map(encode, answer), strict=True)))
+                names = (b"seed", b"said", b"why", b"id", b"url")
+                self.answers.append({**dict(zip(names, map(encode, answer), strict=True)), b"by": encode(agent)})
             self.waiting.pop(answer.number, None)
-        for number, agent in out.seeds_for:
+        for number, owner in out.seeds_for:
             if number in self.readers:
-                self.readers[number] = (agent, clock.now())
+                self.readers[number] = (owner, clock.now())
 
     def move(self, most: int) -> None:
         """Make seeds of what is listed."""

@@ -27,6 +27,7 @@ from scrapy_ubi.transport.claimed_items import signed_claims
 from scrapy_ubi.transport.contract import (
     HEAD,
     MEMORY,
+    MOST_SEED_URL,
     NO_FIELDS,
     SUMMED_UP,
     Fields,
@@ -88,6 +89,11 @@ class SignedTransport:
         """See the contract; and `unsigned`, `replayed`: what was refused."""
         return self._inner.counts + self._counts
 
+    @property
+    def takes_seeds(self) -> bool:
+        """See the contract."""
+        return self._inner.takes_seeds
+
     async def open(self) -> None:
         """As the contract; raises TransportError where an agent lives that has another secret."""
         await self._inner.open()
@@ -146,6 +152,14 @@ class SignedTransport:
         checked = {name: self._signer.checked("profile", name, name, text) for name, text in profiles.items()}
         self._strange_sum = profiles.get(SUMMED_UP) if checked.get(SUMMED_UP) is None else None
         return {name: text for name, text in checked.items() if text is not None}
+
+    async def former_profiles(self) -> dict[str, str]:
+        """See the contract. No former version has signed."""
+        return await self._inner.former_profiles()
+
+    async def tell_former(self, fields: Fields) -> None:
+        """See the contract."""
+        await self._inner.tell_former(fields)
 
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
         """See the contract. A line that does not hold counts as none, and is written over."""
@@ -236,6 +250,7 @@ class SignedTransport:
             profile=None if out.profile is None else self._profile(me, out.profile),
             control=signer.control(run, out.control),
             seeds_answered=[*out.seeds_answered, *answers],
+            end=None if out.end is None else out.end._replace(control=signer.control(run, out.end.control)),
         )
 
     def _letter(self, receiver: str, fields: Fields) -> Fields:
@@ -254,7 +269,7 @@ class SignedTransport:
         acks = self._texts("ack", incoming.acks, lambda lane: self._agent)
         control = None if incoming.control is None else self._control(incoming.control)
         dead, self._dead = self._dead, []
-        return Incoming(letters, acks, control, seeds, dead, incoming.published)
+        return replace(incoming, letters=letters, acks=acks, control=control, seeds=seeds, refused=dead)
 
     def _opened(self, number: str, raw: RawFields) -> RawFields | None:
         """A letter without its signature; None where it is refused."""
@@ -293,7 +308,8 @@ class SignedTransport:
         else:
             why = REPLAYED
         name = raw.get(b"id", b"")[:200].decode("utf-8", "replace")
-        self._answers.append(SeedAnswer(number, "REFUSED", why, name))
+        url = raw.get(b"url", b"")[:MOST_SEED_URL].decode("utf-8", "replace")
+        self._answers.append(SeedAnswer(number, "REFUSED", why, name, url))
         self._refuse(raw, why, "seeds")
         return None
 

@@ -3,24 +3,28 @@
     startsWith(www.) =
     endsWith(.mirror.example) = .example
     synonym(h1.example) = h2.example
+    synonym(www.*) = *
 
 Rules of this module:
 
 * One *pass* over a host: the first `startsWith` that fits replaces the beginning, then the first `endsWith` that fits
-  the end, then a `synonym` of the outcome the whole. What the two make is without dots around it; where it is no host
+  the end, then a `synonym` of the outcome the whole. A
+  synonym with a star, at the end or at the beginning of both names, is one for all hosts that it fits: the first does,
+  where no synonym names the host itself. What the two make is without dots around it; where it is no host
   name, they leave the host alone.
 * `resolve` repeats the pass until nothing changes (`www.www.h` is `h`); a host that has not settled after `PASSES`
   stays as it was. So it is idempotent, whatever the rules. It gives the host's partition key: all names that resolve to
   one host have one owner, one request at a time, one delay.
-* `same` gives the host of the normal form: there only synonyms count (docs/decisions/0011-host-rules.md says why), and
-  only where `resolve` thinks so too. So equal normal forms have equal partition keys.
+* `same` gives the host of the normal form: there only synonyms count (docs/decisions/0011-host-rules.md says why;
+  LARM's patterns act there as synonyms with a star, docs/decisions/0108-synonyms-with-a-star.md), and only where
+  `resolve` thinks so too. So equal normal forms have equal partition keys.
 * No server is asked: names are text, and need not exist.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from hashlib import sha256
 
@@ -30,7 +34,12 @@ PASSES = 16
 KEPT = 1 << 16  # hosts whose outcome is remembered: about 15 MB
 NONE = "none"  # the name of no rules
 
-GRAMMAR = "startsWith(part) = part, endsWith(part) = part or synonym(host) = host"
+STAR = "*"  # in a synonym: what two names have in common
+
+GRAMMAR = (
+    "startsWith(part) = part, endsWith(part) = part, synonym(host) = host, or synonym(part*) = part* "
+    "(the star at the end, or at the beginning, of both)"
+)
 
 _rule = re.compile(r"(startsWith|endsWith|synonym)\(([^()]*)\)\s*[=:]?\s*(\S*)").fullmatch
 _is_part = re.compile(r"[a-z0-9._-]*").fullmatch
@@ -41,18 +50,27 @@ Parts = tuple[tuple[str, str], ...]
 class HostRules:
     """Rules that have been read. `name` is what agents compare: how many they are, and a digest of them."""
 
-    __slots__ = ("_ends", "_starts", "_synonyms", "name", "resolve")
+    __slots__ = ("_alike", "_ends", "_starts", "_synonyms", "name", "resolve", "same")
 
     def __init__(
-        self, starts: Iterable[tuple[str, str]], ends: Iterable[tuple[str, str]], same: dict[str, str]
+        self,
+        starts: Iterable[tuple[str, str]],
+        ends: Iterable[tuple[str, str]],
+        same: dict[str, str],
+        alike: Iterable[tuple[str, str]] = (),
     ) -> None:
-        """`same`: host by its synonym. Raises ValueError for synonyms that go round in a circle."""
+        """`same`: host by its synonym; `alike`: those with a star. Raises ValueError for synonyms that go round in a
+        circle."""
         self._starts: Parts = tuple(starts)
         self._ends: Parts = tuple(ends)
         self._synonyms = {host: _last(same, host) for host in same if same[host] != host}
-        self.name = _name([*self._starts, (), *self._ends, (), *sorted(self._synonyms.items())])
+        self._alike: Parts = tuple(alike)
+        told = [*self._starts, (), *self._ends, (), *sorted(self._synonyms.items())]
+        self.name = _name([*told, (), *self._alike] if self._alike else told)
         self.resolve = lru_cache(KEPT)(self._resolve)
         """The host that a host's partition key is made of."""
+        self.same = lru_cache(KEPT)(self._same) if self._alike else self._same
+        """The host that stands for a host in normal forms."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HostRules) and self.name == other.name
@@ -66,12 +84,22 @@ class HostRules:
     @property
     def has_synonyms(self) -> bool:
         """Whether `same` changes any host at all."""
-        return bool(self._synonyms)
+        return bool(self._synonyms or self._alike)
 
-    def same(self, host: str) -> str:
-        """The host that stands for a host in normal forms."""
-        other = self._synonyms.get(host)
-        return host if other is None or self.resolve(other) != self.resolve(host) else other
+    def _same(self, host: str) -> str:
+        other = self._settled(host, self._synonym)
+        return host if other == host or self.resolve(other) != self.resolve(host) else other
+
+    def _synonym(self, host: str) -> str:
+        """What a synonym makes of a host."""
+        if (named := self._synonyms.get(host)) is not None:
+            return named
+        if host.startswith("["):
+            return host
+        for this, that in self._alike:
+            if (other := _starred(this, that, host)) is not None:
+                return other if is_host(other) and "." in other else host
+        return host
 
     def once(self, host: str) -> str:
         """One pass, as LARM takes it."""
@@ -88,15 +116,29 @@ class HostRules:
             changed = changed.strip(".")
         if not is_host(changed):
             changed = host
-        return self._synonyms.get(changed, changed)
+        return self._synonym(changed)
 
     def _resolve(self, host: str) -> str:
+        return self._settled(host, self.once)
+
+    @staticmethod
+    def _settled(host: str, change: Callable[[str], str]) -> str:
+        """What comes of a host that is changed until nothing changes; the host itself where it never settles."""
         now = host
         for _ in range(PASSES):
-            before, now = now, self.once(now)
+            before, now = now, change(now)
             if now == before:
                 return now
         return host
+
+
+def _starred(this: str, that: str, host: str) -> str | None:
+    """The host with `that` in place of `this`, each with a star; None where it does not fit, or nothing is left."""
+    if this.endswith(STAR):
+        begin = this[:-1]
+        return that.rstrip(STAR) + host[len(begin) :] if host.startswith(begin) and len(host) > len(begin) else None
+    end = this[1:]
+    return host[: len(host) - len(end)] + that.lstrip(STAR) if host.endswith(end) and len(host) > len(end) else None
 
 
 def read_rules(rules: Iterable[str]) -> HostRules | None:
@@ -132,23 +174,27 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _read(rules: Iterable[tuple[str, str]]) -> HostRules | None:
-    parts: dict[str, dict[str, str]] = {"startsWith": {}, "endsWith": {}, "synonym": {}}
+    parts: dict[str, dict[str, str]] = {"startsWith": {}, "endsWith": {}, "synonym": {}, "alike": {}}
     for where, rule in rules:
         match = _rule(rule)
         if match is None:
             raise ValueError(f"{where}, {rule[:100]!r}, is no rule")
         kind, this, that = match[1], match[2].replace(",", "."), match[3].replace(",", ".")
-        read = _host if kind == "synonym" else _part
+        if kind == "synonym" and STAR in this + that:
+            kind = "alike"
+        read = _host if kind == "synonym" else _star if kind == "alike" else _part
         this, that = read(this, where), read(that, where)
         if kind == "startsWith":
             that = that.lstrip(".")  # as of the outcome: LARM's own example has a dot for nothing
-        if not this:
+        if not this or this == STAR:
             raise ValueError(f"{where}, {rule[:100]!r}, fits every host")
+        if kind == "alike" and this.startswith(STAR) != that.startswith(STAR) and STAR not in (this, that):
+            raise ValueError(f"{where}, {rule[:100]!r}, has its stars at different ends")
         if parts[kind].setdefault(this, that) != that:
             raise ValueError(f"{where}, {rule[:100]!r}, contradicts an earlier rule")
     if not any(parts.values()):
         return None
-    return HostRules(parts["startsWith"].items(), parts["endsWith"].items(), parts["synonym"])
+    return HostRules(parts["startsWith"].items(), parts["endsWith"].items(), parts["synonym"], parts["alike"].items())
 
 
 def _host(name: str, where: str) -> str:
@@ -157,6 +203,15 @@ def _host(name: str, where: str) -> str:
     if normal != f"http://{host}/" or port:
         raise ValueError(f"{where}: {name[:100]!r} is no host name")
     return host
+
+
+def _star(name: str, where: str) -> str:
+    """A name with one star, at its beginning or its end."""
+    part = name.replace(STAR, "", 1)
+    if name.count(STAR) != 1 or STAR not in (name[:1], name[-1:]):
+        raise ValueError(f"{where}: {name[:100]!r} has no star at its beginning or end, or more than one")
+    _part(part, where)
+    return name.lower()
 
 
 def _part(part: str, where: str) -> str:

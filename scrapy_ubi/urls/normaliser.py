@@ -12,11 +12,11 @@ set they are written `?index`. The preset `learned` is `safe` and all that can b
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from scrapy_ubi.untrusted.meant_names import ask_meant
 from scrapy_ubi.urls.canonical import CANONICAL, canonical, canonical_form
 from scrapy_ubi.urls.host_rules import HostRules
 from scrapy_ubi.urls.normal import SAFE, by_steps, is_usual, normal_form, with_host
@@ -64,8 +64,8 @@ def _step(word: str) -> str:
         return word
     if word in PRESETS:
         raise ValueError(f"the preset {word!r} must come first")
-    near = difflib.get_close_matches(word, STEPS, n=1)
-    raise ValueError(f"{word!r} is no step" + (f", did you mean {near[0]!r}" if near else ""))
+    meant = ask_meant(word, map(repr, STEPS))
+    raise ValueError(f"{word!r} is no step" + (f", {meant}" if meant else ""))
 
 
 def name_of(steps: frozenset[str]) -> str:

@@ -4,6 +4,8 @@ Rules of this module:
 
 * No I/O and no clock: a look is a status, and the time is the one that it has.
 * Bounded: the newest `KEPT` events, and what the last look has shown.
+* While Redis is away no agent can be looked at, and when it is back agents are found cut off, silent or without a beat,
+  though they only wait for it. That is one event, of Redis; who does not work `CALM` seconds later is told of then.
 * At the first look the past is told as far as it can be seen: since when agents run, when the dead were last heard.
 """
 
@@ -16,6 +18,7 @@ from typing import Any, NamedTuple
 from scrapy_ubi.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus
 
 KEPT = 100
+CALM = 20.0  # s after Redis is back in which agents find each other again: a failure timeout and some beats
 MOST_FIRST = 50  # events of the past that the first look gives, the newest
 
 Event = dict[str, Any]
@@ -34,6 +37,7 @@ _WORDS = {
     "resumed": "The crawl goes on.",
     "finished": "The crawl is finished.",
     "begun": "A new run of the crawl has begun.",
+    "redis": "Redis was away{}, and is back.",
 }
 _TOLD = {DEAD: "dead", "left": "left", SILENT: "silent", "blocked": "blocked", "fenced": "fenced"}
 
@@ -61,18 +65,31 @@ class CrawlEvents:
         self._kept: deque[Event] = deque(maxlen=KEPT)
         self._last: _Look | None = None
         self._number = 0
+        self._away_since: float | None = None  # unix s
+        self._calm_until = 0.0  # unix s
 
     @property
     def kept(self) -> list[Event]:
         """The newest."""
         return [*self._kept]
 
+    def away(self, time: float) -> None:
+        """Redis does not answer at this time (unix s)."""
+        if self._last is not None and self._away_since is None:
+            self._away_since = time
+
     def look(self, status: CrawlStatus) -> None:
         """Note what has changed since the last look."""
+        if self._away_since is not None:
+            self._note(status.now, "redis", "", f" for {max(1.0, status.now - self._away_since):.0f} s")
+            self._away_since, self._calm_until = None, status.now + CALM
         states = {one.name: one.state for one in status.agents}
         incarnations = {one.name: one.incarnation for one in status.agents}
-        now = _Look(status.run, status.finished, status.paused, status.views, states, incarnations)
-        last, self._last = self._last, now
+        now = _Look(status.run, status.state == "finished", status.paused, status.views, states, incarnations)
+        last = self._last
+        if last is not None and status.now < self._calm_until and not _all_is_as_before(last, now):
+            return
+        self._last, self._calm_until = now, 0.0
         if last is None:
             for time, what, agent in sorted(_past(status))[-MOST_FIRST:]:
                 self._note(time, what, agent)
@@ -80,12 +97,18 @@ class CrawlEvents:
         for what, agent in _changes(last, now):
             self._note(status.now, what, agent)
 
-    def _note(self, time: float, what: str, agent: str) -> None:
+    def _note(self, time: float, what: str, agent: str, more: str = "") -> None:
         self._number += 1
-        text = _WORDS[what].format(agent)
+        text = _WORDS[what].format(agent or more)
         self._kept.append(
             {"id": self._number, "time": round(time, 3), "what": what, "agent": agent or None, "text": text}
         )
+
+
+def _all_is_as_before(last: _Look, now: _Look) -> bool:
+    """Whether no agent is worse off than at the last look, and the crawl goes on as it did."""
+    troubled = [name for name, state in now.states.items() if state in _TOLD and last.states.get(name) != state]
+    return not troubled and last.states.keys() <= now.states.keys() and last.views == now.views
 
 
 def _past(status: CrawlStatus) -> Iterator[tuple[float, str, str]]:
@@ -97,7 +120,7 @@ def _past(status: CrawlStatus) -> Iterator[tuple[float, str, str]]:
         if told := _TOLD.get(one.state):
             yield one.profile.updated, told, one.name
     ended = [one.profile.updated for one in status.agents if one.profile is not None]
-    if status.finished and ended:
+    if status.state == "finished" and ended:
         yield max(ended), "finished", ""
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
+from scrapy_ubi.monitor import ahead
 from scrapy_ubi.monitor.document import Document, standing
 from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
@@ -15,6 +16,7 @@ from scrapy_ubi.web.crawl_ring import fair_shares, replicas_of, shares
 
 MOST_AGENTS = 1_000
 MOST_REASONS = 100
+MOST_IDLE = 5  # sentences of agents that fetch nothing
 
 _LEFT_OUT = ("speeds", "failed_at", "noted_at", "examples")
 _COUNTERS = ("pages", "done", "unique", "known", "queued", "in_flight", "hosts", "forwarded", "outbox")
@@ -31,11 +33,14 @@ def view(status: CrawlStatus, lives: bool, events: Sequence[Event]) -> Document:
         "lives": lives,
         "state": status.state,
         "run": status.run,
-        "finished": status.finished,
+        "finished": status.state == "finished",
         "paused": status.paused,
+        "waits_for_seeds": status.serves,
         "arguments": status.arguments,
         "views": status.views,
         "settled": is_settled(status),
+        "remaining": ahead.document(status),
+        "idle": ahead.idle_sentences(status)[:MOST_IDLE],
         "unreadable": status.unreadable,
         "measures": _measures(status),
         "agents_total": len(status.agents),
@@ -65,8 +70,8 @@ def _row(of: AgentStatus, share: float | None, fair: float | None) -> Document:
         "share": share,
         "fair": fair,
         **{name: profile.count(name) if profile is not None else 0 for name in _COUNTERS},
-        "failed": sum(profile.failed.values()) if profile is not None else 0,
-        "pages_per_second": profile.pages_per_second if profile is not None and of.working else 0.0,
+        "failed": sum(profile.failing.values()) if profile is not None else 0,
+        "pages_per_second": of.pages_per_second,
         "seconds": profile.seconds if profile is not None else 0.0,
         "spider": profile.spider if profile is not None else "",
         "machine": profile.host_name if profile is not None else "",

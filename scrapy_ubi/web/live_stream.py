@@ -2,9 +2,14 @@
 
 Rules of this module:
 
-* Without a viewer nothing is read. However many look, or ask at once, the crawl is read once.
+* Without a viewer nothing is read. However many look, or ask at once, the crawl is read once: a reading is a task of
+  its own, which goes on where the one that has asked for it leaves. What it has found is told for `EVERY`; a failure,
+  to all that wait for it.
 * A viewer has room for one message: what it does not read in time is replaced by the next. Who has not read for
   `PATIENCE` is closed.
+* Places are few, so who has left holds none: at the latest when all are taken and one more comes, viewers whose
+  connection has ended are let go. Where none has, the one that has looked longest makes room, if that is longer than
+  `LONGEST`; its page comes back by itself.
 * What lies in directories does not change, and is read seldom: reading keeps its agents from starting.
 """
 
@@ -15,12 +20,13 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.stopped_status import read_figures
+from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.web.crawl_events import CrawlEvents
 from scrapy_ubi.web.crawl_view import view
 from scrapy_ubi.web.problem import Problem
@@ -33,7 +39,23 @@ EVERY = 2.0  # s
 SELDOM = 60.0  # s, of directories
 MOST_VIEWERS = 32
 PATIENCE = 10.0  # s for a viewer to read
-FAULTS = {"error": {"status": 500, "kind": "fault", "message": "The crawl could not be shown; the log says why."}}
+LONGEST = 600.0  # s that a viewer keeps its place while others wait for one
+FAULT = "The crawl could not be shown; the log says why."
+
+
+class Viewer:
+    """Who looks. `messages`: those not read yet, one at most; None there: it is over."""
+
+    def __init__(self, gone: Callable[[], bool]) -> None:
+        self.messages: asyncio.Queue[str | None] = asyncio.Queue(1)
+        self.gone = gone
+        self.since = time.monotonic()
+
+    def tell(self, text: str | None) -> None:
+        """The newest message, in place of one that was not read."""
+        if self.messages.full():
+            self.messages.get_nowait()
+        self.messages.put_nowait(text)
 
 
 class LiveStream:
@@ -44,9 +66,10 @@ class LiveStream:
         self._events = CrawlEvents()
         self.history = SeenHistory()
         self.agents = 0  # how many there are
-        self._reading = asyncio.Lock()
-        self._document, self._read_at, self._lives = "", float("-inf"), True
-        self._viewers: set[asyncio.Queue[str | None]] = set()
+        self._reading: asyncio.Task[None] | None = None
+        self._found: str | Problem = ""
+        self._read_at, self._lives = float("-inf"), True
+        self._viewers: dict[Viewer, None] = {}  # who has looked longest comes first
         self._beat: asyncio.Task[None] | None = None
         self._number = 0
         self._closed = False
@@ -63,36 +86,69 @@ class LiveStream:
 
     async def document(self) -> str:
         """The document of now, as JSON on one line. Raises Problem."""
-        async with self._reading:
-            fresh = EVERY if self._lives else SELDOM
-            if time.monotonic() - self._read_at >= fresh - 0.1:
-                self._document = await self._reader.run(self._look)
-                self._read_at = time.monotonic()
-            return self._document
+        fresh = EVERY if self._lives else SELDOM
+        if self._reading is None and time.monotonic() - self._read_at >= fresh - 0.1:
+            self._reading = asyncio.create_task(self._read())
+        if self._reading is not None:
+            await asyncio.shield(self._reading)
+        if isinstance(self._found, Problem):
+            raise self._found.with_traceback(None)
+        return self._found
 
-    def _look(self, settings: BaseSettings, opts: argparse.Namespace) -> str:
-        """Read it; in a thread, as making the text of a thousand agents takes milliseconds."""
+    async def _read(self) -> None:
+        """Look once, and keep what that gives."""
+        try:
+            text, made, self.agents, self._lives = await self._reader.run(self._look)
+            self.history.look(made)  # here, as it is read here, while the next look may be under way
+            self._found, self._read_at = text, time.monotonic()
+        except Problem as problem:
+            if problem.kind == "unavailable":
+                self._events.away(time.time())
+            self._found, self._read_at, self._lives = problem, float("-inf"), True
+        except Exception:
+            logger.exception("The crawl could not be shown.")
+            fault = Problem(500, "fault", FAULT)
+            self._found, self._read_at, self._lives = fault, float("-inf"), True
+        finally:
+            self._reading = None
+
+    def _look(self, settings: BaseSettings, opts: argparse.Namespace) -> tuple[str, Document, int, bool]:
+        """Read it; in a thread, as making the text of a thousand agents takes milliseconds. One at a time."""
         status, here = read_figures(settings, opts)
-        self._reader.crawl, self._lives, self.agents = status.crawl, not here, len(status.agents)
+        self._reader.crawl = status.crawl
         self._events.look(status)
         made = view(status, not here, self._events.kept)
-        self.history.look(made)
-        return json.dumps(made)
+        return json.dumps(made), made, len(status.agents), not here
 
     @asynccontextmanager
-    async def viewer(self) -> AsyncIterator[asyncio.Queue[str | None]]:
-        """The messages for one viewer, the first at once; None: it is over. Raises Problem where too many look."""
+    async def viewer(self, gone: Callable[[], bool] = lambda: False) -> AsyncIterator[asyncio.Queue[str | None]]:
+        """The messages for one viewer, the first at once; None: it is over. `gone`: whether its connection has ended.
+        Raises Problem where too many look."""
+        if not self._closed and len(self._viewers) >= MOST_VIEWERS:
+            self._make_room()
         if self._closed or len(self._viewers) >= MOST_VIEWERS:
             raise Problem(503, "busy", f"{MOST_VIEWERS} look already: try again later.", {"Retry-After": "10"})
-        queue: asyncio.Queue[str | None] = asyncio.Queue(1)
-        self._viewers.add(queue)
+        one = Viewer(gone)
+        self._viewers[one] = None
         try:
-            queue.put_nowait(await self._message())
-            if self._beat is None:
+            text = await self._message()
+            if one.messages.empty():  # else the beat has been faster, or this ends
+                one.messages.put_nowait(text)
+            if self._beat is None and not self._closed:
                 self._beat = asyncio.create_task(self._go_on())
-            yield queue
+            yield one.messages
         finally:
-            self._viewers.discard(queue)
+            self._viewers.pop(one, None)
+
+    def _make_room(self) -> None:
+        """Let viewers go that have left; else the one that has looked longest, and long."""
+        left = [one for one in self._viewers if one.gone()]
+        oldest = next(iter(self._viewers))
+        if not left and time.monotonic() - oldest.since > LONGEST:
+            left = [oldest]
+        for one in left:
+            del self._viewers[one]
+            one.tell(None)
 
     async def _go_on(self) -> None:
         """As long as somebody looks."""
@@ -101,8 +157,8 @@ class LiveStream:
                 await asyncio.sleep(EVERY)
                 if self._viewers:
                     text = await self._message()
-                    for queue in self._viewers:
-                        _put(queue, text)
+                    for one in self._viewers:
+                        one.tell(text)
         finally:
             self._beat = None
 
@@ -112,24 +168,15 @@ class LiveStream:
             event, data = "crawl", await self.document()
         except Problem as problem:
             event, data = "trouble", json.dumps(problem.document())
-        except Exception:
-            logger.exception("The crawl could not be shown.")
-            event, data = "trouble", json.dumps(FAULTS)
         return f"id: {self._number}\nevent: {event}\ndata: {data}\n\n"
 
     async def close(self) -> None:
         """Send all viewers away."""
         self._closed = True
-        for queue in self._viewers:
-            _put(queue, None)
-        if self._beat is not None:
-            self._beat.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._beat
-
-
-def _put(queue: asyncio.Queue[str | None], text: str | None) -> None:
-    """The newest message, in place of one that was not read."""
-    if queue.full():
-        queue.get_nowait()
-    queue.put_nowait(text)
+        for one in self._viewers:
+            one.tell(None)
+        for task in (self._beat, self._reading):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands import directories
 from scrapy_ubi.commands.stopped_status import read_figures
 from scrapy_ubi.errors import UbiUnavailable
 from scrapy_ubi.monitor.document import Document
@@ -19,6 +18,7 @@ from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.outputs import collector
 from scrapy_ubi.outputs.collector import Out
 from scrapy_ubi.outputs.part_files import OPEN
+from scrapy_ubi.web import agent_places
 from scrapy_ubi.web.output_records import PageCounts, is_index, newest_copies
 
 MOST_OUTPUTS = 1_000  # rows
@@ -30,19 +30,20 @@ COUNTS = PageCounts()  # of this process
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
     """The stores and their sizes; what was joined as a duplicate. Raises UbiError."""
     status, _ = read_figures(settings, opts)
-    places, looked = directories.find(settings, status.crawl)
+    found = agent_places.find(settings, status)
     try:
-        outs = [out for out in collector.find([place.path for place in places]) if out.crawl == status.crawl]
+        outs = [out for out in collector.find(found.paths) if out.crawl == status.crawl]
         COUNTS.look()
         rows = [row for out in outs for row in stores(out)]
         copies = newest_copies(out.path for out in outs)
     except OSError as error:
-        raise UbiUnavailable(f"The directories in {looked} cannot be read ({error.strerror}).") from error
+        raise UbiUnavailable(f"The directories in {found.looked} cannot be read ({error.strerror}).") from error
     measures = measures_of(status)
     rows.sort(key=lambda row: (row["agent"], row["run"], row["store"]))
     return {
         "crawl": status.crawl,
-        "looked": looked,
+        "looked": found.looked,
+        "missing": found.missing,
         "outputs": rows[:MOST_OUTPUTS],
         "duplicates": {
             "joined": dict(measures.joined),

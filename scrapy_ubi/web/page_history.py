@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import time
+from collections.abc import Sequence
+from typing import Any
 
 from scrapy.settings import BaseSettings
 
@@ -11,6 +14,9 @@ from scrapy_ubi.monitor.document import Document
 
 FIELDS = ("time", "pages", "pages_per_second", "queued", "failed")
 MOST_POINTS = 360
+AT_ONCE = ("fenced", "unfenced", "blocked", "unblocked")  # what happens to agents together
+SAME = 30  # s
+MOST_NAMED = 5
 FEW_POINTS, MANY_AGENTS = 60, 100  # of more agents than that fewer points are asked for
 MOST_EVENTS = 200  # the newest
 
@@ -27,10 +33,39 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
         "source": "agents",
         "step": step,
         "fields": FIELDS,
-        "points": [[begin + number * step, *row] for number, row in enumerate(rows)],
-        "events": [_event(one) for one in made["events"][-MOST_EVENTS:]],
+        "points": _until([[begin + number * step, *row] for number, row in enumerate(rows)], time.time()),
+        "events": [_event(one) for one in _together(made["events"])[-MOST_EVENTS:]],
         "missing": made["missing"],
     }
+
+
+def _until(points: list[list[Any]], now: float) -> list[list[Any]]:
+    """The last point of a grid may lie ahead: it is one of now then, with the rate of the time that has passed."""
+    if len(points) > 1 and points[-1][0] > now:
+        (before, pages, rate, *_), last = points[-2], points[-1]
+        passed = now - before
+        last[0] = max(now, before)
+        last[2] = round(max(0.0, last[1] - pages) / passed, 3) if passed >= 1.0 else rate
+    return points
+
+
+def _together(events: Sequence[Document]) -> list[Document]:
+    """What several agents met within `SAME` seconds, as when Redis is started again, as one event of the crawl."""
+    made: list[Document] = []
+    latest: dict[str, Document] = {}  # what -> the event that others join
+    for one in events:
+        known = latest.get(one["what"]) if one["what"] in AT_ONCE else None
+        if known is not None and one["time"] - known["time"] <= SAME:
+            known["agents"].append(one["who"])
+            continue
+        made.append(one := {**one, "agents": [one["who"]]})
+        latest[one["what"]] = one
+    for one in made:
+        if len(one["agents"]) > 1:
+            shown = ", ".join(one["agents"][:MOST_NAMED])
+            more = len(one["agents"]) - MOST_NAMED
+            one |= {"who": "", "why": f"{len(one['agents'])} agents: {shown}{f' and {more} more' if more > 0 else ''}"}
+    return made
 
 
 def _event(of: Document) -> Document:

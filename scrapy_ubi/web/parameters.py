@@ -133,14 +133,14 @@ def flag(value: Any) -> bool:
     raise ValueError("true or false is wanted (1 or 0 in a query)")
 
 
-def texts(most: int) -> Read:
-    """A list of 1 to so many texts."""
+def texts(most: int, empty: bool = False) -> Read:
+    """A list of 1 to so many texts; `empty`: some of them may be, as lines are."""
     one = text()
 
     def read(value: Any) -> list[str]:
         if not isinstance(value, list) or not 0 < len(value) <= most:
             raise ValueError(f"a list of 1 to {most} texts is wanted")
-        return [one(each) for each in value]
+        return ["" if empty and each == "" else one(each) for each in value]
 
     return read
 

@@ -29,7 +29,7 @@ from scrapy_ubi.monitor import document
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.node.report.host_answers import place
 from scrapy_ubi.node.report.queries import SORTS
-from scrapy_ubi.web import crawl_ring, outputs_here, seeds_state
+from scrapy_ubi.web import crawl_ring, last_items, outputs_here, seeds_state
 from scrapy_ubi.web.parameters import Field, Fields, choice, flag, number, text
 
 MOST_NAME = 300  # characters of a host, an agent, a reason
@@ -111,4 +111,5 @@ READINGS: Mapping[str, Reading] = {
     "crawls": Reading({}, of_command(crawls.run, crawl=None)),
     "seeds": Reading({"limit": _LIMIT}, seeds_state.run),
     "outputs": Reading({}, outputs_here.run),
+    "items": Reading({"agent": _NAME, "limit": _FEW}, last_items.run),
 }

@@ -10,10 +10,12 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.commands.crawl_choice import choose_crawl
 from scrapy_ubi.commands.redis_connection import connect
 from scrapy_ubi.monitor.document import Document
+from scrapy_ubi.transport.contract import MOST_SEED_URL
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain
 
 MOST_WHY = 300  # characters of a reason
+MOST_NAME = 200  # characters of what its writer calls a seed
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
@@ -34,4 +36,7 @@ def _answer(number: bytes, fields: dict[bytes, bytes]) -> Document:
         "time": int(millis) / 1000 if millis.isdigit() and len(millis) < 20 else 0.0,
         "said": plain(fields.get(b"said", b""), 16),
         "why": plain(fields.get(b"why", b""), MOST_WHY),
+        "by": plain(fields.get(b"by", b""), 64),
+        "url": plain(fields.get(b"url", b""), MOST_SEED_URL),  # none in the answers of agents of before
+        "name": plain(fields.get(b"id", b""), MOST_NAME),
     }

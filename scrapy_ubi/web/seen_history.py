@@ -26,7 +26,7 @@ class SeenHistory:
 
     def since(self, time: float) -> tuple[float, list[list[float]]]:
         """Seconds between two points, and the points from this time on, thinned to `MOST_POINTS`."""
-        points = [[*point] for point in self._points if point[0] >= time]
+        points = [[*point] for point in self._points.copy() if point[0] >= time]
         every = -(-len(points) // MOST_POINTS) or 1
         kept = points[::-1][::every][::-1]
         step = (kept[-1][0] - kept[0][0]) / (len(kept) - 1) if len(kept) > 1 else 0.0

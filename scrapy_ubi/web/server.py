@@ -84,7 +84,9 @@ def _say(url: str, access: Access, opts: argparse.Namespace, made: bool, reader:
 @asynccontextmanager
 async def listening(app: WebApp, host: str, port: int) -> AsyncIterator[str]:
     """Serve in the running loop; the URL. Raises UbiNotServed where it cannot listen."""
-    runner = web.AppRunner(app.application, access_log=None, handle_signals=False, shutdown_timeout=LAST)
+    runner = web.AppRunner(
+        app.application, access_log=None, logger=app.log, handle_signals=False, shutdown_timeout=LAST
+    )
     await runner.setup()
     try:
         try:

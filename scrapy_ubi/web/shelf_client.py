@@ -130,6 +130,15 @@ class ShelfClient:
         raw = {_raw(name): _raw(value) for name, value in fields.items()}
         return encode(self._shelf().seeds.append(raw)) if key == self._keys.seeds else b""
 
+    def eval(self, script: str, keys: int, *given: Text) -> list[bytes]:
+        """Write seeds, unless the crawl is over: the one script that commands send here (`seed_scripts.APPEND`)."""
+        [seeds, _], texts, found = given[:keys], [*given[keys:]], []
+        while texts:
+            flat = [texts.pop(0) for _ in range(int(texts.pop(0)))]
+            found.append(dict(zip(flat[::2], flat[1::2], strict=True)))
+        key = str(seeds)
+        return self.in_loop(lambda: [] if self._shelf().over else [self.seed(key, fields) for fields in found])
+
     def xread(self, streams: Mapping[str, bytes], count: int, block: int | None = None) -> list[Any]:
         """What is new in the answers to seeds; with `block` (ms) after a pause where there is nothing."""
         [(key, after)] = streams.items()
@@ -182,10 +191,6 @@ class _Calls:
     def xlen(self, key: str) -> None:
         """See the client."""
         self._calls.append(lambda: len(self._client.stream(key)))
-
-    def xadd(self, key: str, fields: Mapping[Text, Text]) -> None:
-        """See the client."""
-        self._calls.append(lambda: self._client.seed(key, fields))
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Make them, in one turn of the loop; what each has given."""

@@ -14,7 +14,8 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.commands import drain, failed, seed, steer
 from scrapy_ubi.commands.query import QueryReport
 from scrapy_ubi.monitor.document import Document
-from scrapy_ubi.requests.outside import MOST_PRIORITY
+from scrapy_ubi.requests.outside import MOST_PRIORITY, why_no_seed
+from scrapy_ubi.untrusted.terminal_text import plain
 from scrapy_ubi.web.parameters import MOST_NAMES, MOST_URLS, Field, Fields, flag, number, settings, text, texts
 from scrapy_ubi.web.problem import bad
 from scrapy_ubi.web.readings import MOST_NAME, of_command
@@ -49,6 +50,12 @@ def _unset(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
 
 
 def _seed(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
+    wrong = [
+        (number, why) for number, url in enumerate(opts.urls, 1) if url.strip() and (why := why_no_seed(url.strip()))
+    ]
+    if wrong:  # nothing of it is sent: it can be mended, and sent whole
+        told = "; ".join(f"line {number}, {plain(opts.urls[number - 1], 80)!r}, is {why}" for number, why in wrong[:3])
+        raise bad(f"{told}{f'; and {len(wrong) - 3} more' if len(wrong) > 3 else ''}: nothing was sent.")
     opts.url, opts.timeout = opts.urls, WAITS
     return seed.run(settings, opts)
 
@@ -61,7 +68,7 @@ _CHOICE: Mapping[str, Any] = {
     "all": Field(flag, False),
 }
 _SEEDS: Fields = {
-    "urls": Field(texts(MOST_URLS), needed=True),
+    "urls": Field(texts(MOST_URLS, empty=True), needed=True),
     "priority": Field(number(-MOST_PRIORITY, MOST_PRIORITY)),
     "force": Field(flag, False),
     "wait": Field(flag, False),

@@ -21,12 +21,14 @@ from aiohttp import web
 
 import scrapy_ubi
 from scrapy_ubi.commands.stopped_status import read_figures
+from scrapy_ubi.metrics.server_log import MALFORMED, ServerLog
 from scrapy_ubi.monitor.metrics_routes import add_routes
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.node.report.queries import SORTS
 from scrapy_ubi.web import index_now, page_history, parameters
+from scrapy_ubi.web.connections import end_half_open, has_left
 from scrapy_ubi.web.index_now import IndexNow
-from scrapy_ubi.web.live_stream import FAULTS, PATIENCE, LiveStream
+from scrapy_ubi.web.live_stream import FAULT, PATIENCE, LiveStream
 from scrapy_ubi.web.page import page
 from scrapy_ubi.web.parameters import Field, number
 from scrapy_ubi.web.problem import Problem
@@ -62,6 +64,7 @@ class WebApp:
     ) -> None:
         self._reader, self._access, self._notices, self._hubs = reader, access, notices, hubs
         self.live = LiveStream(reader)
+        self.log = ServerLog(logger)  # for the server that runs it
         self._verbs = sorted(name for name in VERBS if name != "seeds" or reader.source != "agent")
         self._own: dict[str, Handler] = {
             "about": self._about,
@@ -101,9 +104,12 @@ class WebApp:
             response = _json(*_of_aiohttp(error))
         except (ConnectionError, asyncio.CancelledError):
             raise
+        except MALFORMED as error:  # its body, as it was read
+            self.log.malformed(error)
+            response = _json(Problem(400, "bad_request", "The body is not sent as HTTP has it.").document(), 400)
         except Exception:
             logger.exception("A request for %s could not be answered.", request.path[:200])
-            response = _json(FAULTS, 500)
+            response = _json(Problem(500, "fault", FAULT).document(), 500)
         if not response.prepared:
             response.headers.update(EVERYWHERE)
             response.headers.setdefault("Content-Security-Policy", NOTHING)
@@ -207,18 +213,18 @@ class WebApp:
         _query(request, {})
         if request.method == "HEAD":
             return web.Response(content_type="text/event-stream")
-        async with self.live.viewer() as messages:
+        async with self.live.viewer(lambda: has_left(request)) as messages:
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8", **EVERYWHERE})
-            await response.prepare(request)
-            await response.write(b"retry: 2000\n\n")
-            while (text := await messages.get()) is not None:
-                try:
+            try:
+                await response.prepare(request)
+                end_half_open(request)
+                await response.write(b"retry: 2000\n\n")
+                while (text := await messages.get()) is not None:
                     async with asyncio.timeout(PATIENCE):
                         await response.write(text.encode())
-                except (TimeoutError, ConnectionError):
-                    if request.transport is not None:
-                        request.transport.abort()
-                    break
+            except (TimeoutError, ConnectionError):
+                if request.transport is not None:
+                    request.transport.abort()
         return response
 
 

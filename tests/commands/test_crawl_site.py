@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 
 from scrapy_ubi.commands import crawl_site, run
@@ -20,6 +21,7 @@ from scrapy_ubi.commands.run_items import write_as
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.profile import Profile
 from scrapy_ubi.patterns.rules_reader import read_rules
+from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.supervisor.embedded_valkey import valkey_program
 from scrapy_ubi.supervisor.restarts import FAILED, INTERRUPTED, OK, Conclusion
 from tests.commands.test_ubi import Shell
@@ -71,6 +73,45 @@ def test_the_command_line_wins_and_filters_are_added() -> None:
     own = crawl_site.own_settings(given, RULES)
     assert not own.getbool("ROBOTSTXT_OBEY") and own["LOG_LEVEL"] == "DEBUG" and "Scrapy" in own["USER_AGENT"]
     assert own["UBI_FILTERS"].startswith("scope(hosts=site.example") and own["UBI_FILTERS"].endswith("; depth(3)")
+
+
+@pytest.mark.parametrize(
+    ("delay", "pause"),
+    [
+        (None, "as long as its last answer took, 60 s at most"),
+        ("2.5", "2.5 s"),
+        ("0", "no pause"),
+    ],
+)
+def test_it_says_its_pause(delay: str | None, pause: str) -> None:
+    crawl = {"start": HOME} | ({"delay": float(delay)} if delay is not None else {})
+    own = crawl_site.own_settings(Settings(), read_rules({"crawl": crawl}, lambda _: "rules"))
+    said = crawl_site.pause_of(UbiSettings.from_scrapy(own, "pages"))
+    assert said.startswith(f"Pause between two pages of a host: {pause} (--delay)")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("rules.d", "rules.d is a directory: name a file in it."),
+        ("file/items.jsonl", "file/items.jsonl cannot be made, as"),
+        ("s4://bucket/items.jsonl", "s4://bucket/items.jsonl has the scheme s4://, which Scrapy cannot write to"),
+        ("items.odd", "Unrecognized output format 'odd'"),
+    ],
+)
+def test_a_place_for_items_that_cannot_be_used_is_said_before_anything_is_started(
+    shell: Shell, place: str, said: str
+) -> None:
+    Path("rules.d").mkdir()
+    Path("file").write_text("")
+    shell.settings = {}
+    named = f"{place}:jsonl" if place == "rules.d" else place
+    try:
+        assert shell("crawl", "a.example", "-o", named) > 0
+        assert said in shell.err, shell.err
+    except UsageError as error:
+        assert str(error).startswith(said)
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["file", "rules.d"], "nothing was begun"
 
 
 # -- at the end

@@ -16,7 +16,7 @@ GROUP = GroupSettings({"a": 200, "b": 200}, shards="shop.example 8")
 
 def row(host: str, agent: str, **more: Any) -> dict[str, Any]:
     usual = {"state": "idle", "role": "owner", "queued": 0, "done": 0, "failed": 0, "next": None, "error": ""}
-    return {"agent": agent, "host": host, **usual, "learned": "", "loads": "", "delay": 1.0, **more}
+    return {"agent": agent, "host": host, **usual, "learned": "", "loads": "", "delay": 1.0, "needs": 0.0, **more}
 
 
 def test_shards_are_added_up_and_copies_apart() -> None:

@@ -49,6 +49,25 @@ def test_hosts_of_which_several_have_as_much_are_shared_out_by_the_ring(shell: S
     assert agents == {agent: owners.count(agent) for agent in ("a1", "a2")}
 
 
+def test_a_report_is_made_of_the_directories_that_are_named(
+    shell: Shell, stopped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = stopped / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    named = [str(stopped / ".ubi" / CRAWL / agent) for agent in ("a1", "a2")]
+    assert [one["agent"] for one in shell.json("report", "--dir", named[0])["agents"]] == ["a1"]
+    assert [one["agent"] for one in shell.json("report", "--dir", named[0], "--dir", named[1])["agents"]] == [
+        "a1",
+        "a2",
+    ]
+    assert shell("report", "--dir", named[0], "--html", "r.html") == 0, shell.err
+    assert shell("report", "--dir", named[0], "--crawl", "another") == 1
+    assert "not of the crawl another" in shell.err
+    assert shell("report", "--dir", "nowhere") == 1
+    assert "is no agent's directory" in shell.err
+
+
 def test_a_file_that_cannot_be_written_is_one_sentence(shell: Shell, stopped: Path) -> None:
     assert shell("report", "--html", "nowhere/r.html") == 1
     assert "nowhere/r.html cannot be written (No such file or directory)." in shell.err

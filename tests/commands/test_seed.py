@@ -59,7 +59,7 @@ def agents(server: Server, say: Callable[[dict[bytes, bytes]], tuple[str, str]])
             while not ended.is_set():
                 for number, fields in client.xrange(KEYS.seeds):
                     said, why = say(fields)
-                    client.xadd(KEYS.seeded, {"seed": number, "said": said, "why": why, "id": ""})
+                    client.xadd(KEYS.seeded, {"seed": number, "said": said, "why": why, "id": "", "by": "a1"})
                     client.xdel(KEYS.seeds, number)
 
     thread = threading.Thread(target=answer)
@@ -89,16 +89,20 @@ def test_standard_input(shell: Said, one_server: Server, monkeypatch: pytest.Mon
 
 
 def test_a_writer_that_waits_learns_what_became_of_each(shell: Said, one_server: Server) -> None:
-    words = {f"{URL}a".encode(): ("OK", ""), f"{URL}b".encode(): ("KNOWN", ""), b"ftp://x": ("REFUSED", "no http URL")}
-    with agents(one_server, lambda fields: words[fields[b"url"]]):
+    words = {f"{URL}{name}".encode(): said for name, said in (("a", "OK"), ("b", "KNOWN"), ("c", "REFUSED"))}
+    told = {**dict.fromkeys(words.values(), ""), "REFUSED": "a limit"}
+    with agents(one_server, lambda fields: (words[fields[b"url"]], told[words[fields[b"url"]]])):
         said = shell.of("seed", "--wait", f"{URL}a", f"{URL}b")
-        assert said.splitlines() == [f"OK {URL}a", f"KNOWN {URL}b"]
-        said = shell.of("seed", "--wait", "ftp://x", status=1)
-        assert "REFUSED ftp://x: no http URL" in said and "1 of 1 were refused" in said
+        assert said.splitlines() == [f"OK {URL}a: taken by a1", f"KNOWN {URL}b"]
+        said = shell.of("seed", "--wait", f"{URL}c", status=1)
+        assert f"REFUSED {URL}c: a limit" in said and "1 of 1 were refused" in said
         answers = json.loads(shell.of("seed", "--wait", "--json", f"{URL}a"))
     assert answers == {
-        "crawl": CRAWL, "sent": 1, "unanswered": 0, "answers": [{"url": f"{URL}a", "said": "OK", "why": ""}],
-    }  # fmt: skip
+        "crawl": CRAWL,
+        "sent": 1,
+        "unanswered": 0,
+        "answers": [{"url": f"{URL}a", "said": "OK", "why": "", "by": "a1"}],
+    }
 
 
 def test_a_writer_that_waits_too_long_says_so(shell: Said) -> None:
@@ -130,6 +134,65 @@ def test_a_crawl_that_is_named_need_not_have_begun(shell: Said, one_server: Serv
 )
 def test_what_cannot_be(shell: Said, arguments: tuple[str, ...], status: int, sentence: str) -> None:
     assert sentence in shell.of("seed", *arguments, status=status)
+
+
+def control(server: Server, **fields: str) -> None:
+    with server.client() as client:
+        client.hset(KEYS.control, mapping={"run": "r1", **fields})
+
+
+@pytest.mark.parametrize("finished", ["r1 a1", "r1 a1 lossy", "r1 a1 ~0123456789abcdef01234567"])
+def test_a_crawl_that_is_over_refuses_them(shell: Said, one_server: Server, finished: str) -> None:
+    control(one_server, finished=finished)
+    said = shell.of("seed", URL, status=1)
+    assert "Crawl shop:walk is over" in said and "Start it again" in said and not written(one_server)
+
+
+@pytest.mark.parametrize("finished", ["r0 a1", ""])
+def test_the_end_of_another_run_is_none(shell: Said, one_server: Server, finished: str) -> None:
+    control(one_server, finished=finished)
+    assert "agent a1 takes them" in shell.of("seed", URL)
+
+
+def test_who_takes_them_is_said(shell: Said, one_server: Server) -> None:
+    with one_server.client() as client:
+        crawl = CrawlByHand(client, CRAWL)
+        crawl.agent("a2")
+        assert "2 agents take them (--wait says" in shell.of("seed", URL)
+        client.delete(KEYS.beats, KEYS.agents)
+        control(one_server)
+        assert "no agent of it runs, the next that is started takes them" in shell.of("seed", URL)
+
+
+def test_agents_that_take_none_are_given_none(shell: Said, one_server: Server) -> None:
+    with one_server.client() as client:
+        CrawlByHand(client, CRAWL).agent("a1", {"seeds": False})
+    assert "takes no URLs from outside" in shell.of("seed", URL, status=1)
+    assert not written(one_server)
+
+
+def test_a_line_that_is_no_url_is_refused_by_its_number_and_the_others_go(
+    shell: Said, one_server: Server, tmp_path: Path
+) -> None:
+    lines = [f"{URL}a", "", "# remark", "shop.example/b", f"{URL}c {URL}d", "{bad", '{"method": "GET"}', f"{URL}e f"]
+    (tmp_path / "urls.txt").write_text("\n".join(lines))
+    said = shell.of("seed", "-f", "urls.txt", status=1)
+    assert "REFUSED shop.example/b: urls.txt, line 4: no absolute http or https URL" in said
+    assert "urls.txt, line 5: several URLs; write one a line" in said
+    assert "urls.txt, line 6: no request in JSON" in said
+    assert "urls.txt, line 7: a request in JSON without 'url'" in said
+    assert "4 of 6 were refused." in said
+    assert [fields[b"url"] for fields in written(one_server)] == [f"{URL}a".encode(), f"{URL}e f".encode()]
+
+
+@pytest.mark.parametrize("key", [KEYS.seeds, KEYS.control, KEYS.seeded])
+def test_a_key_of_another_type_is_named(shell: Said, one_server: Server, key: str) -> None:
+    with one_server.client() as client:
+        client.set(key, "oops")
+    said = " ".join(shell.of("seed", "--wait", "--timeout", "1", URL, status=1).split())
+    assert key in said and "another type than it should" in said
+    if key != KEYS.seeded:
+        assert key in "".join(shell.of("status").split())
 
 
 def test_reset_forgets_seeds_and_answers(shell: Said, one_server: Server) -> None:

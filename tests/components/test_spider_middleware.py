@@ -33,6 +33,7 @@ class Recorder(UbiScheduler):
     """A scheduler that only notes what it is told."""
 
     is_trial = False
+    output_waits = False
 
     def __init__(self) -> None:
         self.ended = 0

@@ -237,6 +237,49 @@ def test_a_request_and_what_scrapy_redis_pushes(site: Site) -> None:
     assert (item["more"], item["sent"]) == ("m", "x=1")
 
 
+def test_what_is_listed_with_parameters_of_requests_is_warned_of_once(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    pages = [f"{HOSTS[0]}/?errback=other", f"{HOSTS[1]}/?errback=other&priority=5", f"{HOSTS[2]}/?q=1"]
+    for url in pages:
+        site.page(url)
+
+    async def scene(outside: Outside) -> None:
+        listed = [
+            {"url": f"{HOSTS[0]}/", "errback": "other"},
+            {"url": f"{HOSTS[1]}/", "errback": "other", "priority": "5"},
+            {"url": f"{HOSTS[2]}/", "q": "1"},
+        ]
+        numbers = [outside.push(listed=json.dumps(one)) for one in listed]
+        assert await outside.told(*numbers) == ["OK"] * 3
+        await outside.quiet()
+
+    serve(site, scene)
+    assert site.urls() == dict.fromkeys(pages, 1)
+    said = [record.getMessage() for record in caplog.records if "goes to the site as form data" in record.getMessage()]
+    assert len(said) == 2 and "'errback'" in said[0] and "'priority'" in said[1] and "'request'" in said[0]
+
+
+class Parseless(Spider):
+    name = "parseless"
+
+    def other(self, response: Response) -> Iterator[Any]:
+        yield {"url": response.url}
+
+
+def test_a_seed_for_a_spider_without_parse_names_a_callback_or_is_refused(site: Site) -> None:
+    site.page(f"{HOSTS[0]}/a")
+
+    async def scene(outside: Outside) -> None:
+        named = outside.push(request=json.dumps({"url": f"{HOSTS[0]}/a", "callback": "other"}))
+        bare, known = await outside.told(outside.push(f"{HOSTS[0]}/b"), named)
+        assert bare.startswith("REFUSED the spider has no parse()") and known == "OK"
+        await outside.quiet()
+
+    outcomes = serve(site, scene, 1, Parseless)
+    assert [item["url"] for item in items_of(outcomes)] == [f"{HOSTS[0]}/a"]
+
+
 def test_a_forced_seed_is_fetched_again_once(site: Site) -> None:
     site.page(url := f"{HOSTS[0]}/a")
 
@@ -378,3 +421,25 @@ def _on_shelf(outside: Outside) -> dict[str, int]:
     for name in ("inbox", "acks", "dead"):
         found[name] = sum(map(len, getattr(shelf, name).values()))
     return {**found, "seeds": len(shelf.seeds.waiting), "readers": len(shelf.seeds.readers)}
+
+
+def test_each_answer_names_the_url_that_was_asked_for(site: Site) -> None:
+    listed = '{"url": "http://h1.example/listed"}'
+
+    async def scene(outside: Outside) -> None:
+        numbers = [
+            outside.push("http://h1.example/" + "x" * 600),
+            outside.push(request='{"url": "http://h1.example/asked"}'),
+            outside.push(listed=listed),
+            outside.push("no url"),
+        ]
+        await outside.told(*numbers)
+        urls = {one[b"seed"].decode(): one[b"url"].decode() for one in outside.seeds.answers}
+        assert [urls[number] for number in numbers] == [
+            ("http://h1.example/" + "x" * 600)[:500],
+            "http://h1.example/asked",
+            "http://h1.example/listed",
+            "no url",
+        ]
+
+    serve(site, scene)

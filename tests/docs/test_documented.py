@@ -38,6 +38,11 @@ def test_setting_has_a_section_that_begins_with_its_default(row: Setting) -> Non
     assert rest.strip(), f"docs/reference/settings.md says nothing about {row.setting}"
 
 
+def test_every_setting_is_in_the_index_of_its_page() -> None:
+    index = text("settings.md").partition("\n## ")[0]
+    assert [row.setting for row in SETTINGS if f"(#{row.setting.lower()})" not in index] == []
+
+
 def test_no_setting_is_documented_that_does_not_exist() -> None:
     names = {row.setting for row in SETTINGS}
     assert set(sections("settings.md")) == names

@@ -119,17 +119,19 @@ def test_larm(site: Site) -> None:
     """Each filter has something to refuse, the normaliser something to join, and one host does not answer."""
     home, new, old, dead = (f"http://{name}.my-university.net" for name in ("home", "new", "old", "dead"))
     refused = [f"{home}/?C=N;O=D", f"{home}/{'long' * 70}", "http://elsewhere.example/", f"{home}/private"]
+    bare = "http://my-university.net"
     joined = ["/index.html", "/page", "//home.my-university.net//page#there", f"{old}/p"]
+    joined += ["http://www.home.my-university.net/Page", f"{bare}/", "http://www.my-university.net/"]
     site.page(f"{home}/robots.txt", "User-agent: *\nDisallow: /private\n")
     site.page(f"{home}/", links(*refused, "/Page", f"{new}/p", *joined, f"{old}/other"))
-    for url in (f"{home}/Page", f"{old}/other"):
+    for url in (f"{home}/Page", f"{old}/other", f"{bare}/"):
         site.page(url, "")
     site.page(f"{new}/p", links(*(f"{dead}/{number}" for number in range(6))))
     site.host(urlsplit(dead).netloc, lambda visit: Page(status=HANG_UP))
     site.page(f"{dead}/robots.txt", Page(status=404))
     outcomes = run("LARM", site, f"{home}/")
     answered = [url for url in pages(site) if not url.startswith(dead)]
-    assert sorted(answered) == sorted([f"{home}/", f"{home}/Page", f"{new}/p", f"{old}/other"])
+    assert sorted(answered) == sorted([f"{home}/", f"{home}/Page", f"{new}/p", f"{old}/other", f"{bare}/"])
     for reason in ("length", "known_paths", "scope"):
         assert total(outcomes, f"ubi/filtered/{reason}") == 1
     assert total(outcomes, "ubi/failed/robots") == 1

@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scrapy import Request
 from scrapy.http import Response
 
@@ -24,11 +26,15 @@ class Pages:
 
     def __init__(self) -> None:
         self.flights, self.stats = Flights(), Counter[str]()
-        self.room = PageRoom(MEMORY, self.flights, lambda stat: self.stats.update([stat]))
+        self.excused = 0
+        self.room = PageRoom(MEMORY, self.flights, lambda stat: self.stats.update([stat]), self._excuse)
         self.arrived: list[str] = []
         self.woken = 0
         self._under_way: dict[str, tuple[Flight, asyncio.Task[None]]] = {}
         self._carry = self.room.after(self._load, self._wake)
+
+    def _excuse(self, more: int) -> None:
+        self.excused += more
 
     def _wake(self) -> None:
         self.woken += 1
@@ -94,10 +100,10 @@ def test_where_there_is_no_room_they_wait_first_come_first_served() -> None:
     async def main(pages: Pages) -> None:
         await pages.come("a", 800)
         await pages.come("b", 800)
-        await pages.come("small", 10)
+        await pages.come("c", 100)
         assert pages.arrived == ["a"]
         await pages.go("a")
-        assert pages.arrived == ["a", "b", "small"], "behind a large page a small one waits its turn"
+        assert pages.arrived == ["a", "b", "c"], "behind a large page one that is not small waits its turn"
         assert pages.stats["ubi/pages/waited"] == 2
 
     run(main)
@@ -106,13 +112,13 @@ def test_where_there_is_no_room_they_wait_first_come_first_served() -> None:
 def test_one_larger_than_all_the_room_gets_it_alone() -> None:
     async def main(pages: Pages) -> None:
         await pages.come("huge", 5000)
-        await pages.come("small", 1)
+        await pages.come("other", 100)
         assert pages.arrived == ["huge"]
         await pages.come("huge too", 5000)
         await pages.go("huge")
-        assert pages.arrived == ["huge", "small"]
-        await pages.go("small")
-        assert pages.arrived == ["huge", "small", "huge too"]
+        assert pages.arrived == ["huge", "other"]
+        await pages.go("other")
+        assert pages.arrived == ["huge", "other", "huge too"]
 
     run(main)
 
@@ -177,7 +183,87 @@ def test_callbacks_that_wait_for_each_others_pages_do_not_wait_for_ever(monkeypa
             await pages.come(name, 1000)
         while len(pages.arrived) < 3:
             await asyncio.sleep(0.005)
-        assert pages.stats["ubi/pages/let_in"] == 2
+        assert pages.stats["ubi/pages/long"] == 1, "the room of one counts no more"
+        assert pages.stats["ubi/pages/let_in"] == 1
+
+    run(main)
+
+
+def test_small_pages_do_not_wait_for_large_ones_and_have_a_bound_of_their_own() -> None:
+    async def main(pages: Pages) -> None:
+        await pages.come("huge", 5000)
+        await pages.come("large", 800)
+        for number in range(4):
+            await pages.come(f"small {number}", 64)
+        assert pages.arrived == ["huge", *(f"small {number}" for number in range(4))]
+        await pages.come("small 4", 64)
+        assert pages.arrived[-1] == "small 3"
+        await pages.go("small 0")
+        assert pages.arrived[-1] == "small 4", "past the large one that waits longer"
+        await pages.go("huge")
+        assert pages.arrived[-1] == "large"
+
+    run(main)
+
+
+def test_a_callback_of_minutes_does_not_hold_up_other_large_pages_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_room, "PATIENCE", 0.01)
+
+    async def main(pages: Pages) -> None:
+        await pages.come("a million links", 5000)
+        await pages.come("first", 800)
+        async with asyncio.timeout(20):
+            while "first" not in pages.arrived:
+                await pages.come("small", 1)  # such come and go meanwhile
+                await pages.go("small")
+        monkeypatch.setattr(page_room, "PATIENCE", 30.0)
+        await pages.go("first")
+        for number in range(10):
+            await pages.come(str(number), 800)
+            assert pages.arrived[-1] == str(number)
+            await pages.go(str(number))
+        assert pages.stats["ubi/pages/long"] == 1 and not pages.stats["ubi/pages/let_in"]
+
+    run(main)
+
+
+def test_scrapys_own_bound_counts_small_pages_only() -> None:
+    async def main(pages: Pages) -> None:
+        await pages.come("huge", 5000)
+        await pages.come("small", 60)
+        await pages.come("packed", 5, unpacked=500)
+        assert pages.excused == 5500
+        await pages.go("small")
+        await pages.go("packed")
+        assert pages.excused == 5000
+        await pages.go("huge")
+        assert pages.excused == 0
+
+    run(main)
+
+
+@given(st.lists(st.tuples(st.integers(0, 12), st.sampled_from([0, 1, 30, 64, 65, 300, 1024, 3000]), st.booleans())))
+def test_whatever_comes_and_goes_the_room_has_its_bounds_and_all_of_it_is_given_back(
+    moves: list[tuple[int, int, bool]],
+) -> None:
+    async def main(pages: Pages) -> None:
+        there: set[str] = set()
+        for number, size, packed in moves:
+            if (name := str(number)) in there:
+                there.remove(name)
+                await pages.go(name)
+            else:
+                there.add(name)
+                await pages.come(name, size, unpacked=2 * size if packed else 0)
+        pages.arrived.clear()
+        for name in sorted(there):
+            await pages.go(name)
+        await pages.come("all the room", 1024)
+        await pages.come("small", 64)
+        assert pages.arrived[-2:] == ["all the room", "small"] and pages.excused == 1024
+        await pages.go("small")
+        await pages.go("all the room")
+        assert pages.excused == 0 and not pages.room.full
 
     run(main)
 

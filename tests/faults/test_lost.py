@@ -11,6 +11,7 @@ import pytest
 from scrapy_ubi.protocol.beat import LOSSY
 from tests.faults.conftest import FOUR, MakeGroup
 from tests.support.disks import unwritten
+from tests.support.group import Verdict
 from tests.support.proxy import Cable
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
@@ -116,6 +117,13 @@ def test_a_crawl_that_lost_more_than_its_copies_says_so_at_its_end(make_group: M
     assert {counters["lost_agents"] for counters in group.counters().values()} == {0, 2}
     status, report = group.report()
     assert status == 0 and "2 agents" in report, report
+    served = group.web.count()
+    group.start("a0", "a3")  # as by a supervisor, which starts again whoever fails
+    verdict = group.end()
+    assert verdict.exits == {"a0": 0, "a3": 0}, verdict.logs
+    assert group.web.count() == served, "nothing is fetched anew"
+    assert all(log.count("and agents were lost (a1, a2): nothing is fetched") == 1 for log in verdict.logs.values())
+    assert {counters["lost_agents"] for counters in group.counters().values()} == {0, 2}
 
 
 def test_an_agent_that_is_lost_alone_is_what_copies_are_for(make_group: MakeGroup) -> None:
@@ -141,3 +149,60 @@ def test_agents_that_come_back_with_their_disks_are_not_lost(make_group: MakeGro
     verdict = group.end().judge(lost=["a1", "a2"])
     assert LOSSY in "".join(beat.flags for beat in group.beats().values()), "they were too many"
     assert not any("has lost" in log for log in verdict.logs.values())
+
+
+def _says_no_loss(verdict: Verdict) -> None:
+    assert not any("has lost" in log for log in verdict.logs.values())
+
+
+@pytest.mark.parametrize("agents", [3, 6])
+def test_one_that_is_killed_before_the_first_page_is_no_loss(make_group: MakeGroup, agents: int) -> None:
+    """All have just begun: each knows the seeds, and nobody anything else."""
+    names = [f"a{number}" for number in range(agents)]
+    group = make_group(LATENCY, UBI_START_WAIT=6)
+    group.start(*names)
+    group.until(lambda: len(group.beats()) == agents, "all joined")
+    group.kill("a1", wipe=True)
+    assert not group.web.log(), "before any page"
+    _says_no_loss(group.end().judge(lost=["a1"]))
+
+
+def test_who_comes_back_misses_nobody_whose_death_was_made_good(make_group: MakeGroup) -> None:
+    """The others have made the copies again, twice, and were there all the time."""
+    group = make_group(LATENCY * 2)
+    group.start("a0", "a1", "a2", "a3")
+    group.until_settled("a0", "a1", "a2", "a3")
+    group.until_served(0.1)
+    group.kill("a1")
+    group.until_settled("a0", "a2", "a3")
+    group.kill("a2", wipe=True)
+    group.until_settled("a0", "a3")
+    group.start("a1")
+    _says_no_loss(group.end().judge(lost=["a1", "a2"]))
+
+
+def test_of_two_that_were_killed_one_is_back_and_another_has_left(make_group: MakeGroup) -> None:
+    group = make_group(LATENCY * 2)
+    group.start("a0", "a1", "a2", "a3")
+    group.until_settled("a0", "a1", "a2", "a3")
+    group.until_served(0.1)
+    group.kill("a1", "a2")
+    group.until_settled("a0", "a3")
+    group.start("a4")
+    group.until_settled("a0", "a3", "a4")
+    group.stop("a3")
+    group.until_ended("a3")
+    group.start("a1")
+    verdict = group.end().judge(lost=["a1", "a2", "a3"])
+    _says_no_loss(verdict)
+
+
+def test_of_all_that_were_killed_one_does_not_come_back(make_group: MakeGroup) -> None:
+    """It cannot have gone on without the others: its last words are of the view that they know."""
+    group = make_group(LATENCY)
+    group.start("a0", "a1", "a2")
+    group.until_settled("a0", "a1", "a2")
+    group.until_served(0.2)
+    group.kill("a0", "a1", "a2")
+    group.start("a0", "a2")
+    _says_no_loss(group.end().judge(lost=["a0", "a1", "a2"]))

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier import disk_visits, rows
 from scrapy_ubi.frontier.host_revisits import READY
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.restore import open_frontier
@@ -241,3 +241,28 @@ def test_a_visit_costs_few_bytes_of_disk(tmp_path: Path) -> None:
     each = (used(True) - used(False)) / 20_000
     print(f"{each:.1f} bytes a page")
     assert each <= 60
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 2, 1000])
+def test_rows_that_a_clock_has_dated_too_late_are_written_anew(
+    monkeypatch: pytest.MonkeyPatch, rows_at_once: int
+) -> None:
+    monkeypatch.setattr(disk_visits, "JUDGED", rows_at_once)
+    frontier = reopened(MemoryStore(), DictKind())
+    late, right = [row(key, 5000 + key) for key in range(1, 8)], [row(key, 20 + key) for key in range(20, 25)]
+    done(frontier, "h", *late, *right)
+    done(frontier, "other", row(50, 70, host="other"))
+    frontier.flush()
+    frontier = reopened(frontier.store, DictKind(damaged=True))
+    frontier.visits.judge(lambda one: one._replace(due=min(one.due, 100), last=4), 60)
+    frontier.check_invariants()
+    again = reopened(frontier.store, DictKind(damaged=True))
+    again.check_invariants()
+    for one in (frontier, again):
+        state = one.find("h")
+        assert state is not None
+        assert [state.visits.row(each.key) for each in late] == [each._replace(due=100, last=4) for each in late]
+        assert [state.visits.row(each.key) for each in right] == right, "those due before are not looked at"
+    again.look_again()
+    again.wake(101, any_host)
+    assert len(handed_out(again)) == len([*late, *right]) + 1

@@ -61,7 +61,7 @@ def test_a_query_of_the_dashboard_names_what_is_there(number: int) -> None:
 
 
 def test_the_alerts_name_what_is_there() -> None:
-    assert len(alerts()) == 7
+    assert len(alerts()) == 8
     for name, expression in alerts().items():
         assert not BOTH.wrong(expression), name
 
@@ -175,6 +175,12 @@ def buries(one: str, own: dict[str, str], before: float) -> str:
     return f"0+1x{MINUTES}" if one == "ubi_dead_letters_total" and own["agent"] == "a1" else ""
 
 
+def leaves(one: str, own: dict[str, str], before: float) -> str:
+    """An agent works no longer from the fifth minute on."""
+    holds = one == "ubi_agent_state" and own["agent"] == "a1" and own["state"] == "crawling"
+    return f"1x5 0x{MINUTES}" if holds else ""
+
+
 CASES: dict[str, tuple[Changed, dict[str, str], str]] = {
     "UbiAgentDead": (flat("x", 0), {"crawl": "faulty", "agent": "a2"}, "1m"),
     "UbiNotSettled": (flat("ubi_view_complete", 0), {"crawl": "faulty"}, "11m"),
@@ -186,6 +192,7 @@ CASES: dict[str, tuple[Changed, dict[str, str], str]] = {
         {"crawl": "faulty", "agent": "a1"},
         "6m",
     ),
+    "UbiFewerAgents": (leaves, {"crawl": "faulty"}, "15m"),
     "UbiLoopLate": (flat("ubi_loop_lag_seconds", 7), {"crawl": "faulty", "agent": "a0"}, "11m"),
 }
 

@@ -50,6 +50,7 @@ def profile(agent: str, /, **changes: Any) -> dict[str, Any]:
         "partition": "host",
         "normaliser": "safe",
         "replication": 1,
+        "seeds": True,
         "spider": "web",
         "host_name": "machine-1",
         "pid": 4711,

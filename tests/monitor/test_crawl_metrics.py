@@ -50,7 +50,9 @@ def test_every_agent_is_told_under_its_name() -> None:
 
 
 def test_the_same_metric_says_the_same_here_and_at_the_agent() -> None:
-    found = told(agent("a1", counters={"responses": {"2xx": 1}, "noted": {"truncated": 1}}))
+    slowest = {"host": "a.example", "queued": 3, "delay": 1.0}
+    counters = {"responses": {"2xx": 1}, "noted": {"truncated": 1}, "slowest": slowest}
+    found = told(agent("a1", counters=counters, curve=[[0, 100, 150], [60, 10, 150]]))
     names = {name for name, _, _ in found.samples}
     assert names == {metric.name for metric in METRICS if metric.teller in ("both", "all")}
     for name, labels, _ in found.samples:

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+from scrapy_ubi.monitor import document, render_status
 from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.monitor.status import find_crawls, read_status, shown_state
 from scrapy_ubi.node.report.profile import Profile
 from scrapy_ubi.node.report.summed_up import sum_of
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport.contract import SUMMED_UP
+from scrapy_ubi.web.crawl_view import view
 from tests.monitor.by_hand import CRAWL, CrawlByHand, beat, incarnation, profile
 from tests.support.server import Server
 
@@ -56,6 +58,22 @@ def test_status_of_a_finished_crawl_stays(crawl: CrawlByHand) -> None:
     assert status.members == list(status.agents)
 
 
+def test_a_new_run_shows_nothing_of_the_one_before_from_its_first_beat_on(crawl: CrawlByHand) -> None:
+    for name in ("a1", "a2"):
+        crawl.agent(name, {"state": "finished", "counters": {"pages": 500}}, flags="L")
+    crawl.finish()
+    assert measures_of(read_status(crawl.client, CRAWL)).totals["pages"] == 1000
+    crawl.client.hset(crawl.keys.beats, "a1", beat("a1", incarnation="0000bbbb"))
+    status = read_status(crawl.client, CRAWL)
+    assert (status.state, [(one.name, one.state) for one in status.agents]) == ("starting", [("a1", "joining")])
+    assert measures_of(status).totals["pages"] == 0
+    assert document.status(status)["finished"] is False and view(status, True, [])["state"] == "starting"
+    assert "starting" in render_status.live(status)[0] and "500" not in " ".join(render_status.live(status))
+    crawl.client.hset(crawl.keys.control, "run", "78")  # it is named, and the end is one of another
+    crawl.agent("a1", {"incarnation": "0000bbbb", "counters": {"pages": 3}}, incarnation="0000bbbb")
+    assert read_status(crawl.client, CRAWL).state == "running"
+
+
 def test_status_of_a_crawl_nobody_works_at_is_stopped(crawl: CrawlByHand) -> None:
     crawl.agent("a1", {"state": "left", "counters": {"hosts": 0}}, flags="L")
     crawl.agent("a2", {"updated": 1.0})
@@ -92,6 +110,13 @@ def test_status_agent_declared_dead_by_another_is_dead_until_it_is_new(crawl: Cr
     assert [a.state for a in read_status(crawl.client, CRAWL).agents] == ["crawling", "dead"]
     crawl.agent("a2", incarnation="feedbeef")
     assert [a.state for a in read_status(crawl.client, CRAWL).agents] == ["crawling", "crawling"]
+
+
+def test_an_agent_alone_is_never_fenced(crawl: CrawlByHand) -> None:
+    crawl.agent("a1", flags="f")
+    assert [a.state for a in read_status(crawl.client, CRAWL).agents] == ["waiting"]
+    crawl.agent("a2")
+    assert [a.state for a in read_status(crawl.client, CRAWL).agents] == ["fenced", "crawling"]
 
 
 def test_status_counts_different_views(crawl: CrawlByHand) -> None:

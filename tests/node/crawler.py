@@ -27,7 +27,7 @@ SETTINGS = UbiSettings(
     leave_timeout=5.0,
     redis_wait=0.1,
 )
-LIMIT = 20.0  # s; a condition that has not come true by then never will
+LIMIT = 60.0  # s; a condition that has not come true by then never will
 
 
 def crawl(what: Callable[[], Awaitable[None]]) -> None:

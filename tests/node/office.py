@@ -27,7 +27,7 @@ from scrapy_ubi.transport import Incoming, Outgoing
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 
 CRAWL = "crawl"
-LIMIT = 20.0  # s: what has not come by then never will
+LIMIT = 60.0  # s: what has not come by then never will
 REPLICAS = 20
 VIEW = "00000000000000ff"
 SETTINGS = UbiSettings(crawl=CRAWL, max_letter_bytes=20_000, max_url_length=100)

@@ -159,7 +159,7 @@ def test_outputs_of_a_run_that_ended_meanwhile_are_kept_by_who_was_killed_not_by
 
     async def opened() -> tuple[AgentDisk, Crawl]:
         writer = Writer(tmp_path, "crawl", "a", 1 << 20)
-        disk = await AgentDisk.open(tmp_path, SETTINGS, lambda: 1.0, writer)
+        disk = await AgentDisk.open(tmp_path, SETTINGS, lambda: 1.0, [writer])
         own = fixed(SETTINGS, "a", "spider")
         return disk, Crawl(SETTINGS, "a", disk, own, lambda incarnation: None, lambda: 1.0)
 

@@ -1,4 +1,4 @@
-"""The pipeline of the docs that writes into a database: a page that is fetched twice has one row for each item."""
+"""The pipelines of the docs that write into a database: a page that is fetched twice has one row for each item."""
 
 from __future__ import annotations
 
@@ -34,19 +34,21 @@ class Things(Spider):
             yield {"thing": thing, "times": Things.times}
 
 
-@pytest.fixture
-def pipeline() -> Iterator[str]:
+@pytest.fixture(params=["SqlitePipeline", "BulkSqlitePipeline"])
+def pipeline(request: pytest.FixtureRequest) -> Iterator[str]:
     """Where the pipeline of the docs can be imported from."""
-    source = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)[0]
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (source,) = [block for block in blocks if f"class {request.param}:" in block]
     module = ModuleType("docs_pipelines")
     exec(source, module.__dict__)  # noqa: S102 - our own page
     sys.modules["docs_pipelines"] = module
-    yield "docs_pipelines.SqlitePipeline"
+    yield f"docs_pipelines.{request.param}"
     del sys.modules["docs_pipelines"]
 
 
 def test_two_crawls_of_a_page_write_one_row_for_each_item(site: Site, tmp_path: Path, pipeline: str) -> None:
     site.page(HOME, "things")
+    Things.times = 0
     settings = {"UBI_STORES": ["items"], "ITEM_PIPELINES": {pipeline: 1}, "ITEMS_DATABASE": str(tmp_path / "db")}
     for number in range(2):
 

@@ -19,7 +19,7 @@ from scrapy_ubi.outputs.collector import Collector, find
 from scrapy_ubi.outputs.graph.graph_store import ENDING
 from scrapy_ubi.outputs.graph.numbered import Numbered, ends_of
 from scrapy_ubi.outputs.larm import LarmStore
-from scrapy_ubi.outputs.larm_links import FRAME, LINK, LinkLines, parse, read
+from scrapy_ubi.outputs.larm_links import FRAME, LINK, REDIRECT, LinkLines, parse, read
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page as Kept
 from scrapy_ubi.urls import normal_form
@@ -59,6 +59,35 @@ def test_links_are_told_with_their_types_and_texts() -> None:
         ("http://a.example/y", LINK, "ALT"),
         ("http://a.example/z", LINK, "area"),
         ("http://a.example/f", FRAME, ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "target"),
+    [
+        ("0; url=/next", "next"), ("5;URL='next'", "next"), ('3 , url = "next" x', "next"), ("1.5 next", "next"),
+        ("0;next", "next"), ("0", None), ("0;", None), ("url=next", None), ("0; url=", None), ("", None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("more", ["", "<area href='z'>"])
+def test_a_meta_refresh_is_a_redirect(content: str, target: str | None, more: str) -> None:
+    escaped = content.replace('"', "&quot;")
+    found = read_page(html(f'<meta HTTP-EQUIV=Refresh content="{escaped}"><a href="x">t</a>{more}'))[1]
+    expected = [(f"http://a.example/{target}", REDIRECT, "")] if target else []
+    assert found[: len(expected) + 1] == [*expected, ("http://a.example/x", LINK, "t")]
+
+
+def test_link_elements_count_where_they_are_hyperlinks() -> None:
+    page = html(
+        '<base href="/d/"><link rel=stylesheet href=s.css><link rel="shortcut icon" href=i>'
+        '<link rel="Canonical" href=c>'
+        '<link rel="alternate" title="A\tfeed" href="f"><link rel="alternate stylesheet" href=s2><link rel=next>'
+        '<link href=none><link rel=preload href=p><a href="x">t</a>'
+    )
+    assert read_page(page)[1] == [
+        ("http://a.example/d/c", LINK, ""),
+        ("http://a.example/d/f", LINK, "A feed"),
+        ("http://a.example/d/x", LINK, "t"),
     ]
 
 
@@ -202,3 +231,21 @@ def test_a_store_of_the_users_own_is_as_the_page_says(tmp_path: Path) -> None:
     part = Part(tmp_path, heads, "part", 0.0)
     heads.write(payload, part)
     assert part.end_of("json.gz") and payload["url"] == HOME
+
+
+def test_links_within_links_have_a_bounded_text() -> None:
+    page = html("<a href=/x><object>" * 9_000 + "word " * 20_000)
+    parsed = parse(page.text)
+    assert parsed is not None
+    found = read(page, page.text, parsed)
+    assert len(found.values) == len(found.texts) == 9_000
+    assert sum(map(len, found.texts)) <= 9_000 * larm_links.LONGEST
+
+
+def test_pages_that_are_not_read_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    store = LarmStore({}, Settings())
+    for _ in range(2):
+        assert store._read(Kept("01", 0, "ok", Request(HOME)), html("<div>x" * 20_000), "", None) == ("", b"")
+    assert store.unread == 2 and len(caplog.records) == 1 and HOME in caplog.text
+    assert store._read(Kept("01", 0, "ok", Request(HOME)), html("<title>T</title><tr><td>x<td>y" * 6_000), "", None)[0]
+    assert store.unread == 2

@@ -19,6 +19,8 @@ import pytest
 import surt
 from fastwarc.warc import ArchiveIterator as FastIterator
 from fastwarc.warc import WarcRecordType
+from hypothesis import given
+from hypothesis import strategies as st
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import Response
@@ -27,6 +29,7 @@ from warcio.bufferedreaders import BufferedReader
 from warcio.checker import Checker
 
 from scrapy_ubi.outputs.warc import members
+from scrapy_ubi.outputs.warc.cdxj import key
 from scrapy_ubi.outputs.warc.met import PROFILE
 from tests.outputs.raw_site import RawSite
 from tests.support.crawls import crawl
@@ -66,7 +69,29 @@ PAGES: dict[str, bytes] = {
     "/closed": answer("200 OK", TEXT + b"until the end", HTML, length=False),
     "/404": answer("404 Not Found", b"no such page", b"Content-Type: text/plain"),
 }
-BODIES = {path: raw.split(b"\r\n\r\n", 1)[1] for path, raw in PAGES.items()} | {"/chunked": TEXT}
+PAGES["/odd"] = (
+    b"HTTP/1.1 200 OK\r\nx-ODD-name: 1\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n"
+    b"X-odd-Name: 2\r\n\r\n3\r\nodd\r\n0\r\n\r\n"
+)
+PAGES["/linked"] = answer("200 OK", b"linked", HTML)
+URLS = [
+    "http://a.example//x", "http://a.example/./x/../y/", "http://a.example/a%2Fb", "http://a.example./x", "http://a.example",
+    "http://WWW2.a.example:80/A/?B=2&a=1", "http://u:p@a.example:8080/%25", "http://127.0.0.1/", "http://[::1]:8/x",
+]  # fmt: skip
+HOSTS = (
+    "a.example www.a.example www2.b.Example a..b.example a.example. 127.0.0.1 010.1.1.1 1.2 3232235777 999.1.1.1 "
+    "bücher.example %66oo.example a_b.example [::1] u:p@a.example 1password.example a.example: a.example:80 "
+    "a.example:443 a.example:8080 a.example:0 4294967297 0x7f.1"
+).split()
+SEGMENTS = st.sampled_from(
+    ["", "..", ".", "...", ".well-known", "a%2Fb", "%2e", "%2525", "%23", "%3F", "ü", "%c3", "%0A", "b c", "x.aspx",
+     "(a(abcdefghijklmnopqrstuvwx))", "(abcdefghijklmnopqrstuvwx)"]
+) | st.text(st.characters(codec="ascii", exclude_categories=["Cc"], exclude_characters="#?"), max_size=6)  # fmt: skip
+ARGUMENTS = st.sampled_from(
+    ["a=1", "A=2", "b", "b=", "", "sid=" + "a1" * 16, "mysid=" + "D" * 32, "jsessionid=" + "B2" * 16, "x=%26", "z=%25",
+     "ASPSESSIONIDABCDEFGH=" + "A" * 24, "cfid=1&cftoken=2", "ü", "?"]
+) | st.text(st.characters(codec="ascii", exclude_categories=["Cc"], exclude_characters="#"), max_size=6)  # fmt: skip
+BODIES = {path: raw.split(b"\r\n\r\n", 1)[1] for path, raw in PAGES.items()} | {"/chunked": TEXT, "/odd": b"odd"}
 
 
 class Walk(Spider):
@@ -78,13 +103,14 @@ class Walk(Spider):
 
     async def start(self) -> Any:
         for path in PAGES:
-            if path not in ("/robots.txt", "/target"):
+            if path not in ("/robots.txt", "/target", "/linked"):
                 method = "HEAD" if path == "/head" else "GET"
                 yield Request(HOST + path, method=method, meta={"handle_httpstatus_all": path != "/redirect"})
         yield Request(HOST + "/post", method="POST", body=b"a=1")
 
     def parse(self, response: Response) -> Iterator[Any]:
-        yield from ()
+        if response.url.endswith("/odd"):
+            yield response.follow("/linked")
 
 
 def walked(directory: Path, **settings: Any) -> Path:
@@ -222,6 +248,43 @@ def test_reasons_are_kept_as_far_as_the_handler_tells(warc: Path, request: pytes
     is_fast = "[fast]" in request.node.name
     assert found["/redirect"].line == ("HTTP/1.1 302 Elsewhere for now" if is_fast else "HTTP/1.1 302 Found")
     assert found["/404"].line == "HTTP/1.1 404 Not Found"
+
+
+def test_heads_are_as_they_came_where_the_handler_tells(warc: Path, request: pytest.FixtureRequest) -> None:
+    head = raw(warc, "/odd").partition(b"\r\n\r\n")[0].split(b"\r\n")[1:]
+    if "[fast]" in request.node.name:
+        assert head == [
+            b"x-ODD-name: 1", b"content-type: text/plain", b"X-Crawler-Transfer-Encoding: chunked", b"X-odd-Name: 2",
+            b"Content-Length: 3",
+        ]  # fmt: skip
+    else:
+        assert {*head} - {b"X-Crawler-Transfer-Encoding: chunked"} == {
+            b"Content-Length: 3", b"Content-Type: text/plain", b"X-Odd-Name: 1", b"X-Odd-Name: 2",
+        }  # fmt: skip
+
+
+def test_the_way_from_the_seed_is_in_letters(warc: Path) -> None:
+    metadata = of_kind(warc, "metadata")
+    assert b"hopsFromSeed: R\r\n" in metadata["/target"].body
+    assert b"hopsFromSeed: P\r\n" in metadata["/robots.txt"].body
+    assert b"hopsFromSeed: L\r\n" in metadata["/linked"].body
+    assert b"hopsFromSeed" not in metadata["/404"].body
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_keys_of_the_index_are_those_of_surt(url: str) -> None:
+    assert key(url) == surt.surt(url)
+
+
+@given(
+    st.sampled_from(["http://", "https://"]),
+    st.sampled_from(HOSTS),
+    st.lists(SEGMENTS, max_size=4),
+    st.lists(ARGUMENTS, max_size=4),
+)
+def test_keys_of_any_url_are_those_of_surt(scheme: str, host: str, path: list[str], query: list[str]) -> None:
+    url = f"{scheme}{host}{''.join(f'/{one}' for one in path)}{'?' if query else ''}{'&'.join(query)}"
+    assert key(url) == surt.surt(url)
 
 
 def test_requests_and_what_is_known_of_pages(warc: Path) -> None:

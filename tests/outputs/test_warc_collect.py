@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from scrapy import Request
-from scrapy.http import HtmlResponse
+from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 from warcio.archiveiterator import ArchiveIterator
 
@@ -24,6 +24,7 @@ from scrapy_ubi.outputs.part_files import OPEN
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import Page
 from scrapy_ubi.outputs.warc import members
+from scrapy_ubi.outputs.warc.met import NOT_MODIFIED
 from scrapy_ubi.outputs.warc.warc_collector import WarcCollector, index_of
 from scrapy_ubi.outputs.warc.warc_store import WarcStore
 from scrapy_ubi.outputs.writer import ROW
@@ -36,9 +37,31 @@ SAME = b"the same on two pages " * 100
 class Warcs(Kept):
     """An agent that keeps pages as WARC."""
 
-    def __init__(self, directory: Path, rows: MemoryStore | None = None, agent: str = "a", **arguments: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        rows: MemoryStore | None = None,
+        agent: str = "a",
+        settings: dict[str, Any] | None = None,
+        **arguments: str,
+    ) -> None:
         super().__init__(directory, rows, agent)
-        self.warc = WarcStore({name: (value,) for name, value in arguments.items()}, Settings())
+        self._arguments = arguments
+        self.warc = self._store(settings or {})
+
+    def _store(self, settings: dict[str, Any]) -> WarcStore:
+        return WarcStore({name: (value,) for name, value in self._arguments.items()}, Settings(settings))
+
+    def recrawls(self) -> None:
+        """Pages will be visited again."""
+        self.warc = self._store({"UBI_RECRAWL": "every(1s)"})
+
+    def not_modified(self, number: int) -> None:
+        """A second visit of a page: 304."""
+        request = Request(f"http://h{number % 7}.example/p{number}")
+        came = Response(request.url, status=304)
+        page = Page(f"{number:016x}~2", 0, "ok", request, received=came, began=1.8e9, visit=2, unchanged=True)
+        self.writer.put([Bundle(self.warc, page.name, 0, "ok", self.warc.page(page), 0)])
 
     def fetched(self, number: int, body: bytes, attempt: int = 0, kind: str = "ok") -> None:
         request = Request(f"http://h{number % 7}.example/p{number}")
@@ -110,6 +133,46 @@ def test_a_revisit_of_what_was_removed_is_a_response_again(tmp_path: Path, attem
         (record,) = ArchiveIterator(BytesIO(data))
         assert record.rec_headers["WARC-Target-URI"] == fields["url"]
         assert (fields["mime"] == "warc/revisit") == (record.rec_type == "revisit")
+
+
+def test_a_page_not_modified_names_the_record_that_has_it_or_none(tmp_path: Path) -> None:
+    """Agent a has page 1, and visits it again; agent b got page 2 from another one, and where b's attempt at page 1
+    counts, the visit of a has lost what it refers to."""
+    one, other = Warcs(tmp_path / "a"), Warcs(tmp_path / "b", agent="b")
+    one.recrawls()
+    other.recrawls()
+    one.fetched(1, SAME)
+    one.not_modified(1)
+    other.not_modified(2)
+    other.fetched(1, SAME, attempt=1)
+    for kept in (one, other):
+        kept.flush()
+        kept.close()
+    (here,) = (found for found in records(one.warcs[0]) if found.kind == "revisit")
+    (there,) = (found for found in records(other.warcs[0]) if found.kind == "revisit")
+    (first,) = (found for found in records(one.warcs[0]) if found.kind == "response")
+    assert here.head["WARC-Refers-To"] == first.head["WARC-Record-ID"]
+    assert not any(name.startswith("WARC-Refers") for name in there.head)
+    collected(tmp_path / "all.warc.gz", tmp_path / "a", tmp_path / "b")
+    check(tmp_path / "all.warc.gz")
+    found = [one for one in records(tmp_path / "all.warc.gz") if one.kind == "revisit"]
+    assert len(found) == 2 and {one.head["WARC-Profile"] for one in found} == {NOT_MODIFIED}
+    assert not any(name.startswith("WARC-Refers") for one in found for name in one.head)
+
+
+def test_the_file_says_what_the_warcinfo_of_its_parts_said(tmp_path: Path) -> None:
+    one = Warcs(tmp_path / "a", settings={"USER_AGENT": "walker/1 (+http://w.example)", "ROBOTSTXT_OBEY": True})
+    other = Warcs(tmp_path / "b", agent="b", settings={"USER_AGENT": "other/2", "ROBOTSTXT_OBEY": True})
+    for number, kept in enumerate((one, other)):
+        kept.fetched(number, b"x")
+        kept.flush()
+        kept.close()
+    collected(tmp_path / "all.warc.gz", tmp_path / "a", tmp_path / "b")
+    (info,) = (one for one in records(tmp_path / "all.warc.gz") if one.kind == "warcinfo")
+    said = dict(line.split(": ", 1) for line in info.body.decode().splitlines())
+    assert said["http-header-user-agent"] == "walker/1 (+http://w.example), other/2"
+    assert said["robots"] == "obey" and said["software"].startswith("scrapy-ubi/") and "conformsTo" in said
+    assert said["description"] == "collected from the parts of a, b"
 
 
 def test_a_file_cut_at_every_byte_of_its_tail_leaves_whole_members(tmp_path: Path) -> None:

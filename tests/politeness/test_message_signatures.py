@@ -167,6 +167,9 @@ def test_a_key_is_made_once_and_is_its_owners(tmp_path: Path, caplog: pytest.Log
     path.chmod(0o640)
     read_key(path)
     assert "chmod 600" in caplog.text
+    caplog.clear()
+    read_key(path, warn=False)
+    assert not caplog.records, "who has said it needs not say it again"
 
 
 def test_a_jwk_is_read_and_a_test_key_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

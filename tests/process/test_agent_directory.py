@@ -16,7 +16,7 @@ import pytest
 from scrapy_ubi.commands.directories import locked
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.process import agent_directory
-from scrapy_ubi.process.agent_directory import COMMAND, AgentDirectory, AgentLock, new_agent_id, take_lock
+from scrapy_ubi.process.agent_directory import COMMAND, AgentDirectory, AgentLock, held_since, new_agent_id, take_lock
 from scrapy_ubi.settings import SETTINGS, UbiSettings, read_value
 
 
@@ -93,6 +93,14 @@ def test_named_agents_have_directories_of_their_own(tmp_path: Path) -> None:
     assert (agent.path, agent.agent_id) == (tmp_path / "c" / "a1", "a1")
     with pytest.raises(UbiDirectoryError, match=f"in use by another running agent .process {os.getpid()}."):
         AgentDirectory.open(settings)
+
+
+def test_a_jobdir_in_use_is_named_so(tmp_path: Path) -> None:
+    settings = UbiSettings.from_scrapy({"JOBDIR": str(tmp_path / "job"), "UBI_CRAWL": "c"})
+    agent = AgentDirectory.open(settings)
+    with pytest.raises(UbiDirectoryError, match=r"job \(JOBDIR\) is in use .* give each process a JOBDIR of its own"):
+        AgentDirectory.open(settings)
+    agent.close()
 
 
 def test_a_chosen_directory_in_use_is_refused(tmp_path: Path) -> None:
@@ -210,3 +218,16 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "d").write_text("a file")
     with pytest.raises(UbiDirectoryError, match="set UBI_DIR"):
         AgentDirectory.open(given(tmp_path))
+
+
+def test_whether_an_agent_has_a_directory_is_seen_without_touching_its_lock(tmp_path: Path) -> None:
+    assert not held_since(tmp_path, 0.0), "nobody has ever had it"
+    lock = AgentLock(tmp_path)
+    taken = (tmp_path / "lock").stat().st_mtime
+    assert held_since(tmp_path, taken - 1) and not held_since(tmp_path, taken + 1)
+    lock.release()
+    read = AgentLock(tmp_path, COMMAND)
+    assert not held_since(tmp_path, taken - 1), "a command reads it"
+    read.release()
+    (tmp_path / "lock").write_text("4194999\n")  # beyond the numbers that processes have
+    assert not held_since(tmp_path, taken - 1)

@@ -12,6 +12,7 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
+from scrapy_ubi.components import ending
 from tests.support.crawls import Outcome, crawl
 from tests.support.site import Page, Site, links
 
@@ -115,9 +116,15 @@ def broken(site: Site, **settings: Any) -> Outcome:
     return outcome
 
 
-def test_a_burst_of_errors_stops_the_agent_cleanly(site: Site, caplog: pytest.LogCaptureFixture) -> None:
-    outcome = broken(site, UBI_ERROR_BURST=10)
+def test_a_burst_of_errors_stops_the_agent_cleanly_and_the_process_ends_with_a_failure(
+    site: Site, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended_badly: list[object] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(ending, "end_badly", ended_badly.append)
+        outcome = broken(site, UBI_ERROR_BURST=10)
     assert outcome.reason == "error_burst"
+    assert len(ended_badly) == 1, "the exit status says so"
     assert outcome.stats["ubi/done"] < 40
     assert 10 <= outcome.stats["ubi/errors/callback"] < 30
     said = [record.getMessage() for record in caplog.records if "UBI_ERROR_BURST" in record.getMessage()]

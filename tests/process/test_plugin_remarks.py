@@ -1,4 +1,5 @@
-"""Plug-ins that see one agent where they saw the crawl are named at the start, in a group only."""
+"""Plug-ins that see one agent where they saw the crawl are named at the start, in a group only; those that lose items
+after a kill always."""
 
 from __future__ import annotations
 
@@ -21,7 +22,6 @@ def said(values: dict[str, object]) -> list[str]:
     ("values", "name"),
     [
         ({"SPIDERMON_ENABLED": True}, "SPIDERMON_ENABLED"),
-        ({"DELTAFETCH_ENABLED": True}, "DELTAFETCH_ENABLED"),
         ({"HTTPCACHE_ENABLED": True, "HTTPCACHE_STORAGE": DBM}, "HTTPCACHE_STORAGE"),
         ({"SPLASH_URL": "http://localhost:8050"}, "SPLASH_URL"),
     ],
@@ -30,6 +30,13 @@ def test_it_is_named_in_a_group(values: dict[str, object], name: str) -> None:
     (sentence,) = said({**values, **GROUP})
     assert sentence.startswith(name)
     assert not said(values), "alone it sees the crawl"
+
+
+def test_what_marks_pages_before_their_items_are_stored_is_named_by_an_agent_alone_too() -> None:
+    (sentence,) = said({"DELTAFETCH_ENABLED": True})
+    assert "its items are lost" in sentence
+    both = said({"DELTAFETCH_ENABLED": True, **GROUP})
+    assert len(both) == 2 and "DELTAFETCH_DIR" in both[1]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from scrapy_ubi.protocol import handover as handover_module
 from scrapy_ubi.protocol.beat import MOST_PENDING
 from scrapy_ubi.protocol.handover import MOST_PAUSES
+from scrapy_ubi.protocol.host import ABROAD
 from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.view_change import point
 from tests.protocol.handovers import full, told
@@ -485,16 +486,30 @@ def test_busy_says_what_still_has_to_be_brought() -> None:
 
 
 def test_an_heir_waits_for_the_delay_before_its_first_fetch() -> None:
-    """The dead one may have fetched a moment before its lease ended."""
+    """The dead one may have fetched a moment before its lease ended, and its load has lasted for the grace at most: the
+    delay has passed in part when it is found to be dead."""
     village, host = Village("a", "b"), ordered("a", "b")
     full(village, host)
     b = village.agents["b"]
     b.frontier.delay = 30.0  # type: ignore[attr-defined]
     village.kill("a")
+    killed, last = village.now, b.config.lease_timeout + b.config.grace
     village.until(lambda: "a" not in b.view.members)
-    begun = village.now
+    assert village.now - killed > last, "nobody fetches until then"
     village.until(lambda: village.visit("b"))
-    assert 30.0 <= village.now - begun <= 31.0
+    assert last + 30.0 - 1.0 <= village.now - killed <= last + 30.0 + 1.0
+
+
+def test_an_heir_waits_anew_where_a_former_owner_lives_or_is_not_known() -> None:
+    village, host = Village("a", "b", "c"), ordered("a", "b", "c")
+    full(village, host)
+    b = village.agents["b"]
+    assert village.agents["a"].handover._loaded_until(host) == ABROAD, "there was none before it"
+    assert b.handover._loaded_until(host) == ABROAD, "the owner lives"
+    village.kill("a")
+    village.until(lambda: "a" not in b.view.members)
+    b.tenure.forget()
+    assert b.handover._loaded_until(host) == ABROAD, "it has seen no view complete"
 
 
 def test_a_newcomer_waits_for_the_delay_before_its_first_fetch() -> None:

@@ -11,7 +11,7 @@ from scrapy_ubi.protocol.beat import LEAVING, LEFT, LOSSY, MANY, NEW, OVER, Beat
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.losses import MOST_LOSSES, GroupLoss
 from scrapy_ubi.protocol.membership import Membership
-from scrapy_ubi.protocol.view import Member
+from scrapy_ubi.protocol.view import Member, View
 from tests.support.views import REPLICAS, incarnation, view
 
 LEASE, FAILURE = 3.0, 5.0
@@ -24,8 +24,25 @@ def membership(replication: int = 1) -> Membership:
     return Membership("a", config, Counters(), lambda: incarnation("a", next(lives)))
 
 
+def old_hand(replication: int = 1) -> Membership:
+    """One that has been in a view in which all had settled."""
+    group = membership(replication)
+    all_settle(group, group.view())
+    return group
+
+
+def all_settle(group: Membership, now: View, *eras: int) -> None:
+    """Everybody has settled in that view."""
+    group.entered(now)
+    group.released(now, [group.base, *eras])
+
+
 def beat(agent: str, counter: int = 1, **rest: object) -> Beat:
     return replace(Beat(incarnation(agent), 0, REPLICAS, DIGEST, counter=counter), **rest)  # type: ignore[arg-type]
+
+
+def peers(names: str) -> dict[str, str]:
+    return {name: incarnation(name) for name in names}
 
 
 def kill(group: Membership, agent: str) -> None:
@@ -285,78 +302,105 @@ def test_single_lines_of_two_former_lives_are_no_process_that_lives() -> None:
 
 @pytest.mark.parametrize("replication", [0, 1, 2])
 def test_lossy_when_more_died_than_there_are_copies(replication: int) -> None:
-    group = membership(replication)
+    group = old_hand(replication)
     before = view("a", "b", "c", "d", "witness")
     for number, agent in enumerate("bcd", 1):
         kill(group, agent)
-        group.count_lost(before, new=False)
+        group.count_lost(before)
         assert group.lossy == (number > replication)
 
 
 def test_who_left_or_was_counted_before_is_no_loss() -> None:
-    group = membership()
+    group = old_hand()
     before = view("a", "b", "c", "witness")
     group.read(0.0, 0.0, {"b": beat("b", flags=LEFT)})
     kill(group, "c")
     for _ in range(3):
-        group.count_lost(before, new=False)
+        group.count_lost(before)
     assert not group.lossy
 
 
 @pytest.mark.parametrize("replication", [0, 1, 2])
 def test_a_torn_disk_counts_as_one_lost(replication: int) -> None:
     group = membership(replication)
-    group.resume(False, frozenset("abcd"), torn=True)
+    group.resume(False, peers("abcd"), torn=True)
     before = view("a", "b", "c", "d", "witness")
     for number, agent in enumerate("bcd", 1):
         kill(group, agent)
-        group.count_lost(before, new=False)
+        group.count_lost(before)
         assert group.lossy == (number + 1 > replication)
 
 
 def test_a_torn_disk_is_one_too_many_where_nobody_has_a_whole_copy() -> None:
     group = membership(2)
-    group.resume(False, frozenset("ab"), torn=True)
+    group.resume(False, peers("ab"), torn=True, era=2)
     group.read(0.0, 0.0, {"b": beat("b", flags=NEW)})
-    group.count_lost(view("a"), new=True)
+    group.count_lost(view("a"))
     assert group.lossy
 
 
 def test_a_torn_disk_is_no_loss_any_more_when_a_view_is_complete() -> None:
     group = membership()
-    group.resume(False, frozenset("ab"), torn=True)
-    group.completed(view("a", "b"))
+    group.resume(False, peers("ab"), torn=True)
+    all_settle(group, view("a", "b"))
     kill(group, "b")
-    group.count_lost(view("a", "b", "witness"), new=False)
+    group.count_lost(view("a", "b", "witness"))
     assert not group.lossy
 
 
 def test_a_complete_view_has_all_copies_again() -> None:
-    group = membership()
+    group = old_hand()
     kill(group, "b")
-    group.count_lost(view("a", "b", "c", "d"), new=False)
-    group.completed(group.view())
+    group.count_lost(view("a", "b", "c", "d"))
+    all_settle(group, group.view())
     kill(group, "c")
-    group.count_lost(view("a", "c", "d"), new=False)
+    group.count_lost(view("a", "c", "d"))
     assert not group.lossy
 
 
-def test_among_newcomers_one_death_is_too_many() -> None:
-    """Nobody is left who has a whole copy of anything."""
-    for flags, lossy in ((NEW, True), ("", False)):
+@pytest.mark.parametrize(
+    ("era", "settled", "flags", "lossy"),
+    [
+        (0, "", NEW, False),
+        (0, DIGEST, NEW, True),
+        (0, "", "", True),
+        (2, "", NEW, True),
+        (1, "", NEW, False),
+        (2, "", "", True),
+    ],
+)
+def test_among_newcomers_a_death_is_one_too_many_where_the_dead_was_ahead(
+    era: int, settled: str, flags: str, lossy: bool
+) -> None:
+    """All may have settled in a view of the dead alone: nobody is left who has a whole copy of what it knew."""
+    group = membership()
+    group.read(0.0, 0.0, {"b": beat("b", flags=flags, era=era, settled=settled)})
+    group.read(1.0, 1.0, {"witness": beat("witness", flags=NEW, digest=OTHER, dead=(incarnation("b"),))})
+    group.count_lost(view("a", "b", "witness"))
+    assert group.lossy == lossy
+
+
+def test_a_death_is_counted_by_those_who_were_there() -> None:
+    for flags, era in (("", 0), (NEW, 2), (NEW, 3)):
         group = membership()
-        named = beat("witness", flags=flags, dead=(incarnation("b"),))
-        group.read(1.0, 1.0, {"witness": named})
-        group.count_lost(view("a", "b", "witness"), new=True)
-        assert group.lossy == lossy
-    group = membership()
+        group.read(0.0, 0.0, {"b": beat("b", era=2, flags=NEW)})
+        group.read(1.0, 1.0, {"witness": beat("witness", flags=flags, era=era, dead=(incarnation("b"),))})
+        group.count_lost(view("a", "b", "witness"))
+        assert not group.lossy, "the witness knows what the dead one knew"
+    group = old_hand()
+    group.read(0.0, 0.0, {"b": beat("b", era=1, flags=NEW)})
     group.read(1.0, 1.0, {"witness": beat("witness", flags=NEW, dead=(incarnation("b"),))})
-    group.count_lost(view("a", "b", "witness"), new=False)
-    assert not group.lossy, "this one has seen a view complete"
+    group.count_lost(view("a", "b", "witness"))
+    assert not group.lossy, "this one does"
+
+
+def test_who_was_in_a_view_with_the_dead_knows_what_it_knew() -> None:
     group = membership()
-    group.read(1.0, 1.0, {"witness": named, "c": beat("c", flags=NEW)})
-    group.count_lost(view("a", "b", "c", "witness"), new=True)
-    assert not group.lossy, "and here the witness has"
+    group.entered(view("a", "b"))
+    group.read(0.0, 0.0, {"b": beat("b", flags=NEW, digest=view("a", "b").digest, settled=view("a", "b").digest)})
+    group.read(1.0, 1.0, {"witness": beat("witness", flags=NEW, digest=OTHER, dead=(incarnation("b"),))})
+    group.count_lost(view("a", "b", "witness"))
+    assert not group.lossy
 
 
 def test_who_begins_anew_has_not_lost_itself() -> None:
@@ -364,7 +408,7 @@ def test_who_begins_anew_has_not_lost_itself() -> None:
     before = group.view()
     kill(group, "a")
     group.rejoin()
-    group.count_lost(before, new=False)
+    group.count_lost(before)
     assert not group.lossy
 
 
@@ -372,13 +416,13 @@ def test_who_is_missed_since_the_last_run_is_missed_until_a_view_is_complete() -
     """After that its hosts have all copies again, and when it leaves it is a leaver like any other."""
     for back, lossy in (("ab", False), ("a", True)):
         group = membership()
-        group.resume(False, frozenset("ab"))
-        group.completed(view(*back))
+        group.resume(False, peers("ab"))
+        all_settle(group, view(*back))
         assert group.lossy == lossy
     group = membership()
-    group.resume(False, frozenset("ab"))
-    group.completed(view("a", "b"))
-    group.completed(view("a"))
+    group.resume(False, peers("ab"))
+    all_settle(group, view("a", "b"))
+    all_settle(group, view("a"))
     assert not group.lossy
 
 
@@ -386,25 +430,25 @@ def test_who_is_missed_since_the_last_run_is_missed_until_a_view_is_complete() -
 def test_who_has_ended_the_crawl_is_not_missed(flags: str, lossy: bool) -> None:
     """An agent comes back after the end."""
     group = membership()
-    group.resume(False, frozenset("ab"))
+    group.resume(False, peers("ab"))
     group.read(0.0, 0.0, {"b": beat("b", flags=flags)})
-    group.completed(view("a"))
-    assert (group.lossy, bool(group.losses)) == (lossy or LOSSY in flags, lossy)
+    all_settle(group, view("a"))
+    assert (group.lossy, bool(group.missed)) == (lossy or LOSSY in flags, lossy)
 
 
 @pytest.mark.parametrize("complete", [False, True])
 def test_who_dies_on_its_way_out_is_lost_until_a_view_without_it_is_complete(complete: bool) -> None:
-    group = membership()
+    group = old_hand()
     group.read(0.0, 0.0, {agent: beat(agent, flags=LEAVING if agent == "b" else "") for agent in "bc"})
-    group.count_lost(view("a", "b", "c", "witness"), new=False)
+    group.count_lost(view("a", "b", "c", "witness"))
     if complete:
-        group.completed(view("a", "c", "witness"))
+        all_settle(group, view("a", "c", "witness"))
     dead = (incarnation("b"),)
     group.read(1.0, 1.0, {"witness": beat("witness", dead=dead)})
-    group.count_lost_leavers(new=False)
+    group.count_lost_leavers()
     assert not group.lossy, "there is a copy of what it knew"
     group.read(1.1, 1.1, {"witness": beat("witness", 2, dead=(*dead, incarnation("c")))})
-    group.count_lost(view("a", "c", "witness"), new=False)
+    group.count_lost(view("a", "c", "witness"))
     assert group.lossy == (not complete)
 
 
@@ -449,22 +493,22 @@ def hear(group: Membership, *agents: str, at: float = 0.0) -> None:
 
 
 def test_who_was_lost_together_is_recorded() -> None:
-    group = membership()
+    group = old_hand()
     hear(group, "b", "c", "d")
     before = view("a", "b", "c", "d")
     for agent, losses in (("b", []), ("c", ["bc"]), ("d", ["bcd"])):
         kill(group, agent)
-        group.count_lost(before, new=False)
+        group.count_lost(before)
         assert group.losses == [GroupLoss(tuple((name, incarnation(name)) for name in names), 1) for names in losses]
 
 
 def test_who_was_lost_in_another_time_is_another_loss() -> None:
-    group = membership(replication=0)
+    group = old_hand(replication=0)
     hear(group, "b", "c")
     for agent, before in (("b", "abc"), ("c", "ac")):
         kill(group, agent)
-        group.count_lost(view(*before), new=False)
-        group.completed(group.view())
+        group.count_lost(view(*before))
+        all_settle(group, group.view())
     assert [[name for name, _ in loss.members] for loss in group.losses] == [["b"], ["c"]]
 
 
@@ -474,21 +518,87 @@ def test_who_was_never_heard_was_dead_before() -> None:
     group.read(0.0, 0.0, {"b": beat("b"), "c": beat("c")})
     for agent in "bc":
         kill(group, agent)
-    group.count_lost(view("a", "b", "c"), new=True)
+    group.count_lost(view("a", "b", "c"))
     assert group.lossy and not group.losses
 
 
-def test_who_is_missed_since_the_last_run_is_recorded_by_name() -> None:
+@pytest.mark.parametrize(
+    ("lines", "spare"),
+    [
+        ({}, 0),
+        ({"b": 2}, 0),
+        ({"b": 2, "c": 2}, 1),
+        ({"b": 2, "c": 0}, 1),
+        ({"b": 2, "c": 3}, 0),
+    ],
+    ids=["no words", "of one only", "both are level", "one was behind", "one went on"],
+)
+def test_who_is_missed_since_the_last_run_is_recorded(lines: dict[str, int], spare: int) -> None:
+    """So many may stay away as there are copies, where the last words of all say that they cannot know more."""
     group = membership()
-    group.resume(False, frozenset("abc"))
-    group.completed(view("a"))
-    assert group.losses == [GroupLoss((("b", ""), ("c", "")), 0)]
+    group.resume(False, peers("abc"), view=OTHER, era=2)
+    group.read(0.0, 0.0, {name: beat(name, era=era, flags=NEW) for name, era in lines.items()})
+    all_settle(group, view("a"))
+    assert group.missed == [GroupLoss(tuple(sorted({**peers("bc")}.items())), spare)]
+    assert group.counted == ([incarnation(name) for name in lines if lines[name] < 3])
+    assert not group.losses
+
+
+def test_the_last_words_of_who_is_missed_are_of_the_view_that_the_disk_knows() -> None:
+    for digest, spare in ((DIGEST, 1), (OTHER, 0)):
+        group = membership()
+        group.resume(False, peers("ab"), view=DIGEST, era=3)
+        group.read(0.0, 0.0, {"b": beat("b", era=2, settled=digest, digest=digest)})
+        kill(group, "b")
+        all_settle(group, view("a"))
+        assert [loss.spare for loss in group.missed] == [spare]
+
+
+def test_who_was_seen_dead_before_the_restart_is_missed_with_the_others() -> None:
+    group = membership()
+    group.resume(False, peers("ab"), view=DIGEST, era=3, lost={incarnation("d"): "d"})
+    group.read(0.0, 0.0, {"b": beat("b", era=2, settled=DIGEST)})
+    all_settle(group, view("a"))
+    assert group.missed == [GroupLoss((("b", incarnation("b")), ("d", incarnation("d"))), 1)]
+
+
+def test_deaths_are_counted_for_those_who_come_back_later() -> None:
+    group = old_hand()
+    hear(group, "b", "c")
+    kill(group, "b")
+    group.count_lost(view("a", "b", "c", "witness"))
+    assert group.seen_dead == {incarnation("b"): "b"}
+    all_settle(group, view("a", "c", "witness"))
+    assert (group.counted, group.seen_dead, group.losses) == ([incarnation("b")], {}, [])
+
+
+def test_a_newcomer_counts_no_deaths_for_others() -> None:
+    group = membership()
+    hear(group, "b", "c")
+    kill(group, "b")
+    group.count_lost(view("a", "b", "c", "witness"))
+    all_settle(group, view("a", "c", "witness"))
+    assert group.counted == []
+
+
+def test_eras_grow_by_one_for_all_in_a_view() -> None:
+    group = membership()
+    assert (group.era, group.base) == (0, 0)
+    group.entered(view("a", "b"))
+    for _ in range(2):
+        group.released(view("a", "b"), [group.base, 4])
+        assert group.era == 5, "once a view"
+        assert group.complete == view("a", "b").digest
+    group.entered(view("a"))
+    assert group.base == 5
+    group.rejoin()
+    assert (group.era, group.base) == (5, 5)
 
 
 def test_of_many_losses_the_last_are_kept() -> None:
     group = membership(replication=0)
     for number in range(MOST_LOSSES + 2):
-        group.resume(False, frozenset({f"b{number}"}))
-        group.completed(view("a"))
-    assert len(group.losses) == MOST_LOSSES
-    assert group.losses[-1].members == ((f"b{MOST_LOSSES + 1}", ""),)
+        group.resume(False, {f"b{number}": ""})
+        all_settle(group, view("a"))
+    assert len(group.missed) == MOST_LOSSES
+    assert group.missed[-1].members == ((f"b{MOST_LOSSES + 1}", ""),)

@@ -66,6 +66,27 @@ def test_not_over_while_anybody_is(what: str, change: dict[str, object]) -> None
         assert over(group(1), *busy[1:]) == [False] * 4
 
 
+def test_where_seeds_may_come_the_reads_are_of_after_a_look_at_them() -> None:
+    quiescence = Quiescence()
+    quiescence.open()
+
+    def read(number: int, sent: float) -> bool:
+        return quiescence.read(group(number), DIGEST, frozenset("abc"), sent)
+
+    assert [read(1, 1.0), read(2, 2.0)] == [False, False], "nobody has looked yet"
+    quiescence.look("mark 1", 2.5)
+    assert [read(3, 2.4), read(4, 3.0), read(5, 4.0)] == [False, False, True], "the first was asked for before"
+    quiescence.look("mark 1", 4.5)
+    assert read(6, 5.0), "nothing was written since"
+    quiescence.look("mark 2", 5.5)
+    assert [read(7, 6.0), read(8, 7.0)] == [False, True], "one was, and is taken by now"
+    quiescence.look("", 7.5)
+    assert [read(9, 8.0), read(10, 9.0)] == [False, False], "one waits"
+    quiescence.look("mark 2", 9.5)
+    quiescence.begin_again()
+    assert [read(11, 10.0), read(12, 11.0)] == [False, True]
+
+
 @pytest.mark.parametrize("flags", [PASSIVE + LOSSY, PASSIVE + NEW])
 def test_over_whatever_else_is_said(flags: str) -> None:
     assert over(*(group(n, b=beat("b", n, flags=flags)) for n in (1, 2))) == [False, True]

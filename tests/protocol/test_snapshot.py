@@ -144,7 +144,7 @@ def test_all_come_back_and_nothing_is_fetched_twice() -> None:
 def test_who_is_not_back_when_a_view_is_complete_may_come_later_with_work() -> None:
     town = Town("a", "b", "c")
     disks = {name: town.crash(name) for name in "abc"}
-    assert disks["a"][0].group.peers == {"a", "b", "c"}
+    assert disks["a"][0].group.peers.keys() == {"a", "b", "c"}
     town.forget()  # the beats, too: nobody sees c die
     town.back("a", disks["a"])
     agent = town.back("b", disks["b"])

@@ -69,6 +69,7 @@ def test_bounds_hold_whatever_a_rule_is_told(text: str, past: Past, seen: VisitS
     for _ in range(2):
         for plan in (rule.first(seen, key), rule.next(past, seen, key)):
             assert least <= plan.due - seen.at + 1e-4 and plan.due - seen.at <= most + 1
+            assert plan.due - seen.at <= max(rule.longest(plan.past), rule.longest(past)) + 1
             assert read_past(list(plan.past)) == plan.past or max(plan.past) >= LATEST
         rule.told(past, seen)
         rule.settle(pages)

@@ -85,6 +85,9 @@ class Walk(Spider):
     @staticmethod
     def stood(response: Response) -> None: ...
 
+    @staticmethod
+    def alone() -> None: ...
+
     @property
     def danger(self) -> Any:
         raise AssertionError("a property was looked at")
@@ -92,6 +95,33 @@ class Walk(Spider):
     def __call__(self, response: Response) -> None: ...
 
     def closed(self, reason: str) -> None: ...
+
+
+class Aunt:
+    def mixed(self, response: Response) -> None: ...
+
+    @staticmethod
+    def aside(failure: Any, more: int = 0) -> None: ...
+
+    def __own(self, response: Response) -> None: ...
+
+    @property
+    def hers(self) -> Any:
+        return self.__own
+
+
+class Family(Aunt, Walk):
+    def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
+        yield {}
+
+    @classmethod
+    def made(cls, response: Response) -> None: ...
+
+    def __own(self, response: Response) -> None: ...
+
+    @property
+    def own(self) -> Any:
+        return self.__own
 
 
 class Rules(CrawlSpider):
@@ -365,7 +395,36 @@ def test_a_crawl_spider_keeps_its_rules_and_tells_parse_from_the_default() -> No
 
 
 def test_names_that_may_be_callbacks() -> None:
-    assert set(callback_names(Walk)) == {"parse", "_parse", "parse_item", "failed", "_private", "start_something"}
+    usual = {"parse", "_parse", "parse_item", "failed", "_private", "start_something"}
+    assert set(callback_names(Walk)) == {*usual, "made", "stood"}
+    assert set(callback_names(Family)) == {*usual, "made", "stood", "mixed", "aside", "_Family__own", "_Aunt__own"}
+
+
+family = Family()
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [family.parse, family.parse_item, family.mixed, family.made, type(family).made, family.stood, Walk.stood,
+     family.aside, family.own, family.hers],
+    ids=lambda callback: callback.__qualname__,
+)  # fmt: skip
+def test_every_method_of_the_spider_travels_static_of_the_class_inherited_or_private(callback: Any) -> None:
+    own = codec_of(family)
+    arrived = through(Request(URL, callback=callback, errback=callback), own)
+    assert arrived.errback == callback
+    assert arrived.callback == (None if callback == family.parse else callback), "the default needs no name"
+    encoded = own.encode(Request(URL, callback=functools.partial(callback, 1)))
+    assert encoded.losses == () and '"method"' in encoded.text
+
+
+def test_what_hides_a_method_in_the_spider_object_is_not_called_in_its_place() -> None:
+    hiding = Walk()
+    hiding.parse_item = print  # type: ignore[method-assign]
+    own = codec_of(hiding)
+    assert [loss.kind for loss in own.encode(Request(URL, callback=hiding.parse_item)).losses] == ["callback"]
+    method = Walk.parse_item.__get__(hiding)
+    assert through(Request(URL, callback=method), own).callback == method
 
 
 @pytest.mark.parametrize(
@@ -377,9 +436,11 @@ def test_names_that_may_be_callbacks() -> None:
         functools.partial(spider.parse_item, item=object()),
         functools.partial(spider.parse_item, item=lambda: None),
         Walk().parse,
-        Walk.stood,
-        Walk.made,
+        Walk.parse_item,
+        Family.made,
         spider.log,
+        spider.alone,
+        super(Family, Family()).parse,
         spider,
     ],
 )

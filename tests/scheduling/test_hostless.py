@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count
-from time import process_time
-
 import pytest
 from scrapy import Request
 from scrapy.utils.request import RequestFingerprinter
@@ -66,21 +63,3 @@ def test_what_waits_and_what_is_remembered_is_bounded(monkeypatch: pytest.Monkey
     assert not local.add(Request("data:,2")) and local.add(Request("data:,0")), "the oldest is forgotten"
 
 
-class Numbered:
-    """Fingerprints that are all different, and cost nothing."""
-
-    def __init__(self) -> None:
-        self.numbers = count()
-
-    def fingerprint(self, request: Request) -> bytes:
-        return next(self.numbers).to_bytes(20, "big")
-
-
-def test_a_request_takes_no_longer_when_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hostless, "MOST_SEEN", 100_000)
-    local, request = Hostless(Numbered(), changed=lambda: None), Request("data:,x")
-    began = process_time()
-    for _ in range(400_000):
-        assert local.add(request) and local.next()
-        local.done()
-    assert process_time() - began < 5.0, "it took a minute"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from scrapy import Request
 from scrapy.downloadermiddlewares import cookies
@@ -54,13 +56,13 @@ class Hosts:
 class Agent:
     """The sessions of one agent, its jars, and what it says."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, wall: Callable[[], float] = lambda: NOW, **settings: Any) -> None:
         self.cookies = CookiesMiddleware()
         self.hosts, self.counted = Hosts(), Counter[str]()
         crawler: Any = SimpleNamespace(get_downloader_middleware=lambda cls: self.cookies)
         node: Any = SimpleNamespace(hosts=self.hosts)
         chosen = UbiSettings(redis_url="redis://localhost", **settings)
-        self.sessions = Sessions(crawler, node, chosen, Notices(), self._count, lambda: NOW)
+        self.sessions = Sessions(crawler, node, chosen, Notices(), self._count, wall)
 
     def _count(self, stat: str) -> None:
         self.counted[stat] += 1
@@ -143,6 +145,45 @@ def test_a_host_without_a_dot_and_one_with_a_port_have_sessions(caplog: pytest.L
     assert not caplog.records
 
 
+NAMES = st.sampled_from(("a", "b", "sid", "log-in", "$x", "é", "\u2003"))
+VALUES = (
+    st.none()
+    | st.sampled_from(("", "1", "x y", '"q"', '"a;b"', "é", "=", "\t", "\x7f", "\u00a0", "a,b", "%3B"))
+    | st.text(st.characters(exclude_characters="\r\n\0;", exclude_categories=("Cs",)), max_size=6)
+)
+ATTRIBUTES = st.lists(
+    st.sampled_from(
+        ("Path=/", "Path=/a", "Path=", "Path=/a b", "Path=rel", "Path=/%61", "Domain=h1.example", "Domain=.h1.example",
+         "Domain=www.h1.example", "Domain=", "Port", 'Port="80,8080"', "Port=80", "Port=8080", "Secure", "HttpOnly",
+         "SameSite=None", "Version=1", "Version=0", "Discard", "Comment=c", "Max-Age=0", "Max-Age=6000", "Max-Age=x",
+         f"Max-Age={10**12}", f"Max-Age={10**30}", "Expires=0", "Expires=never",
+         "Expires=Thu, 01 Jan 1970 00:00:00 GMT",
+         "Expires=Fri, 31 Dec 9999 23:59:59 GMT", "Expires=Wed, 01 Jan 2098 00:00:00 GMT", "Priority=High")
+    ),
+    max_size=3,
+)  # fmt: skip
+SET = st.tuples(NAMES, VALUES, ATTRIBUTES).map(
+    lambda one: "; ".join([one[0] if one[1] is None else f"{one[0]}={one[1]}", *one[2]])
+)
+ASKED = [f"{at}{path}" for at in ("http://www.h1.example", "https://www.h1.example", "http://www.h1.example:8080")
+         for path in ("/", "/a", "/a/b", "/a b")]  # fmt: skip
+
+
+@given(st.lists(st.tuples(SET, st.sampled_from(ASKED)), max_size=6))
+@example([("loggedin", ASKED[0]), ("sid=1; Path=/", ASKED[0])])
+@example([("a=", ASKED[0])])
+@example([("a=1; Port=80", ASKED[0])])
+@example([("b=1", ASKED[0]), ("a=1", ASKED[0]), ("b=; Max-Age=0", ASKED[0]), ("b=1", ASKED[0])])
+def test_the_next_owners_jar_sends_what_the_jar_before_would(answers: list[tuple[str, str]]) -> None:
+    first, second, state = Agent(wall=time.time), Agent(wall=time.time), SetState("www.h1.example")
+    for cookie, url in answers:
+        first.answered(url, cookie, state=state)
+    there = handed_over(state)
+    for url in ASKED:
+        assert second.sends(url, there) == first.sends(url), url
+    assert not second.counted["ubi/cookies/refused"]
+
+
 def test_what_has_expired_or_was_deleted_does_not_come_back() -> None:
     first, second = Agent(), Agent()
     state = SetState("h1.example")
@@ -208,13 +249,13 @@ def test_switched_off_nothing_is_noted() -> None:
     assert not state.notes.text
 
 
-ROW = [None, "a", "1", "h1.example", "/", False, None, False]
+ROW = [None, "a", "1", "h1.example", "/", False, None, False, "80"]
 
 
 @pytest.mark.parametrize(
     ("place", "value"),
-    [(0, 1.5), (0, True), (1, 3), (1, "a\nb"), (2, None), (3, "h2.example"), (3, ""), (3, "xh1.example"), (4, "a"),
-     (5, 1), (6, "soon"), (6, True), (7, 0)],
+    [(0, 1.5), (0, True), (1, 3), (1, "a\nb"), (2, 3), (2, "\ud800"), (3, "h2.example"), (3, ""), (3, "xh1.example"),
+     (4, None), (5, 1), (6, "soon"), (6, True), (7, 0), (8, 80)],
 )  # fmt: skip
 def test_a_row_that_does_not_hold_is_refused_alone(place: int, value: object) -> None:
     assert read_row(ROW, "h1.example") is not None

@@ -24,12 +24,15 @@ from scrapy_ubi.protocol.host import HostState, Notes, VisitRow
 from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.notes import NOTHING
 from scrapy_ubi.protocol.records import Record
+from scrapy_ubi.protocol.view import View
 
 if TYPE_CHECKING:
+    from tests.simulation.disk import Disk
     from tests.simulation.process import Process
     from tests.simulation.world import World
 
 
+UNREAD = 1.5  # s within which an agent may not have read a line
 Pair = tuple[int, int]  # a visit of a page: key, generation
 
 
@@ -91,7 +94,11 @@ class Losses:
     def would_be_too_many(self, name: str) -> bool:
         """Whether one loss more excuses missing pages."""
         names = {name, *(process.name for process in self.lost)}
-        return self.settled is None or len(self.lost) >= self.world.config.replication or self.settled <= names
+        first = {process.name for process in self.world.all if process.seeds}
+        there = (
+            first if self.settled is None else self.settled
+        )  # at first each knows the seeds, and nobody anything else
+        return len(self.lost) >= self.world.config.replication or there <= names
 
     def lose(self, process: Process) -> None:
         """A disk is lost."""
@@ -104,12 +111,77 @@ class Losses:
             self.settled.discard(name)
 
 
+class Gone:
+    """Whose disks are gone, to judge an alarm: in each time between two settled moments those that were lost, and those
+    of processes that have crashed and are not back. The state of a host may be gone where more are away than there are
+    copies, or all that were there when it began."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.there: set[int] = set()  # disks: at first of all who know the seeds
+        self.away: dict[int, Disk] = {}
+        self.past: list[tuple[set[int], dict[int, Disk]]] = []
+        self.agreed: list[set[int]] = []  # disks of those who have settled without others, who live and are held dead
+        self.begun = self.excused = False
+        self.overwritten = float("-inf")  # s
+
+    def started(self, process: Process) -> None:
+        """A process starts, with its disk or an empty one."""
+        if not self.begun and process.seeds:
+            self.there.add(id(process.disk))
+        if process.name in self.world.processes and process.disk.saved is None:
+            able = (p for p in self.world.alive() if not (p.paused or p.cut or p.deaf or self.world.declared_dead(p)))
+            if not any(p.agent.group.era for p in able):  # it writes over the last words of the lost, read by nobody
+                self.excused = True
+            self.overwritten = self.world.now
+
+    def settled(self) -> None:
+        """All who live have all copies."""
+        if self.away:
+            self.past.append((self.there, self.away))
+        self.begun = True
+        down = {id(process.disk) for process in self.world.all if not process.up}
+        self.agreed = [there for there in self.agreed if there <= down]
+        self.there, self.away = {id(process.disk) for process in self.world.alive()}, {}
+
+    def crashed(self, process: Process) -> None:
+        """A process has ended without a word. Where an empty disk has taken the name of a lost one a moment ago, this
+        one has not read the last words of the lost, maybe."""
+        self.excused = self.excused or self.world.now - self.overwritten < UNREAD
+        self.away[id(process.disk)] = process.disk
+
+    def left(self, process: Process) -> None:
+        """An agent has handed on all it had."""
+        self.there.discard(id(process.disk))
+
+    def may_be(self, view: View) -> bool:
+        """Whether the state of a host may be gone, as those stand who are in that view at the end."""
+        here, ends = view.members, self.world.referee.ends
+        back = {
+            id(p.disk)
+            for p in self.world.all
+            if (p.up and p.name in here and here[p.name].incarnation == p.agent.incarnation)
+            or (not p.up and p.name in ends and p.went_clean)
+        }
+        for there, away in (*self.past, (self.there, self.away)):
+            lost = away.keys() - back
+            if len(lost) > self.world.config.replication or (lost and there <= lost):
+                return True
+        lost = {id(p.disk) for p in self.world.all if not p.up} - back
+        return self.excused or any(there <= lost for there in self.agreed)
+
+    def agree(self) -> None:
+        """All have settled, but for those who are held dead, and live: they do not know what these know by now."""
+        self.agreed.append({id(p.disk) for p in self.world.alive() if not self.world.declared_dead(p)})
+
+
 class Referee:
     """The web's access log, and what is allowed in it."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.losses = Losses(world)
+        self.gone = Gone(world)
         self.loads: dict[int, tuple[float, str, str]] = {}
         self.open: dict[str, set[int]] = {}
         self.most_open = 0  # loads of one host at once, as far as they came
@@ -197,6 +269,7 @@ class Referee:
 
     def crashed(self, process: Process, keep: bool) -> None:
         """A process ended without a word; its disk stays, or not."""
+        self.gone.crashed(process)
         loading = {(visit.entry.key, visit.generation) for visit in process.visits if not visit.loaded}
         keys = self._only_there(process) - loading
         self.grant(keys)
@@ -243,8 +316,11 @@ class Referee:
         """A view was seen complete: the moment may be a settled one. A page that somebody is loading keeps its token:
         the load began when its done mark was still on the disk that has come back.
         """
+        if self.losses.is_settled():
+            self.gone.agree()
         if not self.losses.look():
             return
+        self.gone.settled()
         loading = {key_of(url) for _, _, url in self.loads.values()}
         for process in self.world.alive():
             for pair in self._back.pop(process.name, set()):
@@ -258,6 +334,8 @@ class Referee:
         if self._over:
             return
         self._over = True
+        if self.world.outside is not None:
+            self.world.outside.over(process)
         self._equal_notes(process)
         if self.world.rounds:
             self._equal_rows(process)
@@ -337,15 +415,21 @@ class Referee:
     def closed(self, process: Process, reason: str) -> None:
         """An agent closed by itself."""
         self.ends[process.name] = reason
+        # Where Redis has forgotten the last words of the lost, who comes back cannot know how far these had come.
+        if process.alarm and not self.gone.may_be(process.agent.view) and self.world.redis.memory == 1:
+            raise Violation(
+                f"alarm: {process.name} says that {process.alarm} are lost, and no more are than have copies"
+            )
         if reason == "left":
             if process.went_clean:
                 self.losses.left(process.name)
+                self.gone.left(process)
                 members = process.agent.view.members
                 self._vanished = bool(members) and not self.world.living and not self.world.awaited
                 if not members:  # nobody to hand over to: its done marks stay on its disk
                     self.grant(self._only_there(process))
                 elif self.losses.lost and not self._heirs(process):  # they died when they had it all, and it is going
-                    self.losses.too_many = True
+                    self.losses.too_many = self.gone.excused = True
                     self.grant(self._only_there(process))
             else:
                 self.crashed(process, keep=False)
@@ -388,14 +472,16 @@ class Referee:
 
     def judge(self) -> None:
         """P3, when all is over: every page, unless too many disks were lost; and then somebody has said so."""
-        want = self.world.web.reachable(self.world.seeds)
+        outside = self.world.outside
+        want = self.world.web.reachable([*self.world.seeds, *(outside.sure if outside is not None else ())])
         missing = want - self.fetched.keys()
         missing |= {url for url in want if not self.visited[url, self.world.rounds + 1]}
         if not missing or self._vanished:
             return
         if not self.losses.too_many:
             raise Violation(f"P3: {len(missing)} of {len(want)} pages never fetched, e.g. {sorted(missing)[:3]}")
-        if not any(process.lossy or process.agent.lossy for process in self.world.all):
+        ended = any(process.agent.finished for process in self.world.all)
+        if not any(process.alarm or (not ended and process.lossy) for process in self.world.all):
             raise Violation(f"P3: {len(missing)} pages were lost with too many disks, and nobody said so")
 
 

@@ -108,6 +108,8 @@ class Disk:
         self.rows: dict[str, dict[int, VisitRow]] = {}
         self.ledger = Ledger()
         self.merged: frozenset[int] = frozenset()
+        self.lives: list[str] = []  # the incarnations that have run on it
+        self.lost: tuple[Any, Any, Any] = ((), (), ())  # what the agent knows of those who were lost
         self.outputs = Outputs()
 
     @property

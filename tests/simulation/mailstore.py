@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 Fields = dict[str, str]
-Incoming = tuple[dict[int, Fields], dict[str, str], dict[str, str]]  # letters by number, acks, control
 
-HELD = ("beats", "inbox", "acks", "control", "lanes")
+HELD = ("beats", "profiles", "inbox", "acks", "control", "lanes", "seeds", "readers", "last_seed")
 MOST_LETTERS = 64  # read in one exchange
 
 
@@ -23,14 +23,31 @@ class Outgoing:
     consumed: list[int] = field(default_factory=list)
     forget: list[str] = field(default_factory=list)
     control: dict[str, str] = field(default_factory=dict)
+    answered: list[int] = field(default_factory=list)  # seeds
+    handed: list[tuple[int, str]] = field(default_factory=list)  # seed, agent
+    read_seeds: bool = False
+    end: tuple[str, str] | None = None  # the mark, and how the crawl ended
+
+
+class Incoming(NamedTuple):
+    """What one exchange reads."""
+
+    letters: dict[int, Fields]
+    acks: dict[str, str]
+    control: dict[str, str]
+    seeds: dict[int, str]
+    waiting: int
+    mark: str
 
 
 class Redis:
     """What agents share. `lanes` counts, for the checker of P7, the letters that lie in Redis: receiver, lane -> number
-    -> how many copies."""
+    -> how many copies. `seeds`: what came from outside, by number, until it is answered; `readers`: who has it, and
+    looked at it last when (s). `idle`: after how long (s) it is another's."""
 
-    def __init__(self) -> None:
-        self.up = True
+    def __init__(self, idle: float = math.inf) -> None:
+        self.up, self.idle = True, idle
+        self._seed_count = 0
         self._count = self.memory = 0
         self.forget()
 
@@ -38,10 +55,49 @@ class Redis:
         """FLUSHALL. `memory` stands for the token that the first beat writes afterwards."""
         self.memory += 1
         self.beats: dict[str, str] = {}
+        self.profiles: dict[str, str] = {}
         self.inbox: dict[str, dict[int, Fields]] = {}
         self.acks: dict[str, dict[str, str]] = {}
         self.control: dict[str, str] = {}
         self.lanes: dict[tuple[str, str, str], Counter[int]] = {}
+        self.seeds: dict[int, str] = {}
+        self.readers: dict[int, tuple[str, float]] = {}
+        self.last_seed = 0
+
+    def append_seed(self, url: str) -> int | None:
+        """A seed from outside; its number, None where the crawl is over."""
+        if self.control.get("finished"):
+            return None
+        self._seed_count += 1
+        self.last_seed = self._seed_count
+        self.seeds[self.last_seed] = url
+        return self.last_seed
+
+    @property
+    def mark(self) -> str:
+        """The mark of the transport's contract."""
+        return "" if self.seeds else f"{self.memory} {self.last_seed}"
+
+    def answer_seeds(self, numbers: list[int]) -> None:
+        """These are on disks."""
+        for number in numbers:
+            self.seeds.pop(number, None)
+            self.readers.pop(number, None)
+
+    def end_crawl(self, mark: str, how: str) -> None:
+        """The crawl is over, if nothing has come from outside."""
+        if not self.control.get("finished") and mark and mark == self.mark:
+            self.control["finished"] = how
+
+    def _seeds_for(self, agent: str, now: float) -> dict[int, str]:
+        """All that this agent has, and what nobody has, or somebody who looks no longer."""
+        found = {}
+        for number, url in self.seeds.items():
+            reader, since = self.readers.get(number, (agent, now))
+            if reader == agent or now - since > self.idle:
+                self.readers[number] = agent, now
+                found[number] = url
+        return found
 
     def copy(self) -> dict[str, Any]:
         """All it holds."""
@@ -78,8 +134,8 @@ class Redis:
         """An answer to the sender of letters."""
         self.acks.setdefault(sender, {})[lane] = text
 
-    def exchange(self, agent: str, out: Outgoing) -> Incoming:
-        """Write, then read."""
+    def exchange(self, agent: str, out: Outgoing, now: float = 0.0) -> Incoming:
+        """Write, then read, at this time (s)."""
         for number in out.consumed:
             self._delete(agent, number)
         for receiver, fields in out.letters:
@@ -89,7 +145,12 @@ class Redis:
         acks = self.acks.setdefault(agent, {})
         for lane in out.forget:
             acks.pop(lane, None)
+        self.answer_seeds(out.answered)
+        self.readers |= {number: (owner, now) for number, owner in out.handed if number in self.readers}
         self.control.update(out.control)
+        if out.end is not None:
+            self.end_crawl(*out.end)
+        seeds = self._seeds_for(agent, now) if out.read_seeds else {}
         box = self.inbox.setdefault(agent, {})
         letters = dict(box) if len(box) <= MOST_LETTERS else dict(list(box.items())[:MOST_LETTERS])
-        return letters, dict(acks), dict(self.control)
+        return Incoming(letters, dict(acks), dict(self.control), seeds, len(self.seeds), self.mark)

@@ -5,7 +5,7 @@ shows under few kinds of fault, the crawls have just these (`AIM`). The seed tha
 (`CAUGHT`); where it does not any longer, all are. `python -m tests.simulation.mutations [NAME...]` says which seed
 catches which, and what the checker says.
 
-Four rules are too rarely decisive for that (`RARE`): they have tests of their own.
+Six rules are too rarely decisive for that (`RARE`): they have tests of their own.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from unittest.mock import patch
 from scrapy_ubi.frontier.disk_visits import DiskVisits
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.memory_visits import MemoryVisits
+from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.protocol import custody, done_mark_delivery, handover, memory_state, snapshot, view_change
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import Beat
@@ -39,6 +40,7 @@ from scrapy_ubi.protocol.view_change import Tenure
 from scrapy_ubi.protocol.work import Work
 from tests.simulation import outputs
 from tests.simulation.checkers import Violation
+from tests.simulation.mailstore import Redis
 from tests.simulation.outputs import Outputs
 from tests.simulation.plans import Plan
 from tests.simulation.process import Process
@@ -292,8 +294,10 @@ def _last_leaver_drops_its_copies() -> Any:
 def _one_wave_of_quiescence() -> Any:
     read = Quiescence.read
 
-    def once(self: Quiescence, beats: Mapping[str, Beat], digest: str, members: frozenset[str]) -> bool:
-        read(self, beats, digest, members)
+    def once(
+        self: Quiescence, beats: Mapping[str, Beat], digest: str, members: frozenset[str], sent: float = 0.0
+    ) -> bool:
+        read(self, beats, digest, members, sent)
         return self._first is not None
 
     return patch.object(Quiescence, "read", once)
@@ -332,7 +336,7 @@ def _restored_done_marks_early() -> Any:
 
 def _absent_peers_not_missed() -> Any:
     resume = Membership.resume
-    return patch.object(Membership, "resume", lambda self, lossy, _, torn: resume(self, lossy, frozenset(), torn))
+    return patch.object(Membership, "resume", lambda self, lossy, _, *rest: resume(self, lossy, {}, *rest))
 
 
 def _copies_not_dirty_after_restart() -> Any:
@@ -346,6 +350,27 @@ def _copies_not_dirty_after_restart() -> Any:
         return agent
 
     return patch.object(snapshot, "restore", clean)
+
+
+# -- who is lost
+
+
+def _one_death_too_many_among_newcomers() -> Any:
+    """Where nobody is left who was there, each death counts as that of all who knew."""
+    return patch.object(Membership, "_era_of", lambda self, incarnation: 1 << 30)
+
+
+def _deaths_not_counted_for_others() -> Any:
+    """Who comes back misses whoever has died meanwhile."""
+    return patch.object(Membership, "_have_counted", lambda self, incarnations: None)
+
+
+def _last_words_of_the_lost_ignored() -> Any:
+    return patch.object(Membership, "_is_level", lambda self, line, incarnation: False)
+
+
+def _losses_not_recorded() -> Any:
+    return patch.object(Membership, "_record", lambda self, lost, spare: None)
 
 
 # -- pages that are visited again
@@ -415,6 +440,47 @@ def _end_while_pages_are_due() -> Any:
     return patch.object(Work, "awaits_visits", lambda self: False)
 
 
+# -- seeds from outside
+
+
+def _end_without_a_look_at_seeds() -> Any:
+    """As agents did that took no seeds: they end by themselves. What waits is looked at by no one."""
+    return patch.object(Agent, "open", lambda self: None)
+
+
+def _end_looks_only_whether_seeds_wait() -> Any:
+    """Not whether one has come, and was taken and acknowledged, since the reads that show the end."""
+
+    def end(self: Redis, mark: str, how: str) -> None:
+        if not self.control.get("finished") and not self.seeds:
+            self.control["finished"] = how
+
+    return patch.object(Redis, "end_crawl", end)
+
+
+def _seed_acknowledged_before_disk() -> Any:
+    take = Process.take_seeds
+
+    def at_once(self: Process, seeds: Mapping[int, str]) -> None:
+        before = {number for number, _ in self.inbox._handed}
+        take(self, seeds)
+        mine = [number for number in seeds if str(number) not in {one for one, _ in self.inbox._handed} - before]
+        self.world.redis.answer_seeds(mine)
+        self.world.outside.answered(mine)
+
+    return patch.object(Process, "take_seeds", at_once)
+
+
+def _seed_acknowledged_before_the_successors_have_it() -> Any:
+    answers = SeedInbox.answers
+    return patch.object(SeedInbox, "answers", lambda self, oldest: answers(self, None))
+
+
+def _seeds_of_the_dead_not_claimed() -> Any:
+    begin = Redis.__init__
+    return patch.object(Redis, "__init__", lambda self, idle=0.0: begin(self))
+
+
 # -- outputs (P9)
 
 
@@ -461,6 +527,7 @@ AIM: dict[str, tuple[str, ...]] = {
     "forgetting_not_noticed": ("blink", "blink", "blink", "lossy"),
     "last_leaver_drops_its_copies": ("leave", "leave", "pause"),
     "leaver_gone_before_the_others_are_settled": ("leave", "slow"),
+    "losses_not_recorded": ("crash", "crash", "restart"),
     "no_lease_at_dispatch": ("pause", "pause", "pause"),
     "notes_not_handed_over": ("join", "join", "restart"),
     "notes_of_the_sender_win": ("shuffle", "shuffle", "shuffle", "leave"),
@@ -470,11 +537,22 @@ AIM: dict[str, tuple[str, ...]] = {
     "row_before_not_restored": ("comeback", "blackout"),
     "row_lost_at_a_restart": ("comeback", "blackout"),
     "rows_not_compared": ("join", "leave", "comeback"),
+    "seed_acknowledged_before_disk": ("comeback", "comeback", "blackout"),
+    "seeds_of_the_dead_not_claimed": ("crash", "crash", "join"),
     "rows_not_handed_over": ("join", "join", "restart"),
     "restored_done_marks_early": ("comeback", "blackout"),
     "restored_outbox_thrown_away": ("comeback", "blackout"),
     "sure_at_once": ("amnesia", "join", "outage"),
 }
+
+# Where it shows in small crawls whose agents are killed in the first seconds.
+EARLY = {
+    "deaths_not_counted_for_others",
+    "last_words_of_the_lost_ignored",
+    "one_death_too_many_among_newcomers",
+}
+
+CARELESS = {"losses_not_recorded"}  # where it shows when more disks are lost at once than there are copies
 
 # Where it shows with several loads of a host at once only.
 LOADS: dict[str, int] = {"one_load_more_after_a_handoff": 2}
@@ -492,6 +570,12 @@ ROUNDS = {  # where it shows with pages that are visited again only: how often
     "rows_not_handed_over": 2,
 }
 
+OUTSIDE = {  # where it shows with seeds from outside only: how many
+    "end_without_a_look_at_seeds": 5,
+    "seed_acknowledged_before_disk": 12,
+    "seeds_of_the_dead_not_claimed": 12,
+}
+
 ON_DISK = {"row_lost_at_a_restart"}  # where it shows with the frontier on disk only
 
 SHARDS: dict[str, int] = {"two_owners_of_a_shard": 4}  # where it shows with hosts in shards only
@@ -505,11 +589,16 @@ CAUGHT: dict[str, int] = {
     "acknowledged_before_successors": 8,
     "copies_not_dirty_after_restart": 6,
     "doubled_page_kept": 11,
+    "seed_acknowledged_before_disk": 80,
     "fence_ends_by_itself": 5,
     "forgetting_not_noticed": 7,
     "lane_numbers_not_restored": 6,
     "last_leaver_drops_its_copies": 6,
+    "deaths_not_counted_for_others": 29,
+    "last_words_of_the_lost_ignored": 9,
     "leaver_gone_before_the_others_are_settled": 17,
+    "losses_not_recorded": 55,
+    "one_death_too_many_among_newcomers": 9,
     "mail_of_the_dead_forgotten": 3,
     "no_lease_at_dispatch": 10,
     "notes_of_the_sender_win": 32,
@@ -524,7 +613,9 @@ CAUGHT: dict[str, int] = {
 RARE: dict[str, str] = {
     "absent_peers_not_missed": "test_durable.py",
     "complete_view_not_doubted": "test_tenure.py",
+    "end_looks_only_whether_seeds_wait": "test_quiescence.py",
     "one_wave_of_quiescence": "test_quiescence.py",
+    "seed_acknowledged_before_the_successors_have_it": "tests/node/mail/test_seed_inbox.py",
     "views_entered_ignored": "test_tenure.py",
 }
 
@@ -540,7 +631,17 @@ def said(name: str, seed: int) -> str:
     """What the simulator says of the protocol as it is, in the crawl of that seed for this mutation; '' if nothing."""
     try:
         loads, shards, rounds = LOADS.get(name, 1), SHARDS.get(name, 1), ROUNDS.get(name, 0)
-        Plan(seed, kinds=AIM.get(name), on_disk=name in ON_DISK, loads=loads, shards=shards, rounds=rounds).run()
+        Plan(
+            seed,
+            kinds=AIM.get(name),
+            on_disk=name in ON_DISK,
+            loads=loads,
+            shards=shards,
+            rounds=rounds,
+            outside=OUTSIDE.get(name, 0),
+            early=name in EARLY,
+            careless=name in CARELESS or None,
+        ).run()
     except (Violation, AssertionError) as violation:
         return str(violation) or "an invariant does not hold"
     return ""

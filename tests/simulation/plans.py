@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 from scrapy_ubi.protocol.beat import MOST_PENDING
 from scrapy_ubi.protocol.lane import Bounds
 from tests.simulation import outputs
+from tests.simulation.outside import Outside
 from tests.simulation.process import FAILURE, Process
 from tests.simulation.watchers import Watchers
 from tests.simulation.world import STRIDE, World
@@ -22,6 +24,7 @@ from tests.simulation.world import STRIDE, World
 CALM = 25.0  # s of simulated time from which on nothing goes wrong any more
 LIMIT = 300.0  # s by which the crawl is over
 CARELESS = 0.07  # of the plans
+EARLY_CARELESS = 0.2  # of those with kills in the first seconds
 
 KINDS = {
     "join": "a new agent starts",
@@ -39,7 +42,9 @@ KINDS = {
     "slow": "messages take long, and overtake each other",
     "shuffle": "exchanges arrive in pieces, in any order, some twice",
 }
-RARE_KINDS = ("bereave", "blink", "rewind")  # not drawn: only where `kinds` asks for them
+RARE_KINDS = ("bereave", "blink", "kill", "power", "rewind")  # not drawn: only where `kinds` asks for them
+EARLY_KINDS = ("kill", "kill", "kill", "power", "restart", "comeback", "leave", "join")
+EARLY = 12.0  # s in which agents are killed, where that is asked for
 
 
 class Plan:
@@ -54,19 +59,29 @@ class Plan:
         loads: int | None = 1,
         shards: int | None = 1,
         rounds: int | None = 0,
+        outside: int | None = 0,
+        early: bool = False,
+        careless: bool | None = None,
     ) -> None:
         """`kinds`: only these faults (None: drawn). `tight` (None: drawn): letters and windows so small that they are
         often full, beats that list few pending hosts or none, absences that end about when others notice them, agents
         that leave as soon as they have joined, and sometimes no copies at all. `on_disk`: with the frontier on disk,
         not the one in memory. `loads`: how many of a host may be open at once; `shards`: into how many every other host
-        is cut; `rounds`: how often each page is visited again (None: drawn)."""
+        is cut; `rounds`: how often each page is visited again (None: drawn); `outside`: how many seeds come from
+        outside at any time, and more come when the crawl is about to end (None: drawn; 0: none may come). `early`:
+        small crawls whose agents are killed in the first seconds, for good or not, alone or all at once. `careless`:
+        more disks may be lost at once than there are copies (None: drawn)."""
         self.seed = seed
         random = self.random = Random(f"plan {seed}")
         self.tight = random.random() < 0.4 if tight is None else tight
-        self.careless = random.random() < CARELESS
+        drawn_careless = random.random() < (EARLY_CARELESS if early else CARELESS)
+        self.careless = drawn_careless if careless is None else careless
+        self.early = early
         self.replication = random.choice((0, 1, 1, 2) if self.tight else (1, 1, 1, 2))
         self.agents = random.randint(1, 5)
-        hosts, pages = random.choice(((12, 12), (4, 30), (30, 5), (2, 60)))
+        hosts, pages = random.choice(((4, 4), (8, 2), (2, 10)) if early else ((12, 12), (4, 30), (30, 5), (2, 60)))
+        if early:
+            self.agents += 1
         self.loads = Random(f"loads {seed}").choice((1, 2, 2, 4)) if loads is None else loads  # draws from no other
         concurrency = random.choice((1, 4, 8))
         self.shards = Random(f"shards {seed}").choice((1, 1, 2, 4)) if shards is None else shards  # likewise
@@ -77,10 +92,15 @@ class Plan:
                 most_pending=Random(f"pending {seed}").choice((0, 2, MOST_PENDING)),  # draws nothing from the others
             )
         self._recrawl(Random(f"recrawl {seed}"), rounds)  # draws from no other
+        self.outside = Random(f"from outside {seed}").choice((0, 1, 2, 5)) if outside is None else outside  # likewise
+        if self.outside:
+            self.world.outside = Outside(self.world, self.outside, CALM)
         pause = Random(f"pause {seed}").choice((0.0, 0.0, 1.5))
         self.world.config = self.world.config._replace(leave_pause=pause)
         self.world.drift = random.choice((0.0, 0.0, 0.02, 0.1))
         drawn = random.sample([*KINDS], random.randint(0, 4))
+        if early:
+            drawn = random.choices(EARLY_KINDS, k=random.randint(1, 3))
         self.kinds = drawn if kinds is None else list(kinds)
         self.world.noting = self.world.scribe.choice((0.0, 0.1, 1.0))
         self.faults: list[tuple[float, str]] = []
@@ -117,7 +137,7 @@ class Plan:
         random = self.random
         for kind in self.kinds:
             for _ in range(random.randint(1, 3)):
-                time = random.uniform(1, CALM - 1)
+                time = random.uniform(0.1, EARLY) if self.early else random.uniform(1, CALM - 1)
                 if self.faults and random.random() < 0.4:
                     time = random.choice(self.faults)[0] + random.expovariate(1.0)
                 if time < CALM:
@@ -126,10 +146,15 @@ class Plan:
 
     def __str__(self) -> str:
         faults = ", ".join(f"{kind} at {time:.1f}" for time, kind in sorted(self.faults))
-        tight = (", tight" if self.tight else "") + (", careless" if self.careless else "")
+        tight = (
+            (", early" if self.early else "")
+            + (", tight" if self.tight else "")
+            + (", careless" if self.careless else "")
+        )
         tight += f", {self.loads} loads of a host" if self.loads > 1 else ""
         tight += f", {self.shards} shards" if self.shards > 1 else ""
         tight += f", {self.rounds} rounds" if self.rounds else ""
+        tight += f", {self.outside} seeds from outside" if self.outside else ""
         return f"seed {self.seed}: {self.agents} agents, t={self.replication}{tight}, {faults or 'no faults'}"
 
     @property
@@ -144,6 +169,8 @@ class Plan:
         if set(self.kinds) <= {"outage", "amnesia"}:
             self.world.referee.judge_outage()
         self.world.referee.judge()
+        if self.world.outside is not None:
+            self.world.outside.judge()
         outputs.judge(self.world)
         return self.world
 
@@ -194,6 +221,33 @@ class Plan:
 
     def crash(self) -> None:
         self._lose(self.crash)
+
+    def kill(self) -> None:
+        """An agent is killed, and its disk is lost or comes back. Not drawn, as `blink`."""
+        if self.random.random() < 0.5:
+            self.crash()
+        else:
+            self.comeback()
+
+    def power(self) -> None:
+        """All are killed at once, or one after the other within seconds, and come back with their disks; one of them
+        does not. Not drawn, as `blink`."""
+        random, alive = self.random, self.world.alive()
+        spread, back = random.choice((0.0, 0.0, 2.0, 12.0)), random.choice((0.5, 2.0, 8.0))
+        never = random.choice(alive).name if len(alive) > 1 and random.random() < 0.7 else ""
+        for process in alive:
+            time = min(self.world.now + random.uniform(0, spread), CALM - 2)
+            self.world.at(time, lambda process=process: self._cut_off(process, process.name == never, back))
+
+    def _cut_off(self, process: Process, for_good: bool, back: float) -> None:
+        if not process.up:
+            return
+        self.world.referee.look()
+        if for_good and (self.careless or not self.world.referee.losses.would_be_too_many(process.name)):
+            process.crash()
+        else:
+            process.crash(keep=True)
+            self._back_in(process, back * self.random.uniform(0.7, 1.3))
 
     def restart(self) -> None:
         if process := self._lose(self.restart):
@@ -268,7 +322,7 @@ class Plan:
         kept = world.redis.copy()
         world.at(world.now + first, self._back)
         world.at(world.now + first + moment, self._away)
-        world.at(world.now + first + moment, world.forget if whole else lambda: world.redis.restore(kept))
+        world.at(world.now + first + moment, world.forget if whole else lambda: self._restore(kept))
         world.at(world.now + first + moment + second, self._back)
 
     def rewind(self) -> None:
@@ -280,9 +334,16 @@ class Plan:
             self._away()
             world.redis.restore(kept)
             world.referee.forgotten()
+            if world.outside is not None:
+                world.outside.forgotten()
             world.at(min(world.now + away, CALM), self._back)
 
         world.at(min(world.now + seconds, CALM - 1), lose)
+
+    def _restore(self, kept: dict[str, Any]) -> None:
+        self.world.redis.restore(kept)
+        if self.world.outside is not None:
+            self.world.outside.forgotten()
 
     def _away(self) -> None:
         self.world.redis.up = False

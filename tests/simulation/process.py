@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scrapy_ubi.frontier.host_loads import HostLoads
+from scrapy_ubi.node.group.lost_agents import lost
+from scrapy_ubi.node.mail.seed_inbox import KNOWN, SeedInbox, SeedOutcome
+from scrapy_ubi.node.report.figures import losses_told
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.beat import LEFT, LOSSY, Beat
@@ -33,6 +36,7 @@ INTERVAL, LEASE, FAILURE, FLUSH = 0.5, 3.0, 5.0, 0.2
 IDLE = 0.5  # s between flushes of an agent to which nothing happens, so that waiting costs the simulator less
 QUEUED = (0, 0, 0, 0.01, 0.05, 0.6)  # s that a request waits in the downloader before it is dispatched
 AGAIN = 1.0  # s after which an exchange without an answer is tried again
+PUBLISH = 4  # beats between two profiles
 MOST_RECORDS = 10_000
 
 
@@ -83,13 +87,20 @@ class Process:
         self.visits: list[Visit] = []
         self.disk = disk or (StoreDisk() if world.on_disk else Disk())
         self.agent, self.frontier = self._begin_agent()
+        group = self.agent.group
+        group.losses, group.missed, group.counted = map(list, self.disk.lost)
+        self.alarm: tuple[str, ...] = ()  # who is lost, as it says at its end
         self.returned_done = self.disk.done_keys() if disk is not None else set()
         if disk is None:
             world.outputs.append(self.disk.outputs)
         self.disk.outputs.cut()
+        self.inbox = SeedInbox(self._take, lambda: None, serves=False)
+        self.seeds_in_hand: set[int] = set()
+        if world.outside is not None:
+            self.agent.open()
         self.in_hand: dict[int, bool] = {}  # inbox entries merged and not deleted yet
         self.out: Outgoing | None = None
-        self.denied = False
+        self.denied = self._announced = self._said_over = False
         self.fewest = 1_000_000  # members of the smallest view in which all had settled
         self.sizes: list[int] = []  # of the views since one was complete, as last seen, of an incarnation before maybe
         self._active = -1
@@ -124,7 +135,9 @@ class Process:
         return row
 
     def _incarnation(self) -> str:
-        return f"{self.world.random.getrandbits(32):08x}"
+        incarnation = f"{self.world.random.getrandbits(32):08x}"
+        self.disk.lives.append(incarnation)
+        return incarnation
 
     def now(self) -> float:
         """The process's own clock (s)."""
@@ -180,16 +193,32 @@ class Process:
         self.counter += 1
         line = (self.agent.last_beat() if last else self.agent.beat).line(self.counter)
         self.lossy = self.agent.lossy or (last and LOSSY in line.split()[5])
+        profile = self.profile(last) if last or self.counter % PUBLISH == 1 else ""
 
         def execute() -> None:
             if not self.reaches_redis or world.lost():
                 return
             world.redis.beats[self.name] = line
+            if profile:
+                world.redis.profiles[self.name] = profile
             beats, memory = dict(world.redis.beats), str(world.redis.memory)
             if not self.deaf and not world.lost():
                 self.after(world.delay(), lambda: self.beaten(sent, beats, memory))
 
         world.at(world.now + world.delay(), execute)
+
+    def profile(self, last: bool) -> str:
+        """What it publishes of those who were lost."""
+        lives = [life for life in self.disk.lives if life != self.agent.incarnation]
+        told = {"incarnation": self.agent.incarnation, "former": lives, **losses_told(self.agent)}
+        left = last and not self.agent.finished and self.went_clean
+        return json.dumps({**told, "handed_over": True} if left else told)
+
+    def _look_for_the_lost(self) -> None:
+        redis, agent = self.world.redis, self.agent
+        if agent.lossy or redis.control.get("finished") == "lossy":
+            members = {self.name, *agent.view.members}
+            self.alarm = lost(self.name, agent.group, members, redis.profiles, redis.beats)
 
     def beaten(self, sent: float, lines: dict[str, str], memory: str) -> None:
         """Everybody's beats have come."""
@@ -199,7 +228,24 @@ class Process:
         self.world.noticed(self)
         if agent.finished and not over:
             self.world.referee.over(self)
+        if agent.ending is not None and self.world.outside is not None:
+            self.world.outside.near_the_end()
         self.work()
+
+    def _take(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
+        """As the adapter does."""
+        host = self.world.host_of(fields["url"])
+        if (owner := self.agent.keeping.owner(host)) != self.name:
+            return SeedOutcome(owner=owner)
+        return SeedOutcome() if self.agent.discover(host, entry(fields["url"], 0)) else SeedOutcome(KNOWN)
+
+    def take_seeds(self, seeds: Mapping[int, str]) -> None:
+        """Seeds that were read."""
+        news = {number: url for number, url in seeds.items() if number not in self.seeds_in_hand}
+        self.seeds_in_hand |= news.keys()
+        raw = [(str(number), {b"url": url.encode()}) for number, url in news.items()]
+        if self.inbox.receive(raw, self.agent.journal.flush):
+            self.agent.took_outside()
 
     def unsettled(self) -> set[Pair]:
         """Visits out or done here whose done marks nobody else has acknowledged: P4 lets them be made again."""
@@ -250,6 +296,7 @@ class Process:
         disk.merged = frozenset(self.in_hand)
         new = snapshot.changes(agent)
         disk.ledger.write(new)
+        disk.lost = (tuple(agent.group.losses), tuple(agent.group.missed), tuple(agent.group.counted))
         if isinstance(disk, StoreDisk):
             disk.written(self.frontier, new)
 
@@ -260,7 +307,24 @@ class Process:
         elif self.denied:
             control["finished"] = ""
         consumed, forget = list(self.in_hand), list(effects.forget)
-        return Outgoing(list(effects.letters), dict(effects.answers), consumed, forget, control)
+        out = Outgoing(list(effects.letters), dict(effects.answers), consumed, forget, control)
+        if self.world.outside is not None:
+            self._with_seeds(out)
+        return out
+
+    def _with_seeds(self, out: Outgoing) -> None:
+        """As the exchange does: the end is written by who sees that nothing has come from outside."""
+        agent = self.agent
+        out.answered = [int(answer.number) for answer in self.inbox.answers(agent.outbox.oldest())]
+        out.handed = [(int(number), owner) for number, owner in self.inbox.handed()]
+        out.read_seeds = not self.stopping and self.inbox.wanted(agent, MOST_RECORDS) > 0
+        if agent.finished:
+            out.control.clear()
+            if not self._announced and not self._said_over:
+                out.control["finished"] = "lossy" if agent.lossy else "whole"
+            self._announced = True
+        elif agent.ending is not None:
+            out.end = agent.ending.mark, "lossy" if agent.ending.lossy else "whole"
 
     def send(self) -> None:
         """One exchange with Redis; again and again until an answer comes."""
@@ -277,20 +341,22 @@ class Process:
         def reply(got: Incoming) -> None:
             if self.out is out:
                 self.out = None
-                self.exchanged(out, *got)
+                self.exchanged(out, got)
 
         def again() -> None:
             if self.out is out:
+                if out.end is not None:  # what was seen is old
+                    self.agent.not_over()
+                    out.end = None
                 self.send()
 
         world.at(world.now + world.delay(), execute)
         self.after(AGAIN, again)
 
-    def exchanged(
-        self, out: Outgoing, inbox: dict[int, dict[str, str]], acks: dict[str, str], control: dict[str, str]
-    ) -> None:
+    def exchanged(self, out: Outgoing, got: Incoming) -> None:
         """An exchange has brought this."""
-        agent = self.agent
+        agent, (inbox, acks, control) = self.agent, got[:3]
+        over = agent.finished
         for number in out.consumed:
             self.in_hand.pop(number, None)
         for number, fields in inbox.items():
@@ -300,12 +366,28 @@ class Process:
         for lane, text in acks.items():
             agent.answered(lane, text, self.now())
         self.denied = False
+        self._said_over = bool(control.get("finished"))
         if control.get("finished") and not agent.finished:
             agent.accept_end(control["finished"] == "lossy")
             self.denied = not agent.finished
+        if self.world.outside is not None:
+            self._heard_of_seeds(out, got, over)
         if agent.finished:
             self.go()
         self.work()
+
+    def _heard_of_seeds(self, out: Outgoing, got: Incoming, over: bool) -> None:
+        agent = self.agent
+        self.seeds_in_hand -= {*out.answered, *(number for number, _ in out.handed)}
+        if agent.finished:
+            if not over and out.end is not None and self._said_over:
+                self.world.referee.over(self)
+            return
+        if out.end is not None:
+            agent.not_over()
+        self.take_seeds(got.seeds)
+        self.inbox.looked(got.waiting)
+        agent.quiescence.look(got.mark, self.now())
 
     # -- fetches
 
@@ -402,6 +484,8 @@ class Process:
         """The process ends by itself."""
         undone = any(state.waiting or state.out for state in self.frontier.states())
         self.went_clean = self.agent.finished or bool(self.agent.view.members) or not undone
+        if self.agent.finished:
+            self._look_for_the_lost()
         self.beat(last=True)
         self.disk.outputs.close()
         self.world.ended(self)

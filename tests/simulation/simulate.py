@@ -1,6 +1,6 @@
 """As many simulated crawls as minutes allow: `python -m tests.simulation.simulate --minutes 5 [--seed N] [--count N]
-[--jobs N] [--frontier memory|disk|mixed] [--loads N] [--shards N] [--rounds N] [--kinds KIND,KIND,...]`. At the end it
-says what was tried; every violation comes with the line that repeats it.
+[--jobs N] [--frontier memory|disk|mixed] [--loads N] [--shards N] [--rounds N] [--outside N] [--kinds KIND,KIND,...]
+[--early]`. At the end it says what was tried; every violation comes with the line that repeats it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BATCH = 25  # crawls a process does between two reports
 EVERY = 10  # s between two lines of progress
 STRIDE = 200  # events between two checks of all invariants; what is promised is watched at each event
 Kinds = tuple[str, ...] | None
-Drawn = tuple[int | None, int | None, int | None]  # loads, shards, rounds; None: drawn
+Drawn = tuple[int | None, int | None, int | None, int | None, bool]  # loads, shards, rounds, seeds; None: drawn; early
 
 
 @dataclass
@@ -32,9 +32,13 @@ class Figures:
     steps: int = 0
     pages: int = 0
     excused: int = 0  # crawls in which more disks were lost at once than there are copies
+    alarms: int = 0  # crawls that said that they had lost more than their copies
     again: int = 0  # pages fetched again, with the excuse of a fault
     recrawls: int = 0  # crawls in which pages were visited again
     visits: int = 0  # and how many visits these were
+    opened: int = 0  # crawls into which seeds came from outside
+    seeds: int = 0  # and how many these were
+    refused: int = 0  # of these, as the crawl was over
     cut: int = 0  # crawls with hosts in shards
     several: int = 0  # crawls in which several loads of a host were open at once
     most: int = 0  # the most pages fetched again in one crawl
@@ -44,7 +48,21 @@ class Figures:
 
     def add(self, other: Figures) -> None:
         """Take in the figures of other crawls."""
-        for name in ("crawls", "steps", "pages", "excused", "again", "several", "cut", "recrawls", "visits"):
+        for name in (
+            "crawls",
+            "steps",
+            "pages",
+            "excused",
+            "alarms",
+            "again",
+            "several",
+            "cut",
+            "recrawls",
+            "visits",
+            "opened",
+            "seeds",
+            "refused",
+        ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.most = max(self.most, other.most)
         self.faults += other.faults
@@ -53,8 +71,10 @@ class Figures:
 
     def one(self, seed: int, on_disk: bool, kinds: Kinds, drawn: Drawn) -> None:
         """Run one crawl."""
-        loads, shards, rounds = drawn
-        plan = Plan(seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards, rounds=rounds)
+        loads, shards, rounds, outside, early = drawn
+        plan = Plan(
+            seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards, rounds=rounds, outside=outside, early=early
+        )
         try:
             plan.run(STRIDE)
         except (Violation, AssertionError) as violation:
@@ -62,8 +82,9 @@ class Figures:
             frontier = "disk" if on_disk else "memory"
             repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier}"
             # What was drawn is left out: with a number given, other things may be drawn after it.
-            given = {"loads": loads, "shards": shards, "rounds": rounds}
+            given = {"loads": loads, "shards": shards, "rounds": rounds, "outside": outside}
             repeat += "".join(f" --{name} {number}" for name, number in given.items() if number is not None)
+            repeat += " --early" if early else ""
             repeat += f" --kinds {','.join(kinds)}" if kinds is not None else ""
             self.violations.append(f"{plan}\n  {what}\n  repeat: {repeat}")
         world = plan.world
@@ -71,6 +92,7 @@ class Figures:
         self.steps += world.steps
         self.pages += world.referee.fetched.total()
         self.excused += plan.too_many_lost
+        self.alarms += any(process.alarm for process in world.all)
         self.again += world.referee.again
         self.most = max(self.most, world.referee.again)
         self.faults.update(kind for time, kind in plan.faults if time < world.now)
@@ -78,6 +100,10 @@ class Figures:
         self.several += world.referee.most_open > 1
         self.cut += plan.shards > 1
         self.recrawls += plan.rounds > 0
+        if (outside_of := world.outside) is not None:
+            self.opened += 1
+            self.seeds += outside_of.written
+            self.refused += len(outside_of.refused)
         self.visits += sum(count for (_, generation), count in world.referee.visited.items() if generation > 1)
 
     def __str__(self) -> str:
@@ -87,9 +113,11 @@ class Figures:
             f"{self.crawls:,} crawls, {len(self.violations)} violations, {self.steps:,} steps, {self.pages:,} pages\n"
             f"  judged fully: {self.crawls - self.excused:,}; more disks lost at once than copies (P3 excused): "
             f"{self.excused:,}\n"
+            f"  said that more agents were lost than there are copies: {self.alarms:,}\n"
             f"  pages fetched again with the excuse of a fault: {self.again:,}, at most {self.most} in a crawl\n"
             f"  several loads of a host at once: in {self.several:,}; hosts in shards: in {self.cut:,}\n"
             f"  with re-crawl: {self.recrawls:,}, {self.visits:,} visits of pages visited before\n"
+            f"  with seeds from outside: {self.opened:,}, {self.seeds:,} seeds, {self.refused:,} after the end\n"
             f"  faults: {self.faults.total():,}: {faults or 'none'}\n"
             f"  and by the way: {happened or 'nothing'}"
         )
@@ -162,13 +190,20 @@ def main() -> int:
     parser.add_argument("--loads", type=int, help="loads of a host that may be open at once (default: drawn)")
     parser.add_argument("--shards", type=int, help="into which every other host is cut (default: drawn)")
     parser.add_argument("--rounds", type=int, help="how often each page is visited again (default: drawn)")
+    parser.add_argument("--outside", type=int, help="seeds that come from outside at any time (default: drawn)")
+    parser.add_argument(
+        "--early",
+        action="store_true",
+        help="small crawls whose agents are killed in the first seconds, alone or all at once, some of them for good "
+        "(20,000 take half an hour on two cores)",
+    )
     options = parser.parse_args()
     first = options.seed if options.seed is not None else int(time.time()) * 1000
     begun = told = time.monotonic()
     total = Figures()
     prepare()
     seeds, end = range(first, first + options.count), begun + 60 * options.minutes
-    kinds, drawn = options.kinds, (options.loads, options.shards, options.rounds)
+    kinds, drawn = options.kinds, (options.loads, options.shards, options.rounds, options.outside, options.early)
     for figures in batches(seeds, end, options.frontier, options.jobs, kinds, drawn):
         for violation in figures.violations:
             print(violation, flush=True)

@@ -21,6 +21,7 @@ from scrapy_ubi.urls.host_shards import HostShards
 from tests.simulation.checkers import Referee, key_of
 from tests.simulation.mailstore import Incoming, Outgoing, Redis
 from tests.simulation.outputs import Outputs
+from tests.simulation.outside import Outside
 from tests.simulation.process import FAILURE, LEASE, Process, host_of
 from tests.simulation.watchers import Watchers
 
@@ -97,7 +98,8 @@ class World:
         self._count = 0
         self.web = Web(seed, hosts, pages)
         self.keys = {key_of(url): url for url in self.web.urls()}
-        self.redis = Redis()
+        self.redis = Redis(2 * FAILURE)
+        self.outside: Outside | None = None
         self.concurrency = concurrency
         self.on_disk = on_disk
         self.loads = loads  # of most hosts that may be open at once
@@ -177,9 +179,11 @@ class World:
 
     def exchange(self, name: str, out: Outgoing) -> Incoming:
         """One exchange arrives at Redis: whole, twice, or in pieces that others overtake."""
+        if self.outside is not None:
+            self.outside.answered(out.answered)
         redis, random = self.redis, self.random
         if not self.shuffling or not self._happens("exchange in pieces", self.shuffling):
-            got = redis.exchange(name, out)
+            got = redis.exchange(name, out, self.now)
             self.watch.mail(out)
             if self.duplication > 0 and self._happens("exchange twice", self.duplication):
                 redis.exchange(name, Outgoing(out.letters, out.answers))
@@ -190,7 +194,10 @@ class World:
             self._late(lambda sender=sender, lane=lane, text=text: redis.answer(sender, lane, text))
         if random.random() < 0.3:
             self._late(lambda: redis.exchange(name, Outgoing(out.letters, out.answers)) and None)
-        return redis.exchange(name, Outgoing([], {}, out.consumed, out.forget, out.control))
+        rest = Outgoing([], {}, out.consumed, out.forget, out.control)
+        for each in ("answered", "handed", "read_seeds", "end"):
+            setattr(rest, each, getattr(out, each))
+        return redis.exchange(name, rest, self.now)
 
     def _late(self, piece: Callable[[], None]) -> None:
         self.at(self.now + self.random.uniform(0, LATE), lambda: piece() if self.redis.up else None)
@@ -199,6 +206,8 @@ class World:
         """FLUSHALL."""
         self.redis.forget()
         self.referee.forgotten()
+        if self.outside is not None:
+            self.outside.forgotten()
 
     def noticed(self, observer: Process) -> None:
         """An agent has read everybody's beats: what it concludes is looked at.
@@ -247,6 +256,7 @@ class World:
     def _start(self, name: str, seeds: bool, before: Process | None = None) -> Process:
         rate = 1 + self.random.uniform(-self.drift, self.drift)
         process = Process(self, name, self.seeds if seeds else [], rate, before.disk if before else None)
+        self.referee.gone.started(process)
         process.fewest = before.fewest if before else process.fewest
         self.processes[name] = process
         self.all.append(process)

@@ -241,5 +241,10 @@ class FakeNode:
     def note(self, what: str, host: str = "") -> None:
         self.calls.append(("note", what, host))
 
+    others = ("a2",)
+
+    def late(self) -> float:
+        return 0.0
+
     def counters(self) -> dict[str, Any]:
         return {}

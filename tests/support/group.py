@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from redis import RedisError
 
 from demo.graph import Graph
@@ -51,6 +52,10 @@ class Process:
     told: bool = False
 
 
+FAKETIME = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"), None)
+needs_faketime = pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed (Debian: faketime)")
+
+
 class Group:
     """Agents that crawl `web` together by way of `server`. `seeds` are given to all of them, or to the `first` only."""
 
@@ -71,11 +76,12 @@ class Group:
         spider: str = "walk",
         arguments: Mapping[str, str] | None = None,
         feed: str = "",
+        clock: str = "",
         **more: object,
     ) -> None:
         """Start these agents; `more` are further settings (None: not given), `arguments` the spider's. One that has
         ended may be started again: it finds its directory and its log. Each start has a feed of its own, unless `feed`
-        names one that is appended to.
+        names one that is appended to. `clock`: by how much theirs is off, as `faketime` has it (`+1h`).
         """
         for name in names:
             seeds = "" if self._first_only and self.agents else ",".join(_seeds(self.web.graph))
@@ -87,11 +93,13 @@ class Group:
             output = ["-o", str(self.place / feed)] if feed else ["-O", str(new)]
             log = self.place / f"{name}.log"
             with log.open("ab") as out:
+                off = {"LD_PRELOAD": str(FAKETIME), "FAKETIME": clock, "DONT_FAKE_MONOTONIC": "1"} if clock else {}
                 popen = preloaded.start(
                     ["crawl", spider, *output, *options],
                     cwd=PROJECT,
-                    env=os.environ | {"http_proxy": self.web.proxy, "no_proxy": ""},
+                    env=os.environ | {"http_proxy": self.web.proxy, "no_proxy": ""} | off,
                     stdout=out,
+                    fresh=bool(clock),
                 )
             self.agents[name] = Process(popen, log, directory)
 

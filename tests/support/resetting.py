@@ -23,7 +23,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 2\r\n\r
 
 
 class Asked(NamedTuple):
-    """One request: when it had come, and when its answer or its reset had left (s)."""
+    """One request: when it had come, and when its answer or its reset was about to leave (s)."""
 
     path: str
     came: float
@@ -77,10 +77,11 @@ class Resetting:
                 came = monotonic()
                 self._numbers[path] += 1
                 resets = self._resets(path, self._numbers[path])
+                left = monotonic()  # before the client can know
                 if not resets:
                     writer.write(ANSWER)
                     await writer.drain()
-                self.asked.append(Asked(path, came, monotonic()))
+                self.asked.append(Asked(path, came, left))
                 if resets:
                     sock = writer.get_extra_info("socket")
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

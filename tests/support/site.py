@@ -193,11 +193,12 @@ class Site:
         finally:
             with self._lock:
                 self._now.subtract((host, of_agent))
+        ended = monotonic()  # before the client can know: noted later, gaps would seem too short on a busy machine
         if page.status == HANG_UP:
             handler.close_connection = True
         else:
             self._send(handler, page)
-        self.spans.setdefault(host, []).append((began, monotonic()))
+        self.spans.setdefault(host, []).append((began, ended))
 
     def gaps(self, host: str) -> list[float]:
         """Seconds between the end of each visit of this host (`host[:port]`) and the begin of the next."""

@@ -103,7 +103,7 @@ GOOD |= dict.fromkeys((b"XLEN", b"XADD", b"XDEL", b"HDEL", b"HSET"), b":0\r\n") 
 UNKNOWN = (  # to a Sentinel
     *(b"SELECT", b"TIME", b"XLEN", b"HDEL", b"HSET", b"EVAL", b"HGETALL", b"XADD", b"XDEL", b"GETRANGE", b"SETRANGE"),
 )
-LIMIT = 20.0  # s
+LIMIT = 60.0  # s
 LINE = "5f01c2b9.0 1 200 - - - 0 - -"
 
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.transport import TransportDown
-from scrapy_ubi.transport.heartbeat import READS, BeatCallbacks, Heartbeat, next_turn
+from scrapy_ubi.transport.heartbeat import QUIETLY, READS, BeatCallbacks, Heartbeat, next_turn
 from tests.transport.worlds import until
 
 
@@ -50,7 +50,12 @@ class FakeLink:
 class Case:
     """A heartbeat with everything it needs."""
 
-    def __init__(self, interval: float = 0.01, line: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self,
+        interval: float = 0.01,
+        line: Callable[[], str] | None = None,
+        mail_is_away: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.link, self.counts = FakeLink(), Counter[str]()
         self.acks: list[float] = []
         self.reads: list[Any] = []
@@ -64,6 +69,7 @@ class Case:
                 lambda *read: self.reads.append(read),
                 time.monotonic,
                 lambda: False,
+                mail_is_away=mail_is_away,
             ),
             self.counts,
         )
@@ -224,3 +230,39 @@ def test_mistake_in_a_callback_is_logged_once_and_does_not_end_the_heart(caplog:
         asyncio.run(run())
     assert [one.levelname for one in caplog.records if one.name.endswith("heartbeat")] == ["WARNING", "INFO"]
     assert "KeyError" in caplog.text
+
+
+@pytest.mark.parametrize("mail_is_away, said", [(True, []), (False, ["WARNING", "INFO"])], ids=["told", "untold"])
+def test_a_server_that_is_away_is_told_of_by_the_mail_or_else_by_the_heart(
+    caplog: pytest.LogCaptureFixture, mail_is_away: bool, said: list[str]
+) -> None:
+    async def run() -> None:
+        case = Case(mail_is_away=lambda: mail_is_away)
+        await until(lambda: case.acks)
+        case.link.down = True
+        await until(lambda: case.counts["beats_failed"] > 2 * QUIETLY)
+        case.link.down = False
+        acks = len(case.acks)
+        await until(lambda: len(case.acks) > acks)
+        await case.heart.stop(None, 20)
+
+    with caplog.at_level("INFO"):
+        asyncio.run(run())
+    assert [one.levelname for one in caplog.records if one.name.endswith("heartbeat")] == said
+
+
+def test_a_server_that_is_away_for_a_moment_is_nothing_to_say(caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        case = Case(0.2)
+        await until(lambda: case.acks)
+        case.link.down = True
+        await until(lambda: case.counts["beats_failed"])
+        case.link.down = False
+        acks = len(case.acks)
+        await until(lambda: len(case.acks) > acks)
+        await case.heart.stop(None, 20)
+        assert case.counts["beats_failed"] <= QUIETLY
+
+    with caplog.at_level("INFO"):
+        asyncio.run(run())
+    assert not [one for one in caplog.records if one.name.endswith("heartbeat")]

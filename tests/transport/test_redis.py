@@ -128,6 +128,25 @@ def test_a_server_that_would_throw_letters_away_is_named_once(
     assert all("allkeys-lru" in text and redis_world.server.url in text for text in warnings)
 
 
+def test_a_user_who_may_not_ask_for_info_is_told_the_remedy_once(
+    redis_world: RedisWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        heart = Heart("b")
+        heart.start(b)
+        await until(lambda: heart.reads)
+
+    with redis_world.server.client() as client:
+        try:
+            client.execute_command("ACL", "SETUSER", "default", "-info")
+            play(redis_world, scene)
+        finally:
+            client.execute_command("ACL", "SETUSER", "default", "+@all")
+    warnings = [text for text in caplog.messages if "INFO" in text]
+    assert len(warnings) == 1
+    assert "ACL SETUSER <user> +info" in warnings[0] and redis_world.server.url in warnings[0]
+
+
 def _hang_up(client: redis.Redis) -> None:
     """The server closes everybody's connections but this one."""
     client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")

@@ -12,13 +12,13 @@ from redis import Redis
 
 from scrapy_ubi.transport import Incoming, Outgoing, Transport, TransportError, exchange_commands, shelf_seeds
 from scrapy_ubi.transport import seed_scripts as scripts
-from scrapy_ubi.transport.contract import HEAD, IN_HAND, SEEDED_FOR, SeedAnswer
+from scrapy_ubi.transport.contract import HEAD, IN_HAND, SEEDED_FOR, EndOfCrawl, Outside, SeedAnswer
 from scrapy_ubi.transport.seed_reader import SeedSource
 from tests.transport.exchanges import play
 from tests.transport.worlds import LIST, SEED_IDLE, RedisWorld, World
 
 READ = Outgoing(read_seeds=100)
-LIMIT = 20.0  # s
+LIMIT = 60.0  # s
 
 
 @pytest.fixture
@@ -99,10 +99,11 @@ def test_a_seed_that_is_answered_is_deleted_and_its_writer_can_read_why(world: W
     async def scene(a: Transport, b: Transport) -> None:
         one, two = world.seed(url(1)), world.seed(url(2))
         assert numbers(await a.exchange(READ)) == [one, two]
-        await a.exchange(answered([one], "REFUSED", why="a reason", name="mine"))
+        await a.exchange(answered([one], "REFUSED", why="a reason", name="mine", url="http://h.example/1"))
         assert world.seeds() == 1
         await a.exchange(answered([one], "KNOWN"))  # as after a lost reply
-        assert world.seeded() == [{b"seed": one.encode(), b"said": b"REFUSED", b"why": b"a reason", b"id": b"mine"}]
+        said = {b"seed": one.encode(), b"said": b"REFUSED", b"why": b"a reason", b"id": b"mine", b"by": b"a"}
+        assert world.seeded() == [{**said, b"url": b"http://h.example/1"}]
         await a.exchange(answered([two]))
         assert world.seeds() == 0
         assert [answer[b"said"] for answer in world.seeded()] == [b"REFUSED", b"OK"]
@@ -209,6 +210,57 @@ def test_a_new_run_finds_the_seeds_that_wait(world: World) -> None:
         one = world.seed(url(1))
         await a.clear()
         assert numbers(await a.exchange(READ)) == [one]
+
+    play(world, scene)
+
+
+END = {"run": "r1", "memory": "m1"}
+OVER = {"finished": "r1 a", "finished_at": "1.0"}
+
+
+async def outside(transport: Transport) -> Outside:
+    found = (await transport.exchange(Outgoing(look_outside=True))).outside
+    assert found is not None
+    return found
+
+
+async def ends(transport: Transport, mark: str) -> bool:
+    """Whether the crawl is over after this end was asked for."""
+    control = (await transport.exchange(Outgoing(end=EndOfCrawl(mark, OVER)))).control
+    return control is not None and control.get("finished") == "r1 a"
+
+
+def test_the_end_is_written_where_no_seed_waits_and_none_has_come(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        assert await outside(a) == Outside(0, ""), "what may be forgotten unseen has no mark"
+        await a.exchange(Outgoing(control=END))
+        waiting, mark = await outside(a)
+        assert not waiting and mark and await outside(b) == (0, mark)
+        one = world.seed(url(1))
+        assert await outside(a) == Outside(1, "")
+        assert not await ends(a, mark), "one waits"
+        assert numbers(await b.exchange(READ)) == [one]
+        assert not await ends(a, mark), "it is taken, and not answered"
+        await b.exchange(answered([one]))
+        waiting, after = await outside(a)
+        assert not waiting and after not in ("", mark)
+        assert not await ends(a, mark), "one has come since, and is answered: who has taken it may have work by now"
+        assert not await ends(a, "")
+        assert await ends(a, after)
+        assert await ends(b, "another"), "it is over already"
+
+    play(world, scene)
+
+
+def test_the_end_is_not_written_after_the_server_has_forgotten(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(control=END))
+        _, mark = await outside(a)
+        world.flush()
+        assert not await ends(a, mark)
+        await a.exchange(Outgoing(control={**END, "memory": "m2"}))
+        assert not await ends(a, mark)
+        assert await ends(a, (await outside(a)).mark)
 
     play(world, scene)
 

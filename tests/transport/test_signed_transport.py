@@ -387,6 +387,7 @@ def test_a_signed_seed_is_good_once_and_an_unsigned_one_never(world: World) -> N
         assert reasons(await a.exchange(Outgoing(read_seeds=10))) == [REPLAYED]
         await a.exchange(Outgoing(read_seeds=10))
         assert world.seeds() == 0
+        assert all(one[b"url"].startswith(b"http://h.example/") for one in world.seeded() if one[b"said"] == b"REFUSED")
         said = [(one[b"said"], one[b"why"], one[b"id"]) for one in world.seeded()]
         assert said[0] == (b"REFUSED", UNSIGNED.encode(), b"mine") and len(said) == 5
         assert sorted(one[0] for one in said) == [b"OK", *[b"REFUSED"] * 4]

@@ -109,6 +109,28 @@ def test_synonyms_are_one_in_the_normal_form_and_patterns_only_share_an_owner() 
     assert normalise("http://www.h1.example/") == "http://www.h1.example/"
 
 
+@pytest.mark.parametrize("normal", ["safe", "larm"])
+def test_a_synonym_with_a_star_joins_all_that_it_fits(normal: str) -> None:
+    of = rules("synonym(www.*) = *", "synonym(*.mirror.example) = *.example", "synonym(a.example) = b.example")
+    normalise = Normaliser(PRESETS[normal], of)
+    for one, other in (
+        ("http://www.cnn.com/", "http://cnn.com/"),
+        ("http://www.www.cnn.com:8080/", "http://cnn.com:8080/"),
+        ("http://x.mirror.example/", "http://x.example/"),
+        ("http://www.a.mirror.example/", "http://b.example/"),  # one synonym after the other
+    ):
+        assert normalise(one) == normalise(other)
+        assert key(one, of) == key(other, of)
+    for kept in ("http://www.com/", "http://wwwx.h.example/", "http://mirror.example/", "http://[::1]/"):
+        assert normalise(kept) == kept, "nothing would be left, or it does not fit"
+
+
+def test_a_synonym_with_a_star_makes_larm_s_patterns_join_pages() -> None:
+    of = rules("startsWith(www,) =", "synonym(www,*) = *")
+    normalise = Normaliser(PRESETS["larm"], of)
+    assert normalise("http://www.cnn.com/") == normalise("http://cnn.com/") == "http://cnn.com/"
+
+
 def test_a_pattern_goes_before_a_synonym_in_the_normal_form_too() -> None:
     of = rules("startsWith(www.) =", "synonym(www.a.example) = b.example")
     assert Normaliser(PRESETS["safe"], of)("http://www.a.example/") == "http://www.a.example/"
@@ -128,6 +150,8 @@ some_rules = st.lists(
         st.builds("startsWith({}) = {}".format, parts, parts),
         st.builds("endsWith({}) = {}".format, parts, parts),
         st.builds("synonym({}) = {}".format, hosts, hosts),
+        st.builds("synonym({}*) = {}*".format, parts, parts),
+        st.builds("synonym(*{}) = *{}".format, parts, parts),
     ),
     min_size=1,
     max_size=6,
@@ -178,6 +202,12 @@ def test_a_url_with_rules_is_none_where_it_is_none_without(text: str) -> None:
         ("synonym(a/b) = c", "'a/b' is no host name"),
         ("synonym(u@a) = c", "'u@a' is no host name"),
         ("synonym(a..b) = c", "'a..b' is no host name"),
+        ("synonym(*a*) = *", "'*a*' has no star at its beginning or end, or more than one"),
+        ("synonym(a*b) = *", "'a*b' has no star"),
+        ("synonym(a*) = b", "'b' has no star"),
+        ("synonym(a*) = *b", "has its stars at different ends"),
+        ("synonym(*) = a*", "fits every host"),
+        ("synonym(a/*) = *", "'a/' is no part of a host name"),
         ("", "rule 1, '', is no rule"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,6 +16,8 @@ from aiohttp.test_utils import TestClient
 
 from scrapy_ubi.commands.stopped_status import read_figures
 from scrapy_ubi.node.report.queries import Question
+from scrapy_ubi.node.steering.live_entries import LiveTable
+from scrapy_ubi.node.steering.runtime import refusal
 from scrapy_ubi.web import live_stream, reader
 from scrapy_ubi.web.readings import READINGS
 from scrapy_ubi.web.verbs import VERBS
@@ -174,10 +177,61 @@ def test_changes_are_the_commands() -> None:
         await change(client, "drain", 404, agent="a9")
         seeded = await change(client, "seeds", urls=["http://a.example/"], priority=7)
         assert (seeded["sent"], len(crawl.shelf.seeds.waiting)) == (1, 1)
-        assert (await read(client, "seeds"))["waiting"] == 1
+        crawl.shelf.seeds.answers.append(
+            {b"seed": b"1-0", b"said": b"OK", b"url": b"http://a.example/", b"id": b"no. 1"}
+        )
+        crawl.shelf.seeds.answers.append({b"seed": b"2-0", b"said": b"OK"})  # of an agent of before
+        told = await read(client, "seeds")
+        assert told["waiting"] == 1
+        assert [(one["url"], one["name"]) for one in told["answers"]] == [("", ""), ("http://a.example/", "no. 1")]
         await change(client, "requeue", 400)
 
     run(test, crawl)
+
+
+def knows(*hosts: str) -> Callable[[str, Question], dict[str, Any]]:
+    """Agents of which the first knows these hosts."""
+
+    def answering(agent: str, question: Question) -> dict[str, Any]:
+        shown = [host for host in hosts if host == question.host or (question.search and question.search in host)]
+        more = {"notes": {}, "queue": [], "in_flight": [], "failures": []} if question.ask == "host" else {}
+        rows = [{**row(host, 1), **more} for host in shown if agent == "a1"]
+        return {"agent": agent, "ask": question.ask, "total": len(rows), "cut": False, "rows": rows}
+
+    return answering
+
+
+@pytest.mark.parametrize(
+    "host, said",
+    [
+        ("shop.example", ""),
+        ("shopp.example", "did you mean 'shop.example'?"),
+        ("sho.exampel", "did you mean 'shop.example'?"),
+        ("nobody.invalid", "none has a name like that."),
+    ],
+)
+def test_who_says_something_of_a_host_that_nobody_knows_is_told_so_and_which_is_near(host: str, said: str) -> None:
+    crawl = Crawl()
+
+    async def heard() -> None:
+        """Be agents that hear what is said at once."""
+        while True:
+            table = LiveTable(refusal)
+            table.take({name.decode(): value.decode() for name, value in crawl.shelf.control.items()})
+            for name in ("a1", "a2"):
+                crawl.agent(name, live=table.mark)
+            await asyncio.sleep(0.02)
+
+    async def test(client: Client) -> None:
+        hearing = asyncio.create_task(heard())
+        for verb, more in (("set", {"values": {"UBI_HOST_DELAY": 3}}), ("pause", {})):
+            done = await change(client, verb, host=host, **more)
+            assert [one["host"] for one in done["set"]] == [host], "it is kept: it may be met"
+            told = done.get("complaint", "")
+            assert told.endswith(said) and (f"No agent knows host '{host}' yet" in told) == bool(said)
+        hearing.cancel()
+
+    run(test, crawl, answering=knows("shop.example", "news.example"))
 
 
 def test_requeue_is_asked_of_the_agents() -> None:

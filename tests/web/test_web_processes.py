@@ -145,7 +145,7 @@ def test_a_lone_agent_without_redis_shows_itself(tmp_path: Path, site: Site) -> 
     project = Project(tmp_path, site.proxy)
     (tmp_path / "token").write_text(TOKEN)
     with site.hold(SLOW) as held:
-        options = ("-s", "UBI_WEB=127.0.0.1:0", "-s", "UBI_WEB_TOKEN_FILE=token")
+        options = ("-s", "UBI_WEB=127.0.0.1:0", "-s", "UBI_WEB_TOKEN_FILE=token", "-s", "UBI_STORES=items")
         agent = project.start("crawl", "walk", *options)
         try:
             page = Page(url_of(agent, "can be seen at http://"))
@@ -159,6 +159,8 @@ def test_a_lone_agent_without_redis_shows_itself(tmp_path: Path, site: Site) -> 
             assert page.post("pause")["behind"] == []
             held.release()
             page.until("crawl", lambda now: now["paused"])
+            items = page.until("items", lambda now: now["items"])
+            assert items["missing"] == {} and "h1.example" in items["items"][0]["item"]
             assert "seeds" not in page.get("about")["verbs"]  # without Redis none come
             page.post("resume", wait=False)
             output, _ = agent.communicate(timeout=LIMIT)

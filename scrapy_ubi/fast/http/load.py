@@ -29,7 +29,7 @@ from twisted.internet.ssl import Certificate
 from twisted.web.iweb import UNKNOWN_LENGTH
 
 from scrapy_ubi.fast.http import scrapys
-from scrapy_ubi.requests.reason_phrase import keep_reason
+from scrapy_ubi.requests.reason_phrase import keep_reason, kept_heads
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ class Load:
     __slots__ = (
         "request", "crawler", "bodyless", "began", "done", "ended",
         "maxsize", "warnsize", "keeps_losses", "warned",
-        "status", "reason", "version", "headers", "peer", "first", "rest", "received", "flags", "stopped",
+        "status", "reason", "version", "fields", "headers", "peer", "first", "rest", "received", "flags", "stopped",
     )  # fmt: skip
 
     def __init__(self, request: Request, crawler: Crawler, limits: tuple[int, int, bool]) -> None:
@@ -107,6 +107,7 @@ class Load:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ended = self.warned = False
         self.status, self.reason, self.version = 0, "", "1.1"
+        self.fields: list[Field] = []
         self.headers = Headers()
         self.peer: Peer | None = None
         self.first = b""  # most bodies come in one piece
@@ -121,6 +122,7 @@ class Load:
         """The head has come. `length` is that of the body: None when only its end will tell."""
         self.request.meta["download_latency"] = monotonic() - self.began
         self.status, self.reason, self.version, self.peer = status, reason, version, peer
+        self.fields = fields
         self.headers = _headers(fields, length, self.bodyless)
         announced = UNKNOWN_LENGTH if length is None else length
         told = scrapys.copy_of(self.headers)  # receivers may change it; to ask who listens would cost more
@@ -191,6 +193,8 @@ class Load:
         )
         response.headers = self.headers  # not by __init__, which copies
         keep_reason(response, self.reason)
+        if kept_heads.wanted:
+            kept_heads.keep(response, self.fields)
         if self.stopped is not None:
             response.flags.append("download_stopped")
             if self.stopped.fail:

@@ -9,7 +9,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from typing import Any, TypeGuard
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.links.handlers import css, feed, header, json_urls, sitemap
 from scrapy_ubi.links.handlers.bounds import FetchedBody, Values
+from scrapy_ubi.untrusted.meant_names import ask_meant
 
 SETTING = "UBI_LINKS_OF"
 HTML, HEADER, PDF = "html", "header", "pdf"
@@ -118,9 +118,9 @@ def _own(entry: object) -> OwnHandler:
 def _imported(path: str) -> Any:
     module, _, last = path.rpartition(".")
     if not module:
-        near = difflib.get_close_matches(path.lower(), NAMES, n=1, cutoff=0.5)
+        meant = ask_meant(path, map(repr, NAMES))
         known = f"the names are {', '.join(NAMES)}, and your own handlers have dotted paths (my.module.MyHandler)"
-        remedy = f"did you mean {near[0]!r}? {known[0].upper()}{known[1:]}" if near else known
+        remedy = f"{meant}? {known[0].upper()}{known[1:]}" if meant else known
         raise UbiSettingError(SETTING, f"has {path!r:.200}, which is no handler", remedy)
     try:
         return getattr(importlib.import_module(module), last)

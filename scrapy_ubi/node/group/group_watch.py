@@ -30,7 +30,7 @@ class GroupWatch:
         me = crawl.agent.me
         self._dead = DeadAgents(crawl, io, transport, settings.failure_timeout)
         self._summing_up = SummingUp(me, io, transport, is_mine, self._dead.long)
-        self._others = OtherLayouts(me, settings.crawl, io, transport, is_mine, note)
+        self._others = OtherLayouts(me, settings.crawl, io, transport, is_mine, note, crawl.fixed)
 
     def look(self, lines: Mapping[str, str], now: float) -> None:
         """Everybody's lines were read at this time (s)."""

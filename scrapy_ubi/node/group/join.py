@@ -51,11 +51,10 @@ class Join:
         """What the control hash says, once the agent is one of the group."""
         transport, settings, crawl, ask = self._transport, self._settings, self._crawl, self._ask
         await ask(transport.open)
+        crawl.fixed["seeds"] = transport.takes_seeds
         mail: list[str] = []
         control, cleared = await ask(
-            lambda: join_steps.begin_run(
-                transport, crawl.has_work, mail, self._age, crawl.keeps, settings.again == "always"
-            )
+            lambda: join_steps.begin_run(transport, crawl.has_work, mail, self._age, crawl.keeps, crawl.over)
         )
         if await crawl.resume(control):
             self._on_new()

@@ -5,7 +5,8 @@ Rules of this module:
 * A start under the name of a finished crawl begins a new one: everything the old one left in Redis is cleared, in one
   step, by one of those who start. The last runs that finished are remembered by name, so that a disk which has missed
   the end of one is not taken for part of another.
-* Unless UBI_AGAIN is 'never': then it says that the crawl is finished, and ends.
+* Unless UBI_AGAIN is 'never', or this agent has ended that crawl with status 1, as agents were lost: then it says that
+  the crawl is finished, and ends. A supervisor, which starts failed agents, would else have all fetched again.
 * But whose process was started before that end belongs to the crawl that has ended, and finds nothing left to do: it
   would else fetch all of it again. (It takes seconds to start Python and Scrapy; small crawls end in less.) Not where
   those who ended it knew no URL at all: they had nothing to do, as the seeds are the one's that comes late.
@@ -50,10 +51,16 @@ FINISHED = (
     "The crawl of this name is finished: nothing is fetched (UBI_AGAIN = 'never'). scrapy ubi reset forgets it, and "
     "the next start begins a new one."
 )
+LOST = (
+    "The crawl of this name is finished, and agents were lost ({names}): nothing is fetched. Where the directories of "
+    "those agents still exist, start them: they go on. Else `scrapy ubi reset` forgets the crawl, and the next start "
+    "begins a new one."
+)
 SIGNED = (
     "The agents of this crawl sign what they write (UBI_SECRET), and this one does not: set UBI_SECRET as they have "
     "it, or, where none of them is to come back, forget the crawl with `scrapy ubi reset`."
 )
+CAME_LATE = "URLs from outside wait that were written after the end of the last crawl of this name: %d; this start %s."
 MOST_PAST = 16  # finished runs that are remembered by name
 SEVERAL = 2.5  # heartbeat intervals, within which a beat comes from each agent that lives
 CLAIMS = 5  # tries: each fails only when another process has written in between
@@ -71,7 +78,8 @@ AGREE = {
     "max_url_length": "UBI_MAX_URL_LENGTH",
     "recrawl": "UBI_RECRAWL",
     "recrawl_rounds": "UBI_RECRAWL_ROUNDS",
-    "serve": "UBI_SERVE",  # seeds are handed to the owners of their hosts: one that does not serve takes none
+    "serve": "UBI_SERVE",
+    "seeds": "leave to read seeds in Redis",  # they are handed to the owners of their hosts
 }
 
 
@@ -81,7 +89,7 @@ async def begin_run(
     mail: list[str],
     age: Callable[[], float],
     keeps: Callable[[str], bool] = lambda run: False,
-    again: bool = True,
+    over: Callable[[str], str] = lambda run: "",
 ) -> tuple[Mapping[str, str], bool]:
     """What the control hash says of the present run, and whether this process has just cleared a finished one.
 
@@ -89,10 +97,10 @@ async def begin_run(
     losses is not over then. `mail` takes the ids of the letters that were seen on the way: they are in hand from now
     on. `age`: how long ago (s) this process was started. A run that has ended since is the present one, and is over.
     `keeps`: whether this agent has outputs of that run, and has not heard of its end: they are a part of its result.
-    `again`: whether a new run begins after one that is finished (UBI_AGAIN).
+    `over`: why no new run begins after that one, which is finished ('' where one does).
     """
     cleared = False
-    control = await _look(transport, mail)
+    control, waiting = await _look(transport, mail)
     finished = control.get("finished", "")
     if is_finished(control):
         run = finished.split(" ")[0]
@@ -108,14 +116,16 @@ async def begin_run(
                 "The crawl of this name has finished while this process was starting: there is nothing left to "
                 "fetch. Start again for a new crawl."
             )
-        elif not again:
-            logger.info(FINISHED)
+        elif why := over(run):
+            logger.info("%s", why)
         else:
             logger.info("The last crawl of this name is finished: a new one begins.")
             logger.debug("Finished: run and agent %s.", finished)
             past = {"past": " ".join([*control.get("past", "").split(), run][-MOST_PAST:])}
             cleared = await transport.clear(finished, past)
-            control = {**await _look(transport, mail), **past}
+            control = {**(await _look(transport, mail))[0], **past}
+        if waiting:
+            logger.warning(CAME_LATE, waiting, "takes them" if cleared else "fetches none: the next one takes them")
     return control, cleared
 
 
@@ -128,15 +138,15 @@ async def _was_empty(transport: Transport) -> bool:
     )
 
 
-async def _look(transport: Transport, mail: list[str]) -> Mapping[str, str]:
-    """What the control hash says after an exchange. The letters seen are noted at once: should a later step fail and be
-    tried again, they would else stay in hand."""
-    incoming = await transport.exchange(Outgoing())
+async def _look(transport: Transport, mail: list[str]) -> tuple[Mapping[str, str], int]:
+    """What the control hash says after an exchange, and how many seeds wait. The letters seen are noted at once: should
+    a later step fail and be tried again, they would else stay in hand."""
+    incoming = await transport.exchange(Outgoing(look_outside=True))
     mail.extend(number for number, _ in incoming.letters)
     control = incoming.control or {}
     if is_signed(control.get("run", "")):
         raise UbiRefused(SIGNED)
-    return control
+    return control, incoming.outside.waiting if incoming.outside is not None else 0
 
 
 async def named(transport: Transport, control: Mapping[str, str]) -> Mapping[str, str]:

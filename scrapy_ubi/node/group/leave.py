@@ -26,8 +26,8 @@ logger = logging.getLogger("scrapy_ubi")
 SILENCE = 5.0  # s between two lines of the log while hosts are handed over
 
 FULL = (
-    "The disk is full: what this agent did last could not be written, no other agent was told of it, and it is fetched "
-    "again. Make room before the agent is started again."
+    "What this agent did last could not be written (see above why), no other agent was told of it, and it is fetched "
+    "again. Mend that before the agent is started again."
 )
 
 

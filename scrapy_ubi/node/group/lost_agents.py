@@ -4,9 +4,9 @@ Rules of this module:
 
 * Only where the crawl is lossy by the protocol's word is anything asked of Redis: what every agent publishes of the
   losses that it saw, and of the incarnations whose disk it has. So those who came later know as well.
-* Who was lost is back when an agent has its disk and takes part until the end, or has left cleanly. Of who was only
-  missed at a restart the incarnation is not known: it is back when it takes part with a disk from before, or when its
-  last words (beat or profile) are that it has handed on all it held.
+* Who was lost is back when an agent has its disk and takes part until the end, or has left cleanly: its last words
+  (beat or profile) are that it has handed on all it held.
+* Who was missed at a restart is not, where an agent has counted that death: it was there.
 * Of who is long gone the sum of their profiles tells (`summed_up`), an agent `*` that has handed on all it held.
 * Where Redis does not answer, what this agent saw itself counts.
 """
@@ -15,18 +15,34 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.run_state import is_lossy
 from scrapy_ubi.protocol.beat import LEFT, LOSSY, OVER, Beat
-from scrapy_ubi.protocol.losses import GroupLoss, missing, read_losses
+from scrapy_ubi.protocol.losses import GroupLoss, missing, read_counted, read_losses
 from scrapy_ubi.transport import Transport, TransportError
 from scrapy_ubi.transport.contract import SUMMED_UP
 
 logger = logging.getLogger("scrapy_ubi")
+
+
+class Known(Protocol):
+    """What an agent knows of those who were lost (`Membership`)."""
+
+    @property
+    def losses(self) -> Sequence[GroupLoss]:
+        """Those that it has seen."""
+
+    @property
+    def missed(self) -> Sequence[GroupLoss]:
+        """Those whom it has missed since it began again."""
+
+    @property
+    def counted(self) -> Sequence[str]:
+        """The incarnations whose deaths it has counted."""
 
 
 class LostAgents:
@@ -41,6 +57,8 @@ class LostAgents:
     async def look(self) -> None:
         """The crawl is over: see who is lost."""
         agent = self._crawl.agent
+        if self._crawl.was_over:  # it was said when this agent ended it
+            return
         if not agent.lossy and not is_lossy(self._control()):
             return
         texts: Mapping[str, str] = {}
@@ -50,8 +68,10 @@ class LostAgents:
             lines = await self._io.call(self._transport.beats())
         except TransportError as error:
             logger.warning("It cannot be seen which agents are lost, beside those that this one has missed: %s", error)
-        self.names = lost(agent.me, agent.group.losses, self._members(), texts, lines)
+        self.names = lost(agent.me, agent.group, self._members(), texts, lines)
         self._crawl.tally.lost_agents = len(self.names)
+        self._crawl.lost = self.names
+        self._crawl.write_facts()
 
     def _members(self) -> set[str]:
         agent = self._crawl.agent
@@ -59,10 +79,10 @@ class LostAgents:
 
 
 def lost(
-    me: str, losses: list[GroupLoss], members: set[str], texts: Mapping[str, str], lines: Mapping[str, str]
+    me: str, known: Known, members: set[str], texts: Mapping[str, str], lines: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Who is lost: `losses` are those that `me` has seen, `members` take part in the end; `texts` are the profiles and
-    `lines` the beats that Redis has."""
+    """Who is lost: `known` is what `me` has seen, `members` take part in the end; `texts` are the profiles and `lines`
+    the beats that Redis has."""
     profiles = {name: _profile(text) for name, text in texts.items()}
     beats = {name: beat for name, line in lines.items() if (beat := Beat.parse(line)) is not None}
     ended = {name for name, beat in beats.items() if LEFT in beat.flags and OVER in beat.flags}
@@ -72,14 +92,19 @@ def lost(
     present = members | ended | relieved
     former = {name: _former(profile) for name, profile in profiles.items()}
     carried = {life for name, lives in former.items() if name in present for life in lives}
+    carried |= {str(profiles[name].get("incarnation")) for name in present & profiles.keys()}
+    carried |= {beats[name].incarnation for name in present & beats.keys()}
 
     def back(name: str, incarnation: str) -> bool:
         if incarnation:
             return incarnation in carried
         return name in relieved or (name in present and bool(former.get(name)))
 
-    seen = [*losses, *(one for name in profiles if name != me for one in read_losses(profiles[name].get("losses")))]
-    return missing(seen, back)
+    others = [profile for name, profile in profiles.items() if name != me]
+    seen = [*known.losses, *(one for profile in others for one in read_losses(profile.get("losses")))]
+    missed = [*known.missed, *(one for profile in others for one in read_losses(profile.get("missed")))]
+    counted = {*known.counted, *(life for profile in others for life in read_counted(profile.get("counted")))}
+    return missing(seen, back, missed, counted)
 
 
 def _profile(text: str) -> dict[str, Any]:

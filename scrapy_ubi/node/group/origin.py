@@ -7,6 +7,7 @@ Rules of this module:
   two classes (two projects of one name): a link of one goes to the callbacks of the other. Spiders of two names were
   put together on purpose, and are warned of elsewhere.
 * `UBI_MIXED_AGENTS` lets them.
+* Other code of one class may: machines are updated one after the other. The log says so (`other_layouts`).
 * A class is compared by its dotted path, which is the same on all machines, wherever the project lies there. That of a
   script (`__main__`) tells nothing.
 * What an older version has published or kept says nothing of either, and is not compared.
@@ -27,15 +28,21 @@ LONGEST = 300  # characters of a set of arguments in a sentence
 @dataclass(frozen=True, slots=True)
 class Origin:
     """`spider_class`: its dotted path; `mark`: which set of arguments (empty: none); `shown`: name -> value, fit to be
-    seen by people."""
+    seen by people; `code`: a digest of its sources, "" where there is none."""
 
     spider_class: str = ""
     mark: str = ""
     shown: Mapping[str, str] = field(default_factory=dict)
+    code: str = ""
 
     def published(self) -> dict[str, Any]:
         """The fields of it, as an agent publishes them and keeps them on its disk."""
-        return {"spider_class": self.spider_class, "arguments_mark": self.mark, "arguments": dict(self.shown)}
+        return {
+            "spider_class": self.spider_class,
+            "arguments_mark": self.mark,
+            "arguments": dict(self.shown),
+            "code": self.code,
+        }
 
 
 UNKNOWN = Origin()
@@ -57,6 +64,14 @@ def other_class(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[str,
     if not isinstance(name, str) or not name or not ours or name == ours or theirs.get("spider") != own["spider"]:
         return None
     return None if name.startswith(_SCRIPT) or ours.startswith(_SCRIPT) else (plain(name, LONGEST), ours)
+
+
+def other_code(theirs: Mapping[str, Any], own: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Both digests of the code of one spider, theirs first, where they differ; None where they do not."""
+    there, here, same = theirs.get("code"), own.get("code"), theirs.get("spider_class") == own.get("spider_class")
+    if not isinstance(there, str) or not there or not here or there == here or not same:
+        return None
+    return plain(there, 16), str(here)
 
 
 def _words(arguments: object) -> str:

@@ -34,6 +34,7 @@ BEFORE: Mapping[str, Any] = {
     "steps": 1,
     "host_shards": "none",
     "named_by": "",
+    "seeds": False,
 }  # what is meant by those who do not say it
 
 

@@ -63,6 +63,10 @@ class Ticker:
         From any thread."""
         return self._crawl.agent.usurped or self._clock() - self._ticked > self._settings.stall_timeout
 
+    def late(self) -> float:
+        """For how long the loop has not turned (s), as far as it should have. From any thread."""
+        return self._clock() - self._ticked if self.started else 0.0
+
     async def _pass(self) -> None:
         turns = 0
         while True:

@@ -55,6 +55,16 @@ class CrawlLimits:
         self._settings = settings
         self.idle = not (settings.crawl_max_pages or settings.crawl_max_known or settings.crawl_max_seconds)
 
+    @property
+    def most_pages(self) -> int:
+        """How many pages of the crawl may be loaded; 0 for any number."""
+        return self._settings.crawl_max_pages
+
+    @property
+    def most_seconds(self) -> float:
+        """How long the crawl may go on (s); 0 for any time."""
+        return self._settings.crawl_max_seconds
+
     def is_due(self, now: float) -> bool:
         """Whether everybody's profiles are to be read now (s); if so, not again for `figures.PUBLISH` seconds, longer
         where there are many."""

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from scrapy_ubi.clock import no_later
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.keys import taken_first
 from scrapy_ubi.protocol.host import Entry, HostState
@@ -49,6 +50,10 @@ class _Facts(NamedTuple):
             return cls()
         begun, depth, still = (one if is_count(one, 2**53) else None for one in value)
         return cls(begun, depth, still or 0)
+
+    def since(self, wall: float) -> float:
+        """For how long (s) pages of the host are loaded."""
+        return wall - no_later(self.begun, wall, 0.0) if self.begun is not None else 0.0
 
 
 class HostLimits:
@@ -116,7 +121,7 @@ class HostLimits:
         facts = self._counted(state, before, limits)
         if 0 < limits.host_stable_iterations <= facts.still:
             return self._end(state, STABLE)
-        if facts.begun is not None and 0 < limits.host_max_seconds <= self._wall() - facts.begun:
+        if 0 < limits.host_max_seconds <= facts.since(self._wall()):
             return self._end(state, SECONDS)
         deep = _is_too_deep(facts, entry, limits)
         if not deep:
@@ -124,6 +129,12 @@ class HostLimits:
         if facts != before:
             self._hosts.put(state, SECTION, list(facts))
         return DEPTH if deep else ""
+
+    def pages_left(self, state: HostState) -> int:
+        """How many pages of this host its limit allows yet, whatever waits."""
+        most = self._of(state.host).host_max_pages
+        done = self._hosts.before(state) + 1
+        return max(0, self._share(state, most) - done) if most else state.waiting
 
     def passed(self, state: HostState) -> None:
         """A request whose turn had come is done without a load, as its page is known: it counts for no limit."""

@@ -6,12 +6,15 @@ Rules of this module:
   it changes, and part of every handoff. Each key of it is a *section* of one component, which validates its value
   whenever it reads it, for it may come from another agent. What `get` gives is shared: it is not to be changed.
 * Two sections are this module's: `delay` (source -> seconds between the end of one load and the start of the next) and
-  `until` ([unix seconds, why]: not to be fetched before). The host state follows them wherever they come from: `pause`
-  is the largest delay, `next_at` no earlier than `until`. Of these nothing holds for more than `MOST_POSTPONE`.
+  `until` ([unix seconds, why, seconds that it was set for]: not to be fetched before). The host state follows them
+  wherever they come from: `pause` is the largest delay, `next_at` no earlier than `until`. Of these nothing holds for
+  more than `MOST_POSTPONE`.
+* What lies further ahead than it was set for is of a clock that was ahead: it counts as set when it comes in. So does
+  a host's `next_at` of the disk that neither its delays nor `until` explain.
 * A host may be *ended* (section `end`: why). Nothing of it is fetched any more: what waits, and what is found later,
-  fails with that reason when its turn comes, a slice at a time (`Node.next`). All else that was noted of it is
-  forgotten, until it is lifted. What failed so is done and was not loaded: how much that was is noted when it is lifted
-  (section `passed`), for limits that count pages.
+  fails with that reason when its turn comes, a slice at a time (`Node.next`). All else that was noted of it, but its
+  last error, is forgotten, until it is lifted. What failed so is done and was not loaded: how much that was is noted
+  when it is lifted (section `passed`), for limits that count pages.
 * Where a requeued request comes from another agent, it lifts its host: who had the record of its failure may keep
   nothing of the host any more.
 * A section that wants more room than `MOST_NOTES` is left out and counted.
@@ -24,6 +27,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from scrapy_ubi.clock import is_ahead, no_later
+from scrapy_ubi.node.hosts.host_times import HostTimes
 from scrapy_ubi.node.keys import REQUEUED, taken_first
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.frontier_contract import Frontier
@@ -34,11 +39,13 @@ from scrapy_ubi.urls.host_shards import MARK, HostShards
 
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
 DELAY, UNTIL, END = "delay", "until", "end"
+ERROR = "error"  # what its last load has ended with, where that was an error: `http/503`, `exception/...`
 LOADED, PASSED = "loaded", "passed"  # pages done when the host was ended; those done without a load
 RETRY_AFTER = "retry-after"  # why a host is left alone that has asked for it
 RESTS = frozenset({"health", "failing", "robots"})  # why a host is left alone that has not asked for it
 PARSED = 1024  # texts of notes kept as objects: a hundred hosts are fetched at a time, and many have equal notes
 NEVER = 1e12  # unix seconds: far beyond any date that is meant
+UNNOTED = 60.0  # s by which a host may be put off without a note: for other hosts of its address, by a delay of here
 MOST_BRIEF = 1024  # hosts with delays for here and now only, before those not held any more are forgotten
 
 _WHY = re.compile(r"[\w/.-]{1,64}")
@@ -54,16 +61,19 @@ class HostNotes:
     the host) follows for all that are here; what leads to it is counted for each.
 
     `counted` counts: `notes_too_large` (a section left out), `postponed/<why>`, `clipped` (a time beyond
-    `MOST_POSTPONE`).
+    `MOST_POSTPONE`). `ahead`: times of a clock that was ahead.
     """
 
     def __init__(self, clock: Callable[[], float], wall: Callable[[], float], shards: HostShards | None = None) -> None:
         self._clock, self._wall, self._shards = clock, wall, shards
         self.counted: Counter[str] = Counter()
+        self.ahead = 0
+        self.times = HostTimes()
         self._callbacks: list[Change] = []
         self._parsed: dict[str, dict[str, object]] = {}
         self._brief: dict[str, dict[str, float]] = {}  # host -> delays for here and now only
-        self._most_brief = MOST_BRIEF
+        self._most_brief = self._most_believed = MOST_BRIEF
+        self._believed: dict[str, tuple[float, float]] = {}  # host -> what is noted (unix s), of a clock that is ahead
 
     def begin(self, agent: Agent, frontier: Frontier) -> None:
         """Work for this agent and its frontier: what is noted there is followed. Linear in the hosts held. Comes before
@@ -79,6 +89,15 @@ class HostNotes:
                 self.arrived(state)
                 if state.pause:  # what was under way when the last process ended is not known
                     frontier.defer(state, self._clock())
+            if state.next_at:
+                self._judge(state)
+
+    def _judge(self, state: HostState) -> None:
+        """The disk says when a host may be fetched: no later than can be explained."""
+        now, most = self._clock(), max(self._frontier.delay, state.pause, self._until(state) - self._wall())
+        if state.next_at > now + max(most, UNNOTED):
+            self.ahead += is_ahead(state.next_at, now, most)
+            self._frontier.hasten(state, no_later(state.next_at, now, most))
 
     def find(self, host: str) -> HostState | None:
         """The state of a host that is held, None of any other."""
@@ -140,11 +159,12 @@ class HostNotes:
         """
         seconds = self._clipped(seconds)
         until = self._wall() + seconds
+        self.times.rested(state.host, seconds)
         for one in self._together(state):
             self._put_off(one, seconds)
             if until > self._until(one):
                 self.counted[f"postponed/{why}"] += 1
-                self.put(one, UNTIL, [round(until, 3), why])
+                self.put(one, UNTIL, [round(until, 3), why, round(seconds, 3)])
 
     def set_delay(self, state: HostState, source: str, seconds: float, kept: bool = True) -> None:
         """This source wants so many seconds between the end of one load and the start of the next, 0 for none.
@@ -205,16 +225,25 @@ class HostNotes:
         return postponed[0] - self._wall()
 
     def _until(self, state: HostState) -> float:
-        """What is noted, as far as it holds: 0.0 when nothing is, or nothing sensible."""
-        noted = self._read(state).get(UNTIL)
-        if not isinstance(noted, list) or len(noted) != 2 or not is_number(noted[0], NEVER):
-            return 0.0
-        return min(float(noted[0]), self._wall() + MOST_POSTPONE)
+        """What is noted, as far as it holds: 0.0 when nothing is, or nothing sensible; of a clock that was ahead, what
+        was believed when it came in."""
+        until, _, _ = _noted_until(self._read(state))
+        noted, believed = self._believed.get(state.host, (0.0, 0.0))
+        return believed if noted == until else until
+
+    def _believe(self, state: HostState) -> None:
+        """Something of this host has just come in: judge until when it is left alone."""
+        until, most, _ = _noted_until(self._read(state))
+        wall = self._wall()
+        if until > wall + most:
+            self.ahead += is_ahead(until, wall, most)
+            if len(self._believed) >= self._most_believed:
+                self._believed = {host: known for host, known in self._believed.items() if known[1] > wall}
+                self._most_believed = MOST_BRIEF + 2 * len(self._believed)
+            self._believed[state.host] = until, no_later(until, wall, most)
 
     def _why(self, state: HostState) -> str:
-        noted = self._read(state)[UNTIL]
-        why = noted[1] if isinstance(noted, list) else ""
-        return why if isinstance(why, str) and _WHY.fullmatch(why) else "?"
+        return _noted_until(self._read(state))[2]
 
     def _clipped(self, seconds: float) -> float:
         if seconds > MOST_POSTPONE:
@@ -230,7 +259,9 @@ class HostNotes:
         for one in self._together(state) if whole else [state]:
             if not self.ended(one):
                 self.counted[f"ended/{reason}"] += 1
-                self._agent.keeping.note(one, canonical({END: reason, LOADED: max(0, self.before(one))}))
+                known = error_of(self._read(one))
+                kept = {END: reason, LOADED: max(0, self.before(one)), **({ERROR: known} if known else {})}
+                self._agent.keeping.note(one, canonical(kept))
                 self.follow_delays(one)
                 self._hasten(one)
 
@@ -240,7 +271,11 @@ class HostNotes:
 
     def plight(self, state: HostState) -> str:
         """`plight` of this host."""
-        return plight(self._read(state), self._wall()) if state.notes.text else ""
+        if not state.notes.text:
+            return ""
+        if self.ended(state):
+            return "ended"
+        return self._why(state) if self._until(state) > self._wall() else ""
 
     def lift(self, host: str) -> None:
         """Fetch of this host again, if it was ended: nothing is held against it."""
@@ -284,9 +319,8 @@ class HostNotes:
 
     def arrived(self, state: HostState) -> None:
         self.follow_delays(state)
-        noted = self._read(state).get(UNTIL)
-        if self.put_off_again(state) and isinstance(noted, list) and noted[0] > self._wall() + MOST_POSTPONE:
-            self.counted["clipped"] += 1
+        self._believe(state)
+        self.put_off_again(state)
         if self.ended(state):
             self._hasten(state)
         for callback in self._callbacks:
@@ -340,16 +374,30 @@ def ended_by(notes: Mapping[str, object]) -> str:
     return reason if isinstance(reason, str) and _WHY.fullmatch(reason) else ""
 
 
+def error_of(notes: Mapping[str, object]) -> str:
+    """What the last load of a host with these notes has ended with; empty where that was no error, or is not known."""
+    noted = notes.get(ERROR)
+    return noted if isinstance(noted, str) and _WHY.fullmatch(noted) else ""
+
+
 def plight(notes: Mapping[str, object], wall: float) -> str:
     """What keeps a host with these notes from being fetched at that time (unix seconds), in a word for people: `ended`;
     why it is left alone, as `retry-after`; empty when nothing does.
     """
     if ended_by(notes):
         return "ended"
+    until, most, why = _noted_until(notes)
+    return why if until > wall and not is_ahead(until, wall, most) else ""
+
+
+def _noted_until(notes: Mapping[str, object]) -> tuple[float, float, str]:
+    """Until when (unix s) a host is left alone, for how long (s) that was set at most, and why; 0.0 for no time."""
     noted = notes.get(UNTIL)
-    if not isinstance(noted, list) or len(noted) != 2 or not is_number(noted[0], NEVER) or noted[0] <= wall:
-        return ""
-    return noted[1] if isinstance(noted[1], str) and _WHY.fullmatch(noted[1]) else "?"
+    if not isinstance(noted, list) or len(noted) not in (2, 3) or not is_number(noted[0], NEVER):
+        return 0.0, MOST_POSTPONE, ""
+    most = noted[2] if len(noted) == 3 and is_number(noted[2], MOST_POSTPONE) else MOST_POSTPONE
+    why = noted[1] if isinstance(noted[1], str) and _WHY.fullmatch(noted[1]) else "?"
+    return float(noted[0]), float(most), why
 
 
 def lifted(notes: Notes, done: int) -> Notes:

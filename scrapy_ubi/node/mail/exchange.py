@@ -18,7 +18,7 @@ Rules of this module:
 * An agent that writes to the control hash, or whose last exchange has failed, looks there at once; and in every
   exchange while others may write there what this agent has written, too (`RunState.has_rivals`).
 * A disk that is full takes no flush, and so nothing leaves: the same flush is tried again until there is room. The
-  profile is published, so that people see why the crawl waits.
+  profile is published, so that people see why the crawl waits. So it is where pipelines cannot write their items.
 * A Redis that is full refuses what needs memory. Mail is still read and deleted, which makes room where the
   mail itself fills it; and the profile is published, so that people see why the crawl waits.
 """
@@ -37,7 +37,7 @@ from scrapy_ubi.node.mail.disk_flush import DiskFlush
 from scrapy_ubi.node.mail.exchange_states import AFTER, DiskFull, State, Then, result_of
 from scrapy_ubi.node.mail.inbox_check import RUN, InboxCheck
 from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.mail.outage import AWAY, DISK, FULL, SLOW, Outage
+from scrapy_ubi.node.mail.outage import AWAY, DISK, FULL, ITEMS, SLOW, Outage
 from scrapy_ubi.node.mail.run_state import RunState
 from scrapy_ubi.node.mail.timing import Timing
 from scrapy_ubi.node.mail.unsent import EASY, Unsent
@@ -101,6 +101,7 @@ class Exchange:
         }
         self._state = State.IDLE
         self._under_way: Future[Incoming] | None = None
+        self._asks_end = False  # the exchange under way asks whether the crawl is over
         self._absent = False  # the control hash must be looked at before anything is sent
         self._looked = 0.0  # when it was asked for last (s)
         self._unsent = Unsent(agent, settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER)
@@ -205,7 +206,17 @@ class Exchange:
         look = (read and look) or bool(out.control or out.forget_control or self.outage.kind)
         seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds is not None and read else 0
         part = self._unsent.part(out)
-        wanted = replace(part, read_inbox=read, read_acks=read and waits, read_control=look, read_seeds=seeds)
+        ending = self._agent.ending if self._seeds is not None and not self._agent.finished else None
+        self._asks_end = ending is not None
+        wanted = replace(
+            part,
+            read_inbox=read,
+            read_acks=read and waits,
+            read_control=look or self._asks_end,
+            read_seeds=seeds,
+            look_outside=look and self._seeds is not None,
+            end=None if ending is None else self.run.end(ending, self._transport.now()),
+        )
         return replace(wanted, counts_anew=self.counts_anew) if wanted.profile is not None else wanted
 
     async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
@@ -242,10 +253,13 @@ class Exchange:
         if then is not Then.WRITTEN:
             self._timing.ended(now)
         self._follow[then](now, future.result() if error is None else error)
+        asked, self._asks_end = self._asks_end, False
+        if asked and not self._agent.finished:
+            self._agent.not_over()  # a seed has come; or whether one has is not known
         return True
 
     def _looked_at(self, now: float, incoming: Incoming) -> None:
-        if self.outage.kind == DISK:  # a replica can be looked at, and takes no mail
+        if self.outage.kind in (DISK, ITEMS):  # a replica can be looked at, and takes no mail
             self._works()
         self._take(incoming, now)
 
@@ -258,12 +272,13 @@ class Exchange:
 
     def _works(self) -> None:
         """Redis and the disk take what they are given."""
-        self.outage.over()
+        self.outage.over(told=self.run.forgotten_at >= self.outage.since)
         self.full = False
 
     def _no_room(self, now: float, error: DiskFull) -> None:
         self.disk_full = True
-        self.outage.met(now, DISK, f"{error.why} Nothing is fetched until then.")
+        kind = ITEMS if error.held_back else DISK
+        self.outage.met(now, kind, f"{error.why} Nothing is fetched until then.")
         if error.incoming is not None:
             self._take(error.incoming, now)
 
@@ -330,9 +345,14 @@ class Exchange:
             run = raw.get(RUN.encode(), b"").decode("ascii", "replace")
             if not self.run.is_past(run) and not self._check.receive(raw, self.run.run, rivals):
                 self._timing.look_soon()  # there may be another run by now
-        if self._seeds is not None:
-            self._seeds.receive(incoming.seeds, self._agent.journal.flush)
+        if self._seeds is not None and not self._agent.finished:  # else they wait for the next start
+            if self._seeds.receive(incoming.seeds, self._agent.journal.flush):
+                self._agent.took_outside()
             self._check.bury(self._seeds.dead_letters())
+            if incoming.outside is not None:
+                self._agent.quiescence.look(incoming.outside.mark, now)
+                if self._seeds.looked(incoming.outside.waiting):
+                    self._timing.due = now
         for lane, text in incoming.acks.items():
             try:
                 self._agent.answered(lane, text, now)

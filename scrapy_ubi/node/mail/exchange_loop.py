@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.group.retry_until import wait_briefly
@@ -19,6 +20,14 @@ from scrapy_ubi.node.mail.exchange import Exchange
 from scrapy_ubi.node.report.publish import Publisher
 
 A_MOMENT = 0.5  # s: who waits for an exchange looks again after it
+
+
+class MailTrouble(NamedTuple):
+    """What keeps mail from leaving: the disk; so much waits that nothing is fetched; a kind of `Outage`, or empty."""
+
+    disk_full: bool = False
+    choked: bool = False
+    outage: str = ""
 
 
 class ExchangeLoop:
@@ -135,6 +144,11 @@ class ExchangeLoop:
     def blocked(self) -> bool:
         """Whether the disk or Redis is full."""
         return self.exchange is not None and (self.exchange.full or self.exchange.disk_full)
+
+    @property
+    def trouble(self) -> MailTrouble:
+        """What keeps mail from leaving now."""
+        return MailTrouble(self.disk_full, self.choked, self.exchange.outage.kind if self.exchange is not None else "")
 
     @property
     def choked(self) -> bool:

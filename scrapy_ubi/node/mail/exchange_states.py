@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from scrapy_ubi.frontier.store import StoreError, StoreFull
+from scrapy_ubi.frontier.store import StoreError, StoreFull, StoreHeldBack
 from scrapy_ubi.transport import Incoming, TransportDown, TransportFull
 
 
@@ -76,12 +76,12 @@ AFTER: Mapping[tuple[State, Result], Then] = {
 
 
 class DiskFull(Exception):
-    """A flush could not be written, as the disk is full. `incoming` is what Redis had meanwhile (None: it was away),
-    `why` a sentence."""
+    """A flush could not be written, as the disk is full, or (`held_back`) pipelines have not written their items yet.
+    `incoming` is what Redis had meanwhile (None: it was away), `why` a sentence."""
 
     def __init__(self, why: StoreFull, incoming: Incoming | None) -> None:
         super().__init__(str(why))
-        self.why = str(why)
+        self.why, self.held_back = str(why), isinstance(why, StoreHeldBack)
         self.incoming = incoming
 
 

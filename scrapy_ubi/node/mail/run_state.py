@@ -23,18 +23,25 @@ import secrets
 from collections.abc import Mapping
 
 from scrapy_ubi.node.steering.runtime import RuntimeSettings
-from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.agent import Agent, Ending
 from scrapy_ubi.transport import Fields
+from scrapy_ubi.transport.contract import EndOfCrawl
 
 logger = logging.getLogger("scrapy_ubi")
 
 CLOCKS = 1.0  # s by which two agents may differ in what time the server has
 _LOSSY = " lossy"
+ONE_RESTART = 10.0  # s within which news that Redis has forgotten is of one restart
 RIVALS = 2.0  # s within which two agents may each write a new memory token, or name the run
 
 LOSSY_END = (
     "The others have ended the crawl, but more agents were lost at once than there are copies (UBI_REPLICATION): this "
     "one has work left, and goes on. What only those others know to be fetched is fetched again."
+)
+
+TAKEN_SINCE = (
+    "The others have ended the crawl, and this agent has URLs from outside left that it has taken since Redis forgot: "
+    "it goes on."
 )
 
 
@@ -77,6 +84,7 @@ class RunState:
         self._past = control.get("past", "")
         self._memory = control.get("memory", "")
         self._wrote_memory = -RIVALS
+        self.forgotten_at = -ONE_RESTART  # s; when it was last in the log that Redis has forgotten everything
         self._rivals_until = 0.0
         self._announced = False
         self._denied = False  # others have said that the crawl is over, and it is not
@@ -113,6 +121,10 @@ class RunState:
             lacks |= self._live.lacking(self.control)
         return lacks
 
+    def end(self, ending: Ending, there: float) -> EndOfCrawl:
+        """What says that this run is over, at this time by the clock of Redis, if nothing has come from outside."""
+        return EndOfCrawl(ending.mark, said(self.run, self._agent.me, ending.lossy, there))
+
     def is_past(self, run: str) -> bool:
         """Whether the run of this name was over before this one began."""
         return run != self.run and run in self._past.split()
@@ -141,7 +153,9 @@ class RunState:
     def _remember(self, memory: str, now: float) -> None:
         rival = bool(memory) and now - self._wrote_memory < RIVALS  # another wrote one at the same time
         if self._memory and memory != self._memory and not rival:
-            logger.warning("Redis has forgotten everything: sending what was under way again.")
+            if now - self.forgotten_at >= ONE_RESTART:  # the first token of several that agents have written meanwhile
+                logger.warning("Redis has forgotten everything: sending what was under way again.")
+                self.forgotten_at = now
             self._agent.mail_lost()
         self._memory = memory
 
@@ -151,4 +165,4 @@ class RunState:
             self._agent.accept_end(is_lossy(control))
             self._denied = not self._agent.finished
             if self._denied:
-                logger.warning(LOSSY_END)
+                logger.warning(LOSSY_END if is_lossy(control) else TAKEN_SINCE)

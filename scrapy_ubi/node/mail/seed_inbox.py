@@ -9,6 +9,8 @@ Rules of this module:
   as after a crash, it is known.
 * It is outside data, validated whole by the adapter; what is refused is a dead letter, with the reason.
 * An agent that has much to send, or can neither own nor write anything, reads none: they wait in the stream.
+* Every crawl takes seeds until it is over: who ends it sees in the same step that none waits (`Agent.ending`).
+* One that serves reads them in every exchange. Any other looks twice a second whether some wait, and reads only then.
 * An agent that serves is never passive (`agent.start_exhausted` is what says so), so a crawl with one does not end.
   One that is to finish serves until it has read that no seed waits.
 """
@@ -22,7 +24,7 @@ from typing import NamedTuple
 
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.transport import Fields, RawFields
-from scrapy_ubi.transport.contract import SeedAnswer
+from scrapy_ubi.transport.contract import LISTED, MOST_SEED_URL, SeedAnswer
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -34,22 +36,24 @@ OK, KNOWN, REFUSED = "OK", "KNOWN", "REFUSED"
 
 
 class SeedOutcome(NamedTuple):
-    """What becomes of a seed: one word and why, or the agent that it is for."""
+    """What becomes of a seed: one word and why, or the agent that it is for; `url`: that of its request."""
 
     said: str = OK
     why: str = ""
     owner: str = ""
+    url: str = ""
 
 
 Take = Callable[[str, Mapping[str, str]], SeedOutcome]  # id, fields
 
 
 class SeedInbox:
-    """Takes seeds by `take`, as long as it `serves`; `on_end` is called when it does so no longer. `finishing`: it
-    is to do so only until no seed waits."""
+    """Takes seeds by `take`. `serves`: the crawl waits for them; `on_end` is called when it does so no longer.
+    `finishing`: it is to do so only until no seed waits."""
 
-    def __init__(self, take: Take, on_end: Callable[[], None]) -> None:
-        self.serves = True
+    def __init__(self, take: Take, on_end: Callable[[], None], serves: bool = True) -> None:
+        self.serves = serves
+        self._some = False  # seeds waited when that was looked at last
         self._take, self._on_end = take, on_end
         self.finishing = False
         self._read = False  # the exchange under way reads seeds
@@ -62,20 +66,26 @@ class SeedInbox:
         """How many seeds the exchange of `agent` that begins now may read; none where so many records wait to be
         sent."""
         group = agent.group
-        may = self.serves and group.sure and not (agent.leaving or agent.finished or group.shadowed)
-        self._read = may and len(agent.outbox) <= most_waiting
+        may = group.sure and not (agent.leaving or agent.finished or group.shadowed)
+        self._read = may and (self.serves or self._some) and len(agent.outbox) <= most_waiting
         return MOST if self._read else 0
 
-    def receive(self, seeds: Iterable[tuple[str, RawFields]], flush: int) -> None:
-        """The exchange has ended, and has read these; what is found now is of this flush."""
+    def looked(self, waiting: int) -> bool:
+        """So many wait, those that are taken and not answered among them. Whether that is news."""
+        before, self._some = self._some, waiting > 0
+        return self._some and not before
+
+    def receive(self, seeds: Iterable[tuple[str, RawFields]], flush: int) -> bool:
+        """The exchange has ended, and has read these; what is found now is of this flush. Whether some were taken."""
         read, self._read = self._read, False
-        none = True
+        none, before = True, self.counts[OK]
         for number, raw in seeds:
             none = False
             self._receive(number, raw, flush)
         if none and read and self.finishing and self.serves and not self._taken:
             self.serves = False
             self._on_end()
+        return self.counts[OK] > before
 
     def _receive(self, number: str, raw: RawFields, flush: int) -> None:
         try:
@@ -88,7 +98,8 @@ class SeedInbox:
             self._handed.append((number, outcome.owner))
             return
         self.counts[outcome.said] += 1
-        answer = SeedAnswer(number, outcome.said, outcome.why[:HEAD], fields.get("id", "")[:MOST_NAME])
+        url = (outcome.url or _asked_for(fields))[:MOST_SEED_URL]
+        answer = SeedAnswer(number, outcome.said, outcome.why[:HEAD], fields.get("id", "")[:MOST_NAME], url)
         self._taken.append((flush, answer))
         if outcome.said == REFUSED:
             self._refuse(raw, outcome.why[:HEAD])
@@ -119,3 +130,8 @@ class SeedInbox:
         """What was refused since the last call."""
         dead, self._dead = self._dead, []
         return dead
+
+
+def _asked_for(fields: Mapping[str, str]) -> str:
+    """What a seed that is no request asks for, as its writer has written it."""
+    return next((text for name in ("url", "request", LISTED) if (text := fields.get(name))), "")

@@ -41,7 +41,8 @@ class EventWatch:
             self._settled = view
             number = len(view.members)
             yield Event(at, "settled", "", f"{number} agent{'' if number == 1 else 's'}")
-        if (fenced := not agent.lease.holds(now)) != self._fenced:
+        others = len(view.members) > 1  # alone an agent is cut off from no other
+        if (fenced := not agent.lease.holds(now)) != self._fenced and (others or self._fenced):
             self._fenced = fenced
             yield Event(at, "fenced" if fenced else "unfenced", agent.me)
         if blocked != self._blocked:

@@ -10,11 +10,14 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.report.heavy_hitters import HeavyHitters
+from scrapy_ubi.node.report.host_needs import HostNeeds
+from scrapy_ubi.node.report.remaining import SlowHost
 from scrapy_ubi.node.steering.live_entries import LiveTable
 from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
@@ -27,7 +30,7 @@ from scrapy_ubi.urls.host_shards import FIRST, MARK, host_of_key
 
 MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
 PUBLISH = 2.0  # s between two profiles of an agent: for people, who look about once a second
-WINDOW = 5.0  # s over which pages a second are measured
+WINDOW = 10.0  # s, at least two profiles, over which pages a second are measured
 
 
 def package_version() -> str:
@@ -58,6 +61,7 @@ class Tally:
         self.strays = 0  # requests that came from no page, seeds excepted
         self.failed: Counter[str] = Counter()
         self.noted: Counter[str] = Counter()
+        self.requeued: Counter[str] = Counter()  # failures that people had fetched again, by the reason they had
         self.failed_at = HeavyHitters()
         self.noted_at = HeavyHitters()
         self.joins = MergedUrls()
@@ -81,12 +85,12 @@ class Tally:
             self.noted_at.add(what, host_of_key(host))
 
     def rate(self, now: float) -> float:
-        """Pages a second, over the last seconds."""
+        """Pages a second, over the last `WINDOW`: the one rate of now, as profiles tell it."""
         self._recent.append((now, self.pages))
         while len(self._recent) > 2 and now - self._recent[0][0] > WINDOW:
             self._recent.popleft()
         then, pages = self._recent[0]
-        return round((self.pages - pages) / (now - then), 1) if now > then else 0.0
+        return round((self.pages - pages) / (now - then), 3) if now > then else 0.0
 
 
 def _count(counts: Counter[str], reason: str) -> None:
@@ -94,9 +98,10 @@ def _count(counts: Counter[str], reason: str) -> None:
 
 
 def fixed(
-    settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNOWN, metrics: str = ""
+    settings: UbiSettings, agent: str, spider: str, origin: Origin = UNKNOWN, metrics: str = "", directory: str = ""
 ) -> dict[str, Any]:
-    """The part of the profile that does not change while the agent runs. `metrics`: where it answers Prometheus."""
+    """The part of the profile that does not change while the agent runs. `metrics`: where it answers Prometheus;
+    `directory`: the agent's, as others on its machine find it."""
     return {
         "agent": agent,
         "capacity": settings.capacity,
@@ -112,6 +117,7 @@ def fixed(
         "max_letter_bytes": settings.max_letter_bytes,
         "max_url_length": settings.max_url_length,
         "serve": settings.serve,
+        "seeds": False,  # until the transport is open, and says that some can come
         "layout": LAYOUT,
         "recrawl": settings.recrawl,
         "recrawl_rounds": settings.recrawl_rounds or "none",
@@ -121,13 +127,19 @@ def fixed(
         "pid": os.getpid(),
         "version": package_version(),
         **({"metrics": metrics} if metrics else {}),
+        **({"directory": directory} if directory else {}),
         "started": round(time.time(), 3),
     }
 
 
-def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -> dict[str, Any]:
+def counters(
+    agent: Agent, tally: Tally, now: float, last: View | None = None, needs: HostNeeds | None = None
+) -> dict[str, Any]:
     """All counters; linear in the hosts held. `last`: the view by which the last agent to leave owned what it has; the
-    present view has no members, so by that one no agent owns it."""
+    present view has no members, so by that one no agent owns it. With `needs` they have `slowest`, the host that takes
+    longest."""
+    usual, longest = agent.frontier.delay, -1.0
+    slowest: SlowHost | None = None
     by_ring = last.ring.owner if last is not None and not agent.view.members else None
     unique = queued = hosts = held = busy = waiting = 0
     for state in agent.frontier.states():
@@ -135,14 +147,20 @@ def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -
             continue
         hosts += MARK not in state.host or state.host.endswith(FIRST)
         unique += state.done_count
-        queued += state.waiting
+        waits = state.waiting
+        queued += waits
         if state.out:
             busy += 1
-        elif state.waiting:
+        elif waits:
             waiting += 1
-        held += bool(state.waiting) and not agent.tenure.free(state.host, agent.group.alive)
+        if needs is not None and waits and needs.at_most(state, waits, usual, now) > longest:
+            found = needs.of(state, usual, now)
+            if (takes := found.needs()) > longest:
+                longest, slowest = takes, found
+        held += bool(waits) and not agent.tenure.free(state.host, agent.group.alive)
     c, traffic = agent.counters, tally.traffic()
     return {
+        **({"slowest": slowest._asdict()} if slowest is not None else {}),
         "pages": tally.pages,
         "done": c.done,
         "unique": unique,
@@ -176,6 +194,7 @@ def counters(agent: Agent, tally: Tally, now: float, last: View | None = None) -
         "received_bytes": traffic.received_bytes,
         "responses": dict(traffic.responses),
         "failed": dict(tally.failed),
+        "requeued": dict(tally.requeued),
         "noted": dict(tally.noted),
         "joined": dict(tally.joins.counts),
         "failed_at": tally.failed_at.published(),
@@ -194,6 +213,7 @@ def kept(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
         "dead_letters": tally.dead_letters,
         "writes_refused": tally.writes_refused,
         "failed": dict(tally.failed),
+        "requeued": dict(tally.requeued),
         "noted": dict(tally.noted),
         "joined": dict(tally.joins.counts),
         "failed_at": tally.failed_at.published(),
@@ -214,7 +234,12 @@ def restore(agent: Agent, tally: Tally, facts: Mapping[str, Any]) -> None:
     for name in ("pages", "dead_letters", "writes_refused"):
         if is_count(before.get(name)):
             setattr(tally, name, before[name])
-    for name, counts in (("failed", tally.failed), ("noted", tally.noted), ("joined", tally.joins.counts)):
+    for name, counts in (
+        ("failed", tally.failed),
+        ("requeued", tally.requeued),
+        ("noted", tally.noted),
+        ("joined", tally.joins.counts),
+    ):
         kept_counts = before.get(name)
         if isinstance(kept_counts, Mapping):
             counts.update({str(reason): count for reason, count in kept_counts.items() if is_count(count)})
@@ -231,10 +256,17 @@ def count_anew(agent: Agent, tally: Tally) -> None:
     for name in asdict(agent.counters):
         setattr(agent.counters, name, 0)
     tally.pages = tally.dead_letters = tally.writes_refused = 0
-    for counts in (tally.failed, tally.noted, tally.joins.counts):
+    for counts in (tally.failed, tally.requeued, tally.noted, tally.joins.counts):
         counts.clear()
     tally.failed_at, tally.noted_at = HeavyHitters(), HeavyHitters()
     tally.resumed()
+
+
+def losses_told(agent: Agent) -> dict[str, Any]:
+    """What the agent knows of those who were lost, as JSON; what there is none of is left out."""
+    group = agent.group
+    said = {"losses": losses.written(group.losses), "missed": losses.written(group.missed), "counted": group.counted}
+    return {name: value for name, value in said.items() if value}
 
 
 def text(
@@ -245,17 +277,19 @@ def text(
     former: Sequence[str] = (),
     handed_over: bool = False,
     live: LiveTable | None = None,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
     """The profile as JSON. `former`: the incarnations that have run on this agent's disk before; `handed_over`: it has
-    left, and others have all that it knew. `live`: what it knows that people have said of the running crawl."""
+    left, and others have all that it knew. `live`: what it knows that people have said of the running crawl. `more`:
+    what else is told of the moment."""
     moving = {"incarnation": agent.incarnation, "state": state, "updated": round(time.time(), 3), "counters": numbers}
     told: dict[str, Any] = {"former": list(former)} if former else {}
+    told.update(more)
     if handed_over:
         told["handed_over"] = True
     if live is not None and live.mark:
         told["live"] = live.mark
     if live is not None and live.refused:
         told["live_refused"] = live.told_refused
-    if agent.group.losses:
-        told["losses"] = losses.written(agent.group.losses)
+    told |= losses_told(agent)
     return json.dumps({**fixed_part, **moving, **told}, separators=(",", ":"), ensure_ascii=False)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from scrapy_ubi.node.hosts.host_notes import error_of
 from scrapy_ubi.node.report.answers_under_way import Answer, Steps
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.urls import learned
@@ -44,8 +45,7 @@ def hosts(question: Question, source: Source) -> Steps:
     """`total` of those found, and the rows of the first."""
     # Reading every failure may take a second, so only an order that needs them all has them read.
     failed = (yield from _failed_at(source)) if question.sort == "failed" else Counter[str]()
-    order, now, least = _ORDERS[question.sort], source.now, place(question.after)
-    usual = source.frontier.delay
+    order, least = _ORDERS[question.sort], place(question.after)
     cut: list[HostState] = []  # all of them, so that their sum is the host's
     first: list[tuple[float, str, HostState]] = []
     total = 0
@@ -54,7 +54,7 @@ def hosts(question: Question, source: Source) -> Steps:
         whole = [state for state in states if MARK not in state.host]
         cut += [state for state in states if MARK in state.host]
         total += len(whole)
-        ranked = [(order(state, failed[state.host], now, usual), state.host, state) for state in whole]
+        ranked = [(order(state, failed[state.host], source), state.host, state) for state in whole]
         first += [one for one in ranked if one[:2] > least]
         first = heapq.nsmallest(question.limit, first, key=lambda one: one[:2])
         yield len(piece)
@@ -98,14 +98,19 @@ def place(after: str) -> tuple[float, str]:
     return float(number), host
 
 
-_ORDERS: Mapping[str, Callable[[HostState, int, float, float], float]] = {
-    "queued": lambda state, failed, now, usual: -state.waiting,
-    "slowest": lambda state, failed, now, usual: -state.waiting * delay(state, usual),
-    "done": lambda state, failed, now, usual: -state.done_count,
-    "failed": lambda state, failed, now, usual: -failed,
-    "next": lambda state, failed, now, usual: max(0.0, state.next_at - now) if state.waiting else math.inf,
-    "host": lambda state, failed, now, usual: 0,
+_ORDERS: Mapping[str, Callable[[HostState, int, Source], float]] = {
+    "queued": lambda state, failed, source: -state.waiting,
+    "slowest": lambda state, failed, source: -needed(state, source) if state.waiting else 0.0,
+    "done": lambda state, failed, source: -state.done_count,
+    "failed": lambda state, failed, source: -failed,
+    "next": lambda state, failed, source: max(0.0, state.next_at - source.now) if state.waiting else math.inf,
+    "host": lambda state, failed, source: 0,
 }
+
+
+def needed(state: HostState, source: Source) -> float:
+    """Seconds that what waits of this host takes: its queue by its delay and its loads, and its present pause."""
+    return round(source.needs(state, source.frontier.delay, source.now).needs(), 3)
 
 
 def delay(state: HostState, usual: float) -> float:
@@ -117,6 +122,7 @@ def row(state: HostState, source: Source) -> Answer:
     """One host in a line."""
     role, failures = source.role(state), [*source.frontier.failed(state.host)]
     last = max(failures, key=lambda failure: failure.when, default=None)
+    error = error_of(_notes(state)) or (last.reason if last is not None else "")
     return {
         "host": state.host,
         "state": shown_state(state, role, source),
@@ -125,10 +131,11 @@ def row(state: HostState, source: Source) -> Answer:
         "done": state.done_count,
         "failed": len(failures),
         "next": round(max(0.0, state.next_at - source.now), 3) if state.waiting else None,
-        "error": last.reason[:MOST_REASON] if last is not None else "",
+        "error": error[:MOST_REASON],
         "learned": learned.shown(_notes(state).get(LEARNED)) if state.notes.text else "",
         "loads": source.loads(state.host) if role != COPY else "",
         "delay": delay(state, source.frontier.delay),
+        "needs": needed(state, source) if state.waiting else 0.0,
     }
 
 

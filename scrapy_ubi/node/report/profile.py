@@ -8,9 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 
+from scrapy_ubi.node.report.idle_reason import IdleReason, read_reason
+from scrapy_ubi.node.report.remaining import Point, SlowHost
 from scrapy_ubi.settings import FINGERPRINTER
-from scrapy_ubi.untrusted.checks import Fields, Malformed, is_list, is_mapping, is_text, json_object
+from scrapy_ubi.untrusted.checks import (
+    MOST_COUNT,
+    Fields,
+    Malformed,
+    is_list,
+    is_mapping,
+    is_number,
+    is_text,
+    json_object,
+)
 from scrapy_ubi.urls import host_shards
 from scrapy_ubi.urls.normaliser import is_composition
 
@@ -19,7 +31,10 @@ MAX_REASONS = 1_000  # distinct reasons of failed URLs
 MAX_ARGUMENTS = 100  # of a spider
 LONGEST_ARGUMENT = 1_000  # characters
 MAX_EXAMPLES = 10  # of what one step has joined
+MAX_PATH = 1_000  # characters of its directory
 MAX_ADDRESS = 300  # characters of where it answers Prometheus
+LONGEST_HOST = 300  # characters of a host's name
+MAX_POINTS = 64  # of a curve
 MAX_REFUSED = 5  # live entries that the agent has refused, of those in Redis now
 LONGEST_REFUSED = 300  # characters of why
 LONGEST_EXAMPLE = 1_000  # characters of a URL in them
@@ -70,7 +85,11 @@ STANDING = ("unique", "known", "queued", "in_flight", "hosts", "hosts_held", "ho
 @dataclass(frozen=True, slots=True)
 class Profile:
     """One agent's profile. `started` and `updated` are unix seconds by the agent's own clock; `metrics` is where it
-    answers Prometheus (host:port), empty: nowhere."""
+    answers Prometheus (host:port), empty: nowhere; `directory` is the agent's on its machine, empty: not known.
+    `seeds`: it takes URLs from outside; `serve`: the crawl waits for them. `slowest`: what its slowest host needs;
+    `curve`: `remaining.Point`, the youngest first; `endless`: the setting by which its crawl does not end by itself;
+    `most_pages`, `most_seconds`: the limits of the crawl (0: none); `idle`: why it fetches nothing, where it does
+    not."""
 
     agent: str
     incarnation: str = ""
@@ -83,6 +102,8 @@ class Profile:
     named_by: str = ""
     fingerprinter: str = FINGERPRINTER
     replication: int = 0
+    seeds: bool = False
+    serve: bool = False
     spider: str = ""
     spider_class: str = ""
     arguments: Mapping[str, str] = field(default_factory=dict)
@@ -90,12 +111,14 @@ class Profile:
     pid: int = 0
     version: str = ""
     metrics: str = ""
+    directory: str = ""
     state: str = "joining"
     started: float = 0.0
     updated: float = 0.0
     counts: Mapping[str, int] = field(default_factory=dict)
     responses: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
+    requeued: Mapping[str, int] = field(default_factory=dict)
     noted: Mapping[str, int] = field(default_factory=dict)
     joined: Mapping[str, int] = field(default_factory=dict)
     examples: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
@@ -105,10 +128,28 @@ class Profile:
     live_refused: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     pages_per_second: float = 0.0
+    slowest: SlowHost | None = None
+    curve: tuple[Point, ...] = ()
+    endless: str = ""
+    most_pages: int = 0
+    most_seconds: float = 0.0
+    idle: IdleReason | None = None
+
+    @property
+    def failing(self) -> dict[str, int]:
+        """URLs by the reason why they have failed, but for those that people had fetched again since: what has
+        failed again is counted once more."""
+        return still_failed(self.failed, self.requeued)
 
     def count(self, name: str) -> int:
         """A counter of `COUNTERS`; 0 when the agent did not publish it."""
         return self.counts.get(name, 0)
+
+
+def still_failed(failed: Mapping[str, int], requeued: Mapping[str, int]) -> dict[str, int]:
+    """How many have failed by reason, without those that were requeued."""
+    left = {reason: number - requeued.get(reason, 0) for reason, number in failed.items()}
+    return {reason: number for reason, number in left.items() if number > 0}
 
 
 def read_profile(agent: str, raw: bytes) -> Profile | str:
@@ -153,6 +194,8 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         named_by=said.text("named_by"),
         fingerprinter=said.text("fingerprinter", FINGERPRINTER),
         replication=said.count("replication"),
+        seeds=data.get("seeds") is True,
+        serve=data.get("serve") is True,
         spider=said.text("spider"),
         spider_class=said.text("spider_class"),
         arguments=_arguments(data.get("arguments", {})),
@@ -160,12 +203,14 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         pid=said.count("pid"),
         version=said.text("version"),
         metrics=said.text("metrics")[:MAX_ADDRESS],
+        directory=said.text("directory") if len(said.text("directory")) <= MAX_PATH else "",
         state=state,
         started=said.number("started"),
         updated=said.number("updated"),
         counts={name: counted.count(name) for name in COUNTERS},
         responses=_reasons(counted, "responses"),
         failed=_reasons(counted, "failed"),
+        requeued=_reasons(counted, "requeued"),
         noted=_reasons(counted, "noted"),
         joined=_reasons(counted, "joined"),
         examples=_examples(counters.get("examples", {})),
@@ -175,7 +220,53 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         live_refused=_refused(data.get("live_refused", {})),
         seconds=counted.number("seconds"),
         pages_per_second=counted.number("pages_per_second"),
+        slowest=_slowest(counters.get("slowest")),
+        curve=_curve(data.get("curve", [])),
+        endless=_endless(data),
+        most_pages=said.count("most_pages"),
+        most_seconds=said.number("most_seconds"),
+        idle=read_reason(data.get("idle")),
     )
+
+
+def _slowest(value: object) -> SlowHost | None:
+    """The slowest host of the agent, as it says; None where it says nothing that holds together."""
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise Malformed("the slowest host is not an object")
+    said = Fields(value)
+    return SlowHost(
+        host=said.text("host")[:LONGEST_HOST],
+        queued=said.count("queued"),
+        delay=said.number("delay"),
+        load=said.number("load"),
+        loads=max(1, said.count("loads")),
+        rest=said.number("rest"),
+        why=said.text("why")[:LONGEST_HOST],
+        every=said.number("every"),
+    )
+
+
+def _curve(value: object) -> tuple[Point, ...]:
+    if not is_list(value, MAX_POINTS, _is_point):
+        raise Malformed("the curve is no list of points")
+    curve = tuple(Point(*point) for point in value)
+    if any(later.ago < point.ago for point, later in pairwise(curve)):
+        raise Malformed("the curve is not in the order of time")
+    return curve
+
+
+def _is_point(value: object) -> bool:
+    return is_list(value, 3, lambda number: is_number(number, MOST_COUNT)) and len(value) == 3
+
+
+def _endless(data: Mapping[str, object]) -> str:
+    """By which setting the crawl does not end by itself; empty when it does."""
+    if data.get("serve") is True:
+        return "UBI_SERVE"
+    again = data.get("recrawl", "") not in ("", "none", "never", None)
+    return "UBI_RECRAWL" if again and data.get("recrawl_rounds") == "none" else ""
 
 
 def _shards(name: str) -> str:

@@ -8,7 +8,7 @@ process that took part, that one's counters stay: the report of the crawl adds t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf
 from typing import Any
 
@@ -33,10 +33,17 @@ async def published(io: IoThread, transport: Transport) -> dict[str, str]:
 
 
 class Publisher:
-    """The profiles of one agent. `state` says what it is doing; `kept` is one that is to stay in place of these."""
+    """The profiles of one agent. `state` says what it is doing; `kept` is one that is to stay in place of these;
+    `more` gives what else is told of the moment."""
 
-    def __init__(self, crawl: Crawl, state: Callable[[], str], clock: Callable[[], float]) -> None:
-        self._crawl, self.state, self._clock = crawl, state, clock
+    def __init__(
+        self,
+        crawl: Crawl,
+        state: Callable[[], str],
+        clock: Callable[[], float],
+        more: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:
+        self._crawl, self.state, self._clock, self._more = crawl, state, clock, more
         self._big_host = BigHost(crawl)
         self._next_at = self._count_at = 0.0
         self._counted = -inf
@@ -58,7 +65,7 @@ class Publisher:
         crawl, counters = self._crawl, self.counted(now)
         self._shown_at = now
         self._shown = profile.text(
-            crawl.fixed, crawl.agent, self.state(), counters, crawl.former, crawl.handed_over, crawl.live
+            crawl.fixed, crawl.agent, self.state(), counters, crawl.former, crawl.handed_over, crawl.live, self._more()
         )
         return self._shown
 

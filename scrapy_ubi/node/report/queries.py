@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 from scrapy_ubi.node.report import host_answers
 from scrapy_ubi.node.report.answers_under_way import Answer, Steps, whole
 from scrapy_ubi.node.report.host_answers import LOOKED, MOST_REASON, MOST_ROWS, PIECE, place
+from scrapy_ubi.node.report.remaining import SlowHost
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.untrusted.checks import KEY, NAME, Malformed, fits, is_number, is_text, is_whole, json_object
@@ -156,6 +157,11 @@ def one_at_a_time(host: str) -> str:
     return ""
 
 
+def by_delay(state: HostState, usual: float, now: float) -> SlowHost:
+    """What a host needs by its delay alone, as far as nothing else is known of an agent that has stopped."""
+    return SlowHost(state.host, state.waiting, max(usual, state.pause))
+
+
 class Source(NamedTuple):
     """What an answer is made of, of the agent named `agent`.
 
@@ -163,7 +169,8 @@ class Source(NamedTuple):
     `role` says OWNER or COPY of a host state, "" where that is not known; `held` whether an own host may not be
     fetched yet, as it is still being handed over; `sent` names the agent to which an entry with this key is on its way,
     "" if none; `requeue` takes a failed entry in again, under a new key, and says whether it could; `now` is the
-    frontier's clock, in seconds; `loads` says how many loads of a host may be open at once, "" for one.
+    frontier's clock, in seconds; `loads` says how many loads of a host may be open at once, "" for one; `needs`
+    what a host needs yet, given the delay of all hosts and the time.
     """
 
     agent: str
@@ -175,6 +182,7 @@ class Source(NamedTuple):
     sent: Callable[[str, int], str]
     requeue: Callable[[Failure], bool]
     loads: Callable[[str], str] = one_at_a_time
+    needs: Callable[[HostState, float, float], SlowHost] = by_delay
 
 
 Maker = Callable[[Question, Source], Steps]

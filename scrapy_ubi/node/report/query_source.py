@@ -9,6 +9,7 @@ from scrapy_ubi.node.hosts.host_concurrency import HostConcurrency
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.keys import Keys, requeued_nonce
 from scrapy_ubi.node.report.host_answers import COPY, OWNER
+from scrapy_ubi.node.report.host_needs import HostNeeds
 from scrapy_ubi.node.report.queries import Source, one_at_a_time
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.frontier_contract import OUTPUTS_LOST
@@ -26,6 +27,8 @@ def source(
     take: Callable[[str, Entry], bool],
     now: float,
     concurrency: HostConcurrency | None = None,
+    needs: HostNeeds | None = None,
+    on_requeued: Callable[[Failure], object] = lambda failure: None,
 ) -> Source:
     """The source of `agent`; `take` takes in an entry of a host again, and says whether it was news."""
 
@@ -43,14 +46,18 @@ def source(
             return False
         entry = keys.again(failure.entry, requeued_nonce(failure, secrets.token_hex(NONCE_BYTES)))
         hosts.lift(failure.host)
-        return entry is not None and (take(failure.host, entry) or asked_before(failure, entry))
+        taken = entry is not None and (take(failure.host, entry) or asked_before(failure, entry))
+        if taken and failure.reason != OUTPUTS_LOST:
+            on_requeued(failure)
+        return taken
 
     def asked_before(failure: Failure, entry: Entry) -> bool:
         state = agent.frontier.find(failure.host)
         return failure.reason == OUTPUTS_LOST and state is not None and state.is_known(entry.key)
 
     loads = concurrency.shown if concurrency is not None else one_at_a_time
-    return Source(agent.me, agent.frontier, now, role, held, hosts.plight, sent, requeue, loads)
+    needs = needs if needs is not None else HostNeeds(hosts, None, None)
+    return Source(agent.me, agent.frontier, now, role, held, hosts.plight, sent, requeue, loads, needs.of)
 
 
 def _key(record: Record) -> int | None:

@@ -36,7 +36,7 @@ def why_not_ready(node: Node, redis_up: bool = True) -> str:
         return "another process lives under its name"
     if state not in READY:
         return _WHY.get(state, state)
-    if not redis_up:
+    if not redis_up or not node.holds_lease:
         return "Redis does not answer"
     if not agent.group.sure:
         return "it is not sure yet which agents there are"

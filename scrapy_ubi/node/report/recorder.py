@@ -21,10 +21,12 @@ from scrapy_ubi.clock import unix
 from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
+from scrapy_ubi.node.report.curve import curve_of
 from scrapy_ubi.node.report.event_watch import EventWatch
 from scrapy_ubi.node.report.figures import Traffic
 from scrapy_ubi.node.report.gap_watch import GapWatch
 from scrapy_ubi.node.report.publish import Publisher
+from scrapy_ubi.node.report.remaining import Point
 from scrapy_ubi.node.report.timeline import Event, Sample, Timeline, line_of
 from scrapy_ubi.node.report.timeline_file import TimelineFile
 from scrapy_ubi.node.work.visits import Visit
@@ -57,7 +59,9 @@ class Recorder:
         self._crawl, self._publisher, self._exchanges, self._clock = crawl, publisher, exchanges, clock
         self._under_way, self._traffic = under_way, traffic
         self.timeline = Timeline()
+        self.curve: list[Point] = []  # of what is known and done, as of the last sample
         self._events, self._gaps = EventWatch(crawl), GapWatch(limit)
+        self.also: Callable[[float], None] = lambda now: None  # looks, too, once a second
         self._file: TimelineFile | None = None
         self._lines: list[str] = []  # not written yet
         self._writing: asyncio.Task[None] | None = None
@@ -88,6 +92,7 @@ class Recorder:
         self._due = now + LOOK_EVERY
         self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY, self._look)
         self._gaps.look(now, self._crawl.frontier.delay, (visit.state for visit in self._under_way()))
+        self.also(now)
         for event in self._events.look(now, int(unix()), self._exchanges.blocked):
             self._add(event)
         every = EARLY_EVERY if now - self._begun < EARLY else SAMPLE_EVERY
@@ -128,6 +133,7 @@ class Recorder:
                 state=self._publisher.state(),
             )
         )
+        self.curve = curve_of(self.timeline.samples)
         self._samples += 1
         if self._samples % THIN_EVERY == 0:
             self.timeline.thin(unix())

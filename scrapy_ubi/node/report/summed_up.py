@@ -24,7 +24,7 @@ from scrapy_ubi.node.report.figures import MOST_REASONS
 from scrapy_ubi.node.report.heavy_hitters import MOST_REASONS as MOST_PLACES
 from scrapy_ubi.node.report.heavy_hitters import PUBLISHED
 from scrapy_ubi.node.report.profile import COUNTERS, MAX_PROFILE, STANDING, Profile, read_profile
-from scrapy_ubi.protocol.losses import MOST_LOSSES, GroupLoss, read_losses, written
+from scrapy_ubi.protocol.losses import MOST_COUNTED, MOST_LOSSES, GroupLoss, read_counted, read_losses, written
 from scrapy_ubi.transport.contract import SUMMED_UP
 from scrapy_ubi.untrusted.checks import MOST_COUNT, Fields, Malformed, json_object
 
@@ -62,7 +62,7 @@ def sum_of(before: str | None, gone: Mapping[str, str], profiles: Mapping[str, s
     if isinstance(former, SummedUp):
         agents, unreadable = agents + former.agents, unreadable + former.unreadable
         good, told = [former.profile, *good], [json.loads(before or ""), *told]
-    losses = {loss for text in profiles.values() if '"losses"' in text for loss in _losses(text)}
+    losses = {loss for text in profiles.values() if '"losses"' in text or '"missed"' in text for loss in _losses(text)}
     document = {
         "agent": SUMMED_UP,
         "state": "left",
@@ -98,6 +98,7 @@ def _counted(all_of: list[Profile], most: int, places: int) -> dict[str, Any]:
         **counts,
         "responses": _added((one.responses for one in all_of), most),
         "failed": failed,
+        "requeued": _added((one.requeued for one in all_of), most),
         "noted": noted,
         "joined": _added((one.joined for one in all_of), most),
         "failed_at": _places((one.failed_at for one in all_of), list(failed)[:places]),
@@ -130,9 +131,10 @@ def _places(all_of: Iterable[Mapping[str, Mapping[str, int]]], reasons: Iterable
 
 def _losses(text: str) -> list[GroupLoss]:
     try:
-        return read_losses(json_object(text).get("losses"))
+        said = json_object(text)
     except Malformed:
         return []
+    return [*read_losses(said.get("losses")), *read_losses(said.get("missed"))]
 
 
 def _of_losses(told: list[dict[str, Any]], losses: set[GroupLoss]) -> dict[str, Any]:
@@ -141,14 +143,17 @@ def _of_losses(told: list[dict[str, Any]], losses: set[GroupLoss]) -> dict[str, 
     lives, names = {life for _, life in members if life}, {name for name, _ in members}
     former: dict[str, None] = {}
     relieved: dict[str, None] = {}
+    counted = dict.fromkeys(life for one in told for life in read_counted(one.get("counted")))
     for one in told:
         if one.get("handed_over") is not True:
             continue
-        former |= dict.fromkeys(life for life in _texts(one.get("former")) if life in lives)
+        carried = (*_texts(one.get("former")), *_texts([one.get("incarnation")]))
+        former |= dict.fromkeys(life for life in carried if life in lives)
         relieved |= dict.fromkeys(name for name in (one.get("agent"), *_texts(one.get("relieved"))) if name in names)
-    kept = [loss for one in told for loss in read_losses(one.get("losses"))]
-    kept = list(dict.fromkeys(kept))[-MOST_LOSSES:]
-    found = {"former": list(former), "relieved": list(relieved), "losses": written(kept)}
+    found: dict[str, Any] = {"former": list(former), "relieved": list(relieved), "counted": [*counted][-MOST_COUNTED:]}
+    for name in ("losses", "missed"):
+        kept = [loss for one in told for loss in read_losses(one.get(name))]
+        found[name] = written(list(dict.fromkeys(kept))[-MOST_LOSSES:])
     return {name: value for name, value in found.items() if value}
 
 

@@ -11,14 +11,18 @@ Rules of this module:
 * A page whose callback has failed is taken for changed at its next visit.
 * The request of a row is that of the page as it was found, whatever retries have made of it.
 * Due times are those of the clock on the wall, which is given in; nothing else is.
+* A row of a clock that was ahead, from the disk or from another agent, counts as one of a visit that was made just now.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from scrapy_ubi.clock import is_ahead, no_later
+from scrapy_ubi.frontier.visit_pace import VisitPace
 from scrapy_ubi.node.work.listed_pages import ListedPages, past_of
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState, VisitRow, retries_of
@@ -57,7 +61,9 @@ class Recrawl:
         self.rule, self._rounds, self._wall = rule, rounds, wall
         self._settled = 0.0
         self.listed: ListedPages | None = None  # with a rule that heeds sitemaps
+        self.pace = VisitPace() if rule.rate(1.0) is not None else None
         self.unchanged = self.failed = 0
+        self.ahead = 0  # rows of a clock that was ahead
 
     @classmethod
     def of(cls, settings: UbiSettings, wall: Callable[[], float]) -> Recrawl | None:
@@ -103,6 +109,15 @@ class Recrawl:
         """The row of a page that its host's owner, which is dead, had fetched: nothing else is known of that visit."""
         return self._row(entry, None, VisitSeen(self._wall()), UNKNOWN, 0)
 
+    def told(self, row: VisitRow) -> VisitRow:
+        """What is believed of a row that comes from the disk, or from another agent."""
+        wall, most = self._wall(), self.rule.longest(past_of(row))
+        if not (is_ahead(row.last, wall, 0.0) or is_ahead(row.due, wall, most)):
+            return row
+        self.ahead += 1
+        last, due = int(no_later(row.last, wall, 0.0)), math.ceil(no_later(row.due, wall, most))
+        return row._replace(last=last, due=due)
+
     def passed(self, before: VisitRow) -> VisitRow:
         """The row of a page that is not visited, as its host is given up."""
         return before._replace(generation=before.generation + 1, due=0)
@@ -123,12 +138,15 @@ class Recrawl:
 
     def tick(self, agent: Agent, now: float) -> None:
         """It is that time (s, the agent's clock)."""
+        share = 1 / max(len(agent.view.members), 1)
+        if self.pace is not None and (rate := self.rule.rate(share)) is not None:
+            self.pace.follow(rate, now)
         agent.work.wake(int(self._wall()))
         if now - self._settled > SETTLE:
             self._settled = now
             own = agent.keeping.keepers
             pages = sum(s.visits.count for s in agent.frontier.states() if s.visits.count and own(s)[:1] == (agent.me,))
-            self.rule.settle(pages, 1 / max(len(agent.view.members), 1))
+            self.rule.settle(pages, share)
 
 
 def found_first(entry: Entry) -> Entry:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.hosts.host_times import HostTimes
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
 from scrapy_ubi.node.hosts.learned_forms import LearnedForms
 from scrapy_ubi.node.work.revisits import PageSeen
@@ -30,12 +31,13 @@ class Visit:
     """One request handed out. `entry` is what to fetch; `host` its partition key."""
 
     __slots__ = (
-        "again", "before", "closed", "entry", "freed", "gave_items", "host", "outlinks", "page", "seen", "state",
-        "strays",
+        "again", "before", "begun", "closed", "entry", "freed", "gave_items", "host", "outlinks", "page", "seen",
+        "state", "strays",
     )  # fmt: skip
 
-    def __init__(self, state: HostState, entry: Entry, strays: int) -> None:
+    def __init__(self, state: HostState, entry: Entry, strays: int, begun: float = 0.0) -> None:
         self.state = state
+        self.begun = begun  # when it was handed out (s, the agent's clock)
         self.before: VisitRow | None = state.visits.out.get(entry.key)  # of the visit before, where there was one
         self.seen: PageSeen | None = None  # what of the page is compared, where it may be visited again
         self.gave_items = False
@@ -72,9 +74,10 @@ class Visits:
         addresses: IpPoliteness | None,
         clock: Callable[[], float],
         limit: Limit | None = None,
+        times: HostTimes | None = None,
     ) -> None:
         self._crawl, self._learner, self._addresses, self._clock = crawl, learner, addresses, clock
-        self._limit = limit
+        self._limit, self._times = limit, times
         self._under_way: set[Visit] = set()
 
     def _has_several(self, host: str) -> bool:
@@ -87,7 +90,7 @@ class Visits:
 
     def begin(self, state: HostState, entry: Entry, now: float) -> Visit:
         """This request is handed out."""
-        visit = Visit(state, entry, self._crawl.tally.strays)
+        visit = Visit(state, entry, self._crawl.tally.strays, now)
         self._under_way.add(visit)
         if self._addresses is not None and not self._has_several(visit.host):
             self._addresses.taken(visit.host, now)
@@ -152,6 +155,8 @@ class Visits:
             return
         visit.freed = True
         agent.freed(state, now)
+        if loaded and self._times is not None:
+            self._times.loaded(visit.host, now - visit.begun)
         if self._addresses is not None and not self._has_several(visit.host):
             delay = max(frontier.delay, state.pause) if loaded else 0.0
             self._addresses.freed(visit.host, now, delay)

@@ -53,7 +53,9 @@ class DuplicatesStore(Store):
         page, response = payload
         judged = page.judged
         if judged is None:
-            digest, words, sketch, _ = fingerprint(response, self._near)
+            digest, words, sketch, why = fingerprint(response, self._near)
+            if why == "unread":
+                self.leave_unread(response.url)
             judged = Judged(digest, words, sketch)
         host = partition_key(page.url) or ""
         part.append(ENDING, line_of(Compared(host, page.url, response.status, judged)))

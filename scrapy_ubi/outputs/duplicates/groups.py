@@ -7,11 +7,13 @@ Rules of this module:
 * What a page is compared by is a row in a file in `place`, mapped: 276 bytes a page on disk. Who is compared with whom
   is found by sorting on disk: pages with equal digests, and pages with a band in common. In memory are some 20 bytes
   a page.
-* A group is what one page, its first, has as copies: every member is equal to the first one, or near it. What is near a
-  member only begins a group of its own.
-* Of many pages with one band in common each is compared with the first `FIRST` that are not near each other.
-* A *shell* (`host_pages`) is no first page: a group of near pages that is more than half of what is compared of its
-  first page's host, of `FEW` at least, is none, but for pages with equal digests.
+* A group is what hangs together: every member is equal to another one, or near it. So no page is without its copies
+  because one of them is nearer to a third page, and the groups are the same whatever page is looked at first.
+* Of many pages with one band in common each is compared with the first `MOST` of different bytes, and with `FIRST` more
+  that are near none before them.
+* A *shell* (`host_pages`) makes no group: where more than half of what is compared of a page's host, of `FEW` at least,
+  is near it, these pages are told as far as their digests are equal. What hangs together by such a page only does not:
+  then a group is what one page, its first, has as copies.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from scrapy_ubi.outputs.graph.runs import NumberSorter
 
 ROW = np.dtype([("digest", f"V{DIGEST}"), ("words", "<u4"), ("near", "?"), ("bins", "u1", (BINS,)), ("at", "<u8")])
 CHUNK = 4096  # rows at a time
-FIRST = 64
+FIRST, MOST = 64, 192
 _LOW, _SHIFT = np.uint64(0xFFFF_FFFF), np.uint64(32)
 
 
@@ -71,7 +73,7 @@ class Groups:
                 self._join_near(members)
         with (self._place / "urls").open("rb") as urls:
             for component in self._components():
-                yield from self._split(component, urls)
+                yield from self._groups(component, urls)
 
     def _read(self) -> None:
         """Put all pages aside: a row each, and the URL."""
@@ -112,20 +114,32 @@ class Groups:
             self._join(number, first.setdefault(self._rows[number]["digest"].tobytes(), number))
 
     def _join_near(self, members: NDArray[np.int64]) -> None:
-        firsts: list[int] = []
+        others: list[int] = []
+        digests: set[bytes] = set()  # of equal pages one is enough: they are joined already
         for number in members.tolist():
-            if firsts and (found := self._nearest(number, firsts)) is not None:
-                self._join(number, found)
-            elif len(firsts) < FIRST:
-                firsts.append(number)
+            digest = self._rows[number]["digest"].tobytes()
+            if digest in digests:
+                continue
+            near = self._all_near(number, others) if others else []
+            for other in near:
+                self._join(number, other)
+            if len(others) < (MOST if near else MOST + FIRST):
+                others.append(number)
+                digests.add(digest)
 
-    def _nearest(self, number: int, others: Sequence[int]) -> int | None:
-        """Which of these pages is nearest, as far as one is near."""
+    def _all_near(self, number: int, others: Sequence[int]) -> list[int]:
+        """Which of these pages are near, the nearest first."""
         assert self._near is not None
-        row = self._rows[number]
-        found = resemblance(row["bins"], np.array(self._rows["bins"][list(others)]))
-        best = int(found.argmax())
-        return others[best] if found[best] >= resemblance_of(self._near, max(1, int(row["words"]))) else None
+        row, rows = self._rows[number], self._rows[list(others)]
+        found = resemblance(row["bins"], np.ascontiguousarray(rows["bins"]))
+        words = np.minimum(rows["words"], row["words"])  # the same whichever of two pages is looked at first
+        least = resemblance_of(self._near, max(1, int(words.min())))
+        near = [
+            (-found[at], other)
+            for at, other in enumerate(others)
+            if found[at] >= least and found[at] >= resemblance_of(self._near, max(1, int(words[at])))
+        ]
+        return [other for _, other in sorted(near)]
 
     def _join(self, one: int, other: int) -> None:
         roots = sorted((self._root(one), self._root(other)))
@@ -148,8 +162,21 @@ class Groups:
             if stop - start > 1:
                 yield order[start:stop].tolist()
 
-    def _split(self, component: list[int], urls: IO[bytes]) -> Iterator[list[Copy]]:
-        """The groups of a component: of each page the first that it is equal to, or near."""
+    def _groups(self, component: list[int], urls: IO[bytes]) -> Iterator[list[Copy]]:
+        """The group that a component is; where a shell is in it, the parts of it without that."""
+        parts = self._parts(component)
+        shells = [self._is_shell(part, urls) for part in parts]
+        if not any(shells):
+            yield from self._told(component, urls)
+            return
+        self.shells += sum(shells)
+        for part, is_shell in zip(parts, shells, strict=True):
+            for members in self._by_digest(part).values() if is_shell else [part]:
+                if len(members) > 1:
+                    yield from self._told(members, urls)
+
+    def _parts(self, component: list[int]) -> list[list[int]]:
+        """Of each first page of a component what is equal to it, or nearer to it than to other first pages."""
         groups: dict[int, list[int]] = {}
         by_digest: dict[bytes, int] = {}
         firsts: list[int] = []
@@ -157,35 +184,41 @@ class Groups:
             digest = self._rows[number]["digest"].tobytes()
             at = by_digest.get(digest)
             if at is None and self._near is not None and self._rows[number]["near"]:
-                at = self._nearest(number, firsts[:FIRST]) if firsts else None
+                near = self._all_near(number, firsts[:FIRST]) if firsts else []
+                at = near[0] if near else None
                 if at is None:
                     firsts.append(number)
             at = number if at is None else at
             by_digest.setdefault(digest, at)
             groups.setdefault(at, []).append(number)
-        for members in groups.values():
-            if len(members) > 1:
-                yield from self._told(members, urls)
+        return list(groups.values())
+
+    def _by_digest(self, members: list[int]) -> dict[bytes, list[int]]:
+        found: dict[bytes, list[int]] = defaultdict(list)
+        for number in members:
+            found[self._rows[number]["digest"].tobytes()].append(number)
+        return found
+
+    def _is_shell(self, members: list[int], urls: IO[bytes]) -> bool:
+        """Whether these are near pages that are more than half of their first one's host."""
+        if len(members) * 2 <= FEW or len(self._by_digest(members)) < 2:
+            return False
+        host = self._place_of(members[0], urls)[0]
+        if self._hosts[host] < FEW:
+            return False
+        return sum(self._place_of(number, urls)[0] == host for number in members) * 2 > self._hosts[host]
 
     def _told(self, members: list[int], urls: IO[bytes]) -> Iterator[list[Copy]]:
-        """A group; of a shell its exact copies only."""
-        places = {number: self._place_of(number, urls) for number in members}
-        host = places[members[0]][0]
-        by_digest: dict[str, list[int]] = defaultdict(list)
-        for number in members:
-            by_digest[self._rows[number]["digest"].tobytes().hex()].append(number)
-        here = sum(places[number][0] == host for number in members)
-        if len(by_digest) > 1 and self._hosts[host] >= FEW and here * 2 > self._hosts[host]:
-            self.shells += 1
-            parts = [{digest: same} for digest, same in by_digest.items() if len(same) > 1]
-        else:
-            parts = [dict(by_digest)]
-        for part in parts:
-            group = [Copy(places[n][1], digest, bool(i)) for digest, same in part.items() for i, n in enumerate(same)]
-            copies = sum(copy.exact for copy in group)
-            self.exact += copies
-            self.near_ones += len(group) - 1 - copies
-            yield group
+        """A group, its copies byte for byte together."""
+        group = [
+            Copy(self._place_of(number, urls)[1], digest.hex(), bool(at))
+            for digest, same in self._by_digest(members).items()
+            for at, number in enumerate(same)
+        ]
+        copies = sum(copy.exact for copy in group)
+        self.exact += copies
+        self.near_ones += len(group) - 1 - copies
+        yield group
 
     def _place_of(self, number: int, urls: IO[bytes]) -> tuple[str, str]:
         urls.seek(int(self._rows[number]["at"]))

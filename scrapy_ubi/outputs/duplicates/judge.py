@@ -56,7 +56,7 @@ _MISSING = re.compile(
 
 
 class Fingerprint(NamedTuple):
-    """Of what pages are compared by. `why`: why there is no sketch: "short" or "missing"."""
+    """Of what pages are compared by. `why`: why there is no sketch: "short", "missing" or "unread"."""
 
     digest: bytes
     words: int
@@ -75,6 +75,8 @@ def fingerprint(response: Response, near: bool) -> Fingerprint:
     if not near:
         return Fingerprint(digest, 0, b"", "")
     text = content_of(response)
+    if text.unread:
+        return Fingerprint(digest, 0, b"", "unread")
     words = words_of(text.text)
     if len(words) < FEWEST:
         return Fingerprint(digest, len(words), b"", "short")

@@ -55,7 +55,9 @@ class IndexStore(Store):
     def write(self, payload: _IndexPayload, part: Part) -> None:
         """In the writer's thread."""
         page, response = payload
-        title, text, language = text_of(response)
+        title, text, language, unread = text_of(response)
+        if unread:
+            self.leave_unread(response.url)
         when = told_time(page.came or page.ended)
         name = read_visit_name(page.name).page
         record = IndexRecord(

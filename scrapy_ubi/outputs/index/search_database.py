@@ -6,6 +6,8 @@ Rules of this module:
   version, is made again.
 * A page has one row: of two records that which `choice` would take. `parts` says how far each part was read; it is
   written in one transaction with the pages.
+* FTS5 is given words that are folded already (`words`), and keeps none of them: what is shown is in `pages`. Its
+  tokenizer `ascii` has only to part them at spaces.
 * Memory is bounded: SQLite holds 1 MB of words before it writes them.
 """
 
@@ -18,27 +20,27 @@ from pathlib import Path
 from types import TracebackType
 
 from scrapy_ubi.outputs.index.index_record import IndexRecord
-from scrapy_ubi.outputs.index.search_index import BOOSTS, SNIPPET, WAIT, FoundPage, Rank, SearchIndex
+from scrapy_ubi.outputs.index.search_index import BOOSTS, WAIT, FoundPage, Rank, SearchIndex, snippet
 from scrapy_ubi.outputs.index.search_words import Query
+from scrapy_ubi.outputs.index.words import folded
 
-VERSION = 0x5542_0001  # user_version: UB, 1
+VERSION = 0x5542_0002  # user_version: UB, 2
 
 _SCHEMA = f"""
 CREATE TABLE parts(part TEXT PRIMARY KEY, read INTEGER NOT NULL, lines INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE pages(id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, rank INTEGER NOT NULL, newest INTEGER NOT NULL,
   part TEXT NOT NULL, place INTEGER NOT NULL, language TEXT NOT NULL, status INTEGER NOT NULL, time TEXT NOT NULL,
-  digest TEXT NOT NULL);
-CREATE VIRTUAL TABLE words USING fts5(title, url, text, tokenize="unicode61 remove_diacritics 2");
+  digest TEXT NOT NULL, title TEXT NOT NULL, url TEXT NOT NULL, text TEXT NOT NULL);
+CREATE VIRTUAL TABLE words USING fts5(title, url, text, content='', tokenize=ascii);
 PRAGMA user_version = {VERSION};
 """
 _PAGE = (
-    "INSERT OR REPLACE INTO pages(id, name, rank, newest, part, place, language, status, time, digest) "
-    "VALUES(?,?,?,?,?,?,?,?,?,?)"
+    "INSERT OR REPLACE INTO pages(id, name, rank, newest, part, place, language, status, time, digest, "
+    "title, url, text) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)"
 )
 _SCORE = f"bm25(words, {', '.join(map(str, BOOSTS.values()))})"  # columns stand as in BOOSTS
 _FOUND = f"""
-SELECT words.title, words.url, snippet(words, 2, '', '', '…', {SNIPPET}), -{_SCORE}, pages.status,
-  pages.time, pages.language, pages.digest, pages.name
+SELECT pages.title, pages.url, pages.text, -{_SCORE}, pages.status, pages.time, pages.language, pages.digest, pages.name
 FROM words JOIN pages ON pages.id = words.rowid WHERE words MATCH ? ORDER BY {_SCORE}, pages.name
 LIMIT ?"""
 
@@ -86,8 +88,9 @@ class SearchDatabase(SearchIndex):
 
     def clear(self) -> None:
         """Forget all."""
-        for table in ("parts", "pages", "words"):
+        for table in ("parts", "pages"):
             self._db.execute(f"DELETE FROM {table}")
+        self._db.execute("INSERT INTO words(words) VALUES('delete-all')")
 
     def read(self) -> Mapping[str, tuple[int, int]]:
         """How far each part was read: bytes of its index, and lines."""
@@ -99,16 +102,19 @@ class SearchDatabase(SearchIndex):
 
     def put(self, record: IndexRecord, rank: Rank) -> None:
         """Take in a page; one that is there stays if its record comes before this one."""
-        asked = "SELECT id, rank, newest, part, place FROM pages WHERE name = ?"
+        asked = "SELECT id, rank, newest, part, place, title, url, text FROM pages WHERE name = ?"
         there = self._db.execute(asked, (record.name,)).fetchone()
         if there is not None:
-            if there[1:] <= rank:
+            if there[1:5] <= rank:
                 return
-            self._db.execute("DELETE FROM words WHERE rowid = ?", there[:1])
-        values = (there and there[0], record.name, *rank, record.language, record.status, record.time, record.digest)
-        row = self._db.execute(_PAGE, values).lastrowid
-        words = (row, record.title, record.url, record.text)
-        self._db.execute("INSERT INTO words(rowid, title, url, text) VALUES(?,?,?,?)", words)
+            self._db.execute(
+                "INSERT INTO words(words, rowid, title, url, text) VALUES('delete',?,?,?,?)",
+                (there[0], *map(folded, there[5:])),
+            )
+        shown = (record.title, record.url, record.text)
+        facts = (record.language, record.status, record.time, record.digest)
+        row = self._db.execute(_PAGE, (there and there[0], record.name, *rank, *facts, *shown)).lastrowid
+        self._db.execute("INSERT INTO words(rowid, title, url, text) VALUES(?,?,?,?)", (row, *map(folded, shown)))
 
     @property
     def pages(self) -> int:
@@ -117,7 +123,8 @@ class SearchDatabase(SearchIndex):
 
     def search(self, query: Query, limit: int) -> list[FoundPage]:
         """The best pages, the best first."""
-        return [FoundPage(*row) for row in self._db.execute(_FOUND, (query.fts5, limit))]
+        found = [FoundPage(*row) for row in self._db.execute(_FOUND, (query.fts5, limit))]
+        return [page._replace(snippet=snippet(page.snippet, query.wanted)) for page in found]
 
     def count(self, query: Query) -> int:
         """How many pages are found."""

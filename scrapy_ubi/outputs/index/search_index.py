@@ -11,16 +11,17 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.outputs.index.index_record import IndexRecord
 from scrapy_ubi.outputs.index.search_words import Query
+from scrapy_ubi.outputs.index.words import Row, first_place
 
 WAIT = 60.0  # seconds for another search that reads new pages in
-SNIPPET = 28  # words
+SNIPPET, BEFORE = 200, 60  # characters that are shown of a text, and of these before the first word that was found
 # A word in the title says most, then one in the address.
 BOOSTS = {"title": 5.0, "url": 2.0, "text": 1.0}
 
@@ -78,3 +79,14 @@ class SearchIndex(Protocol):
 
     def count(self, query: Query) -> int:
         """How many pages are found."""
+
+
+def snippet(text: str, rows: Sequence[Row]) -> str:
+    """The part of a text where the first of these words is; its beginning where none is. Soft hyphens are left out."""
+    start = max(0, first_place(text, rows) - BEFORE)
+    start = text.rfind(" ", 0, start + 1) + 1 if start and start - text.rfind(" ", 0, start + 1) <= BEFORE else start
+    stop = start + SNIPPET
+    if stop < len(text):
+        stop = max(text.rfind(" ", start, stop), stop - BEFORE)
+    part = text[start:stop].strip().replace("\u00ad", "")
+    return ("…" if start else "") + part + ("…" if stop < len(text) else "")

@@ -1,17 +1,18 @@
 """What a user searches for, read once for every kind of index, and made a query of FTS5.
 
 Words must all be on a page. `"some words"` is a phrase, `word*` the beginning of a word, `-word` must not be there.
-Nothing else has a meaning: every word is quoted, so that no text is an error of an index's own syntax.
+Nothing else has a meaning: words are those of `words.folded`, each is quoted, so that no text is an error of an index's
+own syntax.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from scrapy_ubi.errors import UbiError
+from scrapy_ubi.outputs.index.words import Row, folded, is_word_by_itself
 
 MOST_WORDS = 64
 MOST_CHARACTERS = 10_000
@@ -23,18 +24,11 @@ class UbiBadQuery(UbiError):
     """What is searched for says nothing; the sentence says why."""
 
 
-class Term(NamedTuple):
-    """A word or a phrase; `begins`: it is the beginning of a word."""
-
-    text: str
-    begins: bool
-
-
 class Query(NamedTuple):
     """What must be on a page, and what must not."""
 
-    wanted: tuple[Term, ...]
-    unwanted: tuple[Term, ...]
+    wanted: tuple[Row, ...]
+    unwanted: tuple[Row, ...]
 
     @property
     def fts5(self) -> str:
@@ -50,13 +44,13 @@ def query(words: Sequence[str]) -> Query:
         raise UbiBadQuery(f"The search has more than {MOST_CHARACTERS} characters: give fewer words.")
     if text.count('"') % 2:
         raise UbiBadQuery('The search has a quotation mark without another one: a phrase is written "some words".')
-    wanted: list[Term] = []
-    unwanted: list[Term] = []
+    wanted: list[Row] = []
+    unwanted: list[Row] = []
     for minus, phrase, word in _terms.findall(text):
-        term = phrase or word
-        if _has_word(term):
-            printable = "".join(" " if ord(one) < 32 else one for one in term.rstrip("*"))
-            (unwanted if minus else wanted).append(Term(printable, word.endswith("*")))
+        term = tuple(folded(phrase or word).split())
+        if term:
+            begins = word.endswith("*") and not is_word_by_itself(term[-1])
+            (unwanted if minus else wanted).append(Row(term, begins))
     if not wanted:
         raise UbiBadQuery("The search has no word that a page could have: give one with letters or digits, without -.")
     if len(wanted) + len(unwanted) > MOST_WORDS:
@@ -64,10 +58,5 @@ def query(words: Sequence[str]) -> Query:
     return Query(tuple(wanted), tuple(unwanted))
 
 
-def _quoted(term: Term) -> str:
-    return f'"{term.text}"' + (" *" if term.begins else "")
-
-
-def _has_word(term: str) -> bool:
-    """Whether FTS5 finds a word in it: letters, numbers, and what is for private use."""
-    return any((kind := unicodedata.category(one))[0] in "LN" or kind == "Co" for one in term)
+def _quoted(row: Row) -> str:
+    return f'"{" ".join(row.words)}"' + (" *" if row.begins else "")

@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* It finds what the database finds: the same words, phrases and beginnings; words are letters and digits, case and
-  accents count for nothing. Scores differ a little: BM25 is added up field by field here.
+* It finds what the database finds: the same words, phrases and beginnings, as both are given words that are folded
+  already (`words`). Scores differ a little: BM25 is added up field by field here.
 * How far a part was read is a document of its own, so that one commit holds it and the pages.
 * Memory is bounded: the writer holds `HEAP` bytes before it writes them, and what was put since the last commit is
   remembered by name only.
@@ -22,21 +22,20 @@ from types import TracebackType
 from typing import Any, Self
 
 from scrapy_ubi.outputs.index.index_record import IndexRecord
-from scrapy_ubi.outputs.index.search_index import BOOSTS, WAIT, FoundPage, Rank, SearchIndex, UbiNoIndex
-from scrapy_ubi.outputs.index.search_words import Query, Term
+from scrapy_ubi.outputs.index.search_index import BOOSTS, WAIT, FoundPage, Rank, SearchIndex, UbiNoIndex, snippet
+from scrapy_ubi.outputs.index.search_words import Query
+from scrapy_ubi.outputs.index.words import Row, folded
 
 try:
     tantivy: Any = import_module("tantivy")
 except ImportError:
     tantivy = None
 
-VERSION = "ubi-1"  # in the name of a field, so that an index of another version cannot be taken for one of this
+VERSION = "ubi-2"  # in the name of a field, so that an index of another version cannot be taken for one of this
 HEAP = 64 << 20  # bytes
-SNIPPET = 200  # characters
-LONGEST_WORD = 255  # bytes; longer ones are not indexed
 MOST_PARTS = 1_000_000  # of which an index knows how far they were read
 PAUSE = 0.2  # s between two tries to get the index that another search writes
-_WORDS = "ubi_words"  # the name of the tokenizer
+_WORDS = "ubi_words"  # the name of the tokenizer, which parts words at spaces
 STATE = f"state_{VERSION.replace('-', '_')}"
 
 
@@ -64,7 +63,6 @@ class TantivyIndex(SearchIndex):
             raise UbiNoIndex(
                 f"{path} is an index of tantivy, which is not installed: pip install 'scrapy-ubi[tantivy]'."
             )
-        self._analyzer = _analyzer()
         with _told():
             if not read_only:
                 path.mkdir(parents=True, exist_ok=True)
@@ -73,7 +71,8 @@ class TantivyIndex(SearchIndex):
             if read_only and not exists:
                 raise ValueError("it is no index of tantivy")
             self._index = tantivy.Index(self._schema, path=str(path), reuse=True)
-            self._index.register_tokenizer(_WORDS, self._analyzer)
+            analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
+            self._index.register_tokenizer(_WORDS, analyzer)
         self._writer: Any = None if read_only else self._locked()
         self._new: dict[str, Rank] = {}  # what was put since the last commit
         self._parts: dict[str, tuple[int, int]] = {}
@@ -154,12 +153,11 @@ class TantivyIndex(SearchIndex):
                 if there <= rank:
                     return
                 self._writer.delete_documents_by_term("name", record.name)
-            facts = json.dumps([rank, record.status, record.time, record.language, record.digest]).encode()
-            self._writer.add_document(
-                tantivy.Document(
-                    name=record.name, title=record.title, url=record.url, text=record.text, **{STATE: facts}
-                )
-            )
+            facts = [rank, record.status, record.time, record.language, record.digest]
+            shown = {"title": record.title, "url": record.url, "text": record.text}
+            words = {field: folded(text) for field, text in shown.items()}
+            state = json.dumps([*facts, *shown.values()]).encode()
+            self._writer.add_document(tantivy.Document(name=record.name, **words, **{STATE: state}))
         self._new[record.name] = rank
 
     def _rank(self, name: str) -> Rank | None:
@@ -180,19 +178,15 @@ class TantivyIndex(SearchIndex):
         """The best pages, the best first."""
         with _told():
             asked = self._asked(query)
-            snippets = tantivy.SnippetGenerator.create(self._searcher, asked, self._schema, "text")
-            snippets.set_max_num_chars(SNIPPET)
             hits = self._searcher.search(asked, limit, count=False).hits
-            found = [self._found(score, self._searcher.doc(address), snippets) for score, address in hits]
+            found = [self._found(score, self._searcher.doc(address), query) for score, address in hits]
         return sorted(found, key=lambda page: (-page.score, page.name))
 
-    def _found(self, score: float, document: Any, snippets: Any) -> FoundPage:
-        _, status, when, language, digest = json.loads(document.get_first(STATE))
-        text = str(document.get_first("text") or "")
-        part = snippets.snippet_from_doc(document).fragment() or text[:SNIPPET]
-        snippet = ("" if text.startswith(part) else "…") + part + ("" if text.endswith(part) else "…")
-        title, url, name = (str(document.get_first(field) or "") for field in ("title", "url", "name"))
-        return FoundPage(title, url, snippet, float(score), int(status), when, language, digest, name)
+    @staticmethod
+    def _found(score: float, document: Any, query: Query) -> FoundPage:
+        _, status, when, language, digest, title, url, text = json.loads(document.get_first(STATE))
+        part, name = snippet(text, query.wanted), str(document.get_first("name"))
+        return FoundPage(title, url, part, float(score), int(status), when, language, digest, name)
 
     def count(self, query: Query) -> int:
         """How many pages are found."""
@@ -200,40 +194,26 @@ class TantivyIndex(SearchIndex):
             return int(self._searcher.search(self._asked(query), 1).count)
 
     def _asked(self, query: Query) -> Any:
-        must = [(tantivy.Occur.Must, one) for term in query.wanted if (one := self._one(term)) is not None]
-        if not must:
-            return tantivy.Query.empty_query()
-        without = [(tantivy.Occur.MustNot, one) for term in query.unwanted if (one := self._one(term)) is not None]
-        return tantivy.Query.boolean_query(must + without)
+        must = [(tantivy.Occur.Must, self._one(row)) for row in query.wanted]
+        return tantivy.Query.boolean_query(must + [(tantivy.Occur.MustNot, self._one(row)) for row in query.unwanted])
 
-    def _one(self, term: Term) -> Any:
-        """The query of one word or phrase, in each field; None where it has no word."""
-        words = self._analyzer.analyze(term.text)
-        if not words:
-            return None
+    def _one(self, row: Row) -> Any:
+        """The query of one word or phrase, in each field."""
         fields = [
-            (tantivy.Occur.Should, tantivy.Query.boost_query(self._in_field(field, words, term.begins), boost))
+            (tantivy.Occur.Should, tantivy.Query.boost_query(self._in_field(field, row), boost))
             for field, boost in BOOSTS.items()
         ]
         return tantivy.Query.boolean_query(fields)
 
-    def _in_field(self, field: str, words: list[str], begins: bool) -> Any:
-        if begins and len(words) == 1:  # of letters and digits only, so it is no regular expression but itself
-            return tantivy.Query.regex_query(self._schema, field, f"{words[0]}.*")
-        if begins:
-            return tantivy.Query.phrase_prefix_query(self._schema, field, words)
-        if len(words) > 1:
-            return tantivy.Query.phrase_query(self._schema, field, words)
-        return tantivy.Query.term_query(self._schema, field, words[0])
-
-
-def _analyzer() -> Any:
-    """Words as FTS5's unicode61 has them: letters and digits, in lower case, without accents."""
-    steps = (tantivy.Filter.remove_long(LONGEST_WORD), tantivy.Filter.lowercase(), tantivy.Filter.ascii_fold())
-    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    for step in steps:
-        builder = builder.filter(step)
-    return builder.build()
+    def _in_field(self, field: str, row: Row) -> Any:
+        *first, last = row.words
+        if row.begins and first:  # of letters and digits only, so each is no regular expression but itself
+            return tantivy.Query.regex_phrase_query(self._schema, field, [*first, f"{last}.*"])
+        if row.begins:
+            return tantivy.Query.regex_query(self._schema, field, f"{last}.*")
+        if first:
+            return tantivy.Query.phrase_query(self._schema, field, list(row.words))
+        return tantivy.Query.term_query(self._schema, field, last)
 
 
 def _schema() -> Any:
@@ -241,6 +221,6 @@ def _schema() -> Any:
     for name in ("name", "part"):
         builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option="basic")
     for name in BOOSTS:
-        builder.add_text_field(name, stored=True, tokenizer_name=_WORDS)
+        builder.add_text_field(name, tokenizer_name=_WORDS)
     builder.add_bytes_field(STATE, stored=True)
     return builder.build()

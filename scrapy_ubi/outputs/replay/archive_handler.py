@@ -121,12 +121,13 @@ def _response(request: Request, found: Answer) -> Response:
     if not re.fullmatch(rb"[1-9][0-9]{2}", status):
         raise NotArchived(f"{request} has no status in the WARC files of UBI_REPLAY") from BrokenRecord(status)
     headers, body = Headers(), found.message.body
+    why = FLAGS.get(found.head.get("warc-truncated", ""))
     for name, value in found.message.headers:
         if name.lower() == b"transfer-encoding":
-            body = unchunked(body) if value.lower() == b"chunked" else body
+            if value.rpartition(b",")[2].strip().lower() == b"chunked":
+                body = unchunked(body, is_cut=why is not None)
         else:
             headers.appendlist(name, value)
-    why = FLAGS.get(found.head.get("warc-truncated", ""))
     kind: Any = responsetypes.from_args(headers=headers, url=request.url, body=body)
     response: Response = kind(
         url=request.url, status=int(status), headers=headers, body=body, request=request,

@@ -181,15 +181,24 @@ def http_message(block: bytes) -> HttpMessage:
     return HttpMessage((parts[0], parts[1], parts[2]), headers, body)
 
 
-def unchunked(body: bytes) -> bytes:
-    """A body without its chunks, where they hold; else as it is: many programs write the header without them."""
+_chunk = re.compile(rb"([0-9a-fA-F]{1,8})[^\r\n]{0,256}\r\n").match
+_chunk_begun = re.compile(rb"(?:[0-9a-fA-F]{1,8}[^\r\n]{0,256}\r?)?").fullmatch
+
+
+def unchunked(body: bytes, is_cut: bool = False) -> bytes:
+    """Return a body without its chunks, where they hold; else as it is: many programs write the header without them.
+
+    Of a body that ends before its last chunk what came, where it has a whole chunk or its record says that it `is_cut`.
+    """
     pieces, at = list[bytes](), 0
-    while found := re.compile(rb"([0-9a-fA-F]{1,8})[^\r\n]{0,256}\r\n").match(body, at):
-        size = int(found[1], 16)
+    while found := _chunk(body, at):
+        size, begin = int(found[1], 16), found.end()
         if not size:
             return b"".join(pieces)
-        if body[found.end() + size : found.end() + size + 2] != b"\r\n":
-            return body
-        pieces.append(body[found.end() : found.end() + size])
-        at = found.end() + size + 2
-    return body
+        pieces.append(body[begin : begin + size])
+        at = begin + size + 2
+        behind = body[begin + size : at]
+        if behind != b"\r\n":
+            ends_here = b"\r\n".startswith(behind) and at > len(body)
+            return b"".join(pieces) if ends_here and (is_cut or len(pieces) > 1) else body
+    return b"".join(pieces) if pieces and _chunk_begun(body[at:]) else body

@@ -5,7 +5,8 @@ Rules of this module:
 * What counts of a page is chosen as for every store (`outputs.collect`), by the indexes alone. Then the parts are read
   one after the other, and the records that count are copied as they are: the order is that of parts, not of names.
 * A revisit whose record was removed (the page was fetched by two agents, and the other one's counts) becomes a response
-  again, with the payload of what was removed.
+  again, with the payload of what was removed. Of a page that was not modified (304), the record names none then.
+* What the warcinfo records of the parts say stands in that of the file, once each.
 * In memory are the names of removed records, and nothing that grows with the crawl: pages are there twice only where
   an agent has crashed.
 """
@@ -25,12 +26,16 @@ from scrapy_ubi.outputs.collector import Collector, CollectTally, Frame, Out, Ub
 from scrapy_ubi.outputs.part_files import INDEX, OPEN, SHORT
 from scrapy_ubi.outputs.sorting import Sorter
 from scrapy_ubi.outputs.warc import cdxj, members
+from scrapy_ubi.outputs.warc.foreign import MOST_HEAD, BrokenRecord, read_at
 from scrapy_ubi.outputs.warc.members import WarcRecord, date, digest, new_id
 from scrapy_ubi.outputs.warc.met import PROFILE
 from scrapy_ubi.outputs.warc.warc_store import LINES, WARC
 
 _SPAN = struct.Struct("!QQQ")  # number of the part, offset, length
-_OF_REVISITS = ("WARC-Profile", "WARC-Refers-To", "WARC-Refers-To-Target-URI", "WARC-Refers-To-Date")
+_REFERS = ("WARC-Refers-To", "WARC-Refers-To-Target-URI", "WARC-Refers-To-Date")
+_OF_RECORD = ("WARC-Type", "Content-Length")  # written by `members.record`
+
+MOST_SAID = 20  # different values of one field of the parts' warcinfo records: of crawls whose settings have changed
 
 Span = tuple[int, int, int]
 
@@ -136,22 +141,25 @@ class WarcCollector(Collector):
             if record.kind == "warcinfo":
                 continue
             member = data[record.offset :][: record.length]
-            of_a_payload = record.kind == "revisit" and record.fields.get("WARC-Profile") == PROFILE
-            if of_a_payload and record.fields.get("WARC-Refers-To") in self._removed:
-                record, member = self._whole(record)
+            if record.kind == "revisit" and record.fields.get("WARC-Refers-To") in self._removed:
+                record, member = self._without_reference(record)
             line = cdxj.line_of(record, self._end, self._output.name) if self._output is not None else None
             if line is not None and self._lines is not None:
                 self._lines.write(line)
             self._put(file, member)
 
-    def _whole(self, revisit: WarcRecord) -> tuple[WarcRecord, bytes]:
-        """A revisit as the response that it was."""
-        (removed,) = self._records(self._removed[revisit.fields["WARC-Refers-To"]])
-        fields = {name: value for name, value in revisit.fields.items() if name not in _OF_REVISITS}
-        block = revisit.http_head + removed.payload
-        fields |= {"WARC-Type": "response", "WARC-Block-Digest": digest(block)}
-        named = [(name, value) for name, value in fields.items() if name not in ("WARC-Type", "Content-Length")]
-        member = self._compress(members.record("response", named, block))
+    def _without_reference(self, revisit: WarcRecord) -> tuple[WarcRecord, bytes]:
+        """Make of a revisit whose record was removed the response that it was; of a 304 a revisit that names none."""
+        fields = {name: value for name, value in revisit.fields.items() if name not in _REFERS}
+        kind, block = "revisit", revisit.block
+        if fields.get("WARC-Profile") == PROFILE:
+            del fields["WARC-Profile"]
+            (removed,) = self._records(self._removed[revisit.fields["WARC-Refers-To"]])
+            kind, block = "response", revisit.http_head + removed.payload
+            fields["WARC-Block-Digest"] = digest(block)
+        fields["WARC-Type"] = kind
+        named = [(name, value) for name, value in fields.items() if name not in _OF_RECORD]
+        member = self._compress(members.record(kind, named, block))
         return WarcRecord(fields, block, 0, len(member)), member
 
     def _put(self, file: IO[bytes], member: bytes) -> None:
@@ -162,9 +170,33 @@ class WarcCollector(Collector):
         name = [("WARC-Filename", self._output.name)] if self._output is not None else []
         fields = [("WARC-Record-ID", new_id()), ("WARC-Date", date(time.time())), *name]
         agents = ", ".join(sorted({out.agent for out in self._outs}))
-        text = f"software: scrapy-ubi\r\nformat: WARC File Format 1.1\r\nisPartOf: {self._outs[0].crawl}\r\n"
-        text += f"description: collected from the parts of {agents}\r\n"
+        said = self._said()
+        said |= {"isPartOf": [self._outs[0].crawl], "description": [f"collected from the parts of {agents}"]}
+        text = "".join(f"{name}: {', '.join(values)}\r\n" for name, values in said.items())
         return members.record("warcinfo", [*fields, ("Content-Type", "application/warc-fields")], text.encode())
+
+    def _said(self) -> dict[str, list[str]]:
+        """Return the fields of the parts' warcinfo records, each value once, in the order of the parts."""
+        said: dict[str, list[str]] = {}
+        for path in self._paths:
+            for name, value in _info_of(path):
+                values = said.setdefault(name, [])
+                if value not in values and len(values) < MOST_SAID:
+                    values.append(value)
+        return said
+
+
+def _info_of(path: Path) -> list[tuple[str, str]]:
+    """Return the fields of the warcinfo record that a part begins with; none where it has none."""
+    try:
+        with path.open("rb") as file:
+            record = read_at(file, 0, MOST_HEAD)
+    except (OSError, BrokenRecord):
+        return []
+    if record.kind != "warcinfo":
+        return []
+    lines = (line.partition(":") for line in record.block.decode("utf-8", "replace").splitlines())
+    return [(name.strip(), value.strip()) for name, mark, value in lines if mark]
 
 
 def index_of(warc: Path) -> Path:

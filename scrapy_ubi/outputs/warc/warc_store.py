@@ -6,8 +6,8 @@ Rules of this module:
 * Bodies are those that came over the line, before decompression. Responses of a cache, and of other schemes than HTTP,
   are in no WARC. Attempts that Scrapy's retries have replaced are not kept, as they are no pages.
 * A page that is visited again and is as it was leaves a revisit record: of its own record where the server says so
-  (304), of that with the same payload where it came again. What a 304 refers to is known by name and payload as long as
-  this process remembers it (`met`), else by the time of the visit before alone, to a second or so.
+  (304), of that with the same payload where it came again. A revisit names a record that exists, or none: what a 304
+  refers to is known as long as this process remembers it (`met`), and not after a restart or a hand-over.
 * WARC-Date is when the load began. A body that was stopped (UBI_MAX_BODY, a lost connection) is
   WARC-Truncated; a body that was cut only after it had come is there whole. (A load that ran into its limit of time
   leaves no response, and so no record.)
@@ -24,14 +24,14 @@ from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.outputs.part_writer import Part
-from scrapy_ubi.outputs.stores import Page, Store, choice, content_type, number
+from scrapy_ubi.outputs.stores import ROBOTS, Page, Store, choice, content_type, number
 from scrapy_ubi.outputs.visit_names import read_visit_name
 from scrapy_ubi.outputs.warc import cdxj, members
 from scrapy_ubi.outputs.warc.http_heads import request_head, response_head
 from scrapy_ubi.outputs.warc.members import Fields, date, digest, new_id, new_ids
 from scrapy_ubi.outputs.warc.met import NOT_MODIFIED, PROFILE, Met, Payloads
 from scrapy_ubi.politeness.usage import USAGE, text_of
-from scrapy_ubi.requests.reason_phrase import REPLAYED
+from scrapy_ubi.requests.reason_phrase import REPLAYED, kept_heads
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
 WARC, LINES = "warc.gz", "cdxj"
@@ -71,6 +71,7 @@ class WarcStore(Store):
         self._part: Part | None = None
         self._file = ""
         super().__init__(arguments, settings)
+        kept_heads.wanted = True
 
     def page(self, page: Page) -> Page | None:
         """What came, where it came by HTTP."""
@@ -122,7 +123,7 @@ class WarcStore(Store):
         payload = digest(body)
         known = 0 < self._revisit <= len(body) and not why
         met = self._met.find(payload) if known else None
-        met, payload, refers = self._refers(page, came, of, met, payload)
+        met, payload, refers = self._refers(page, came, met, payload)
         fields = f"{of.fields}Content-Type: {HTTP}response\r\n"
         fields += f"WARC-Payload-Digest: {payload}\r\n{refers}" if payload else refers
         if refers:
@@ -140,15 +141,13 @@ class WarcStore(Store):
             page_name = read_visit_name(page.name).page
             self._pages.wrote(page_name, met or Met(of.id, of.date, payload, of.url), part, WARC)
 
-    def _refers(
-        self, page: Page, came: Response, of: _Head, met: Met | None, payload: str
-    ) -> tuple[Met | None, str, str]:
+    def _refers(self, page: Page, came: Response, met: Met | None, payload: str) -> tuple[Met | None, str, str]:
         """What a record refers to where it is a revisit: the record, the digest of its payload, "" where that is not
         known, and the fields that say so, "" where it is none."""
         if came.status != NOTHING_NEW or not page.unchanged:
             return met, payload, f"WARC-Profile: {PROFILE}\r\n{met.fields}" if met is not None else ""
         met = self._pages.find(read_visit_name(page.name).page)
-        refers = f"WARC-Profile: {NOT_MODIFIED}\r\n{_of_visit_before(page, met, of)}"
+        refers = f"WARC-Profile: {NOT_MODIFIED}\r\n{met.fields if met is not None else ''}"
         return met, met.digest if met is not None else "", refers
 
     @staticmethod
@@ -169,19 +168,12 @@ class WarcStore(Store):
         ]  # fmt: skip
 
 
-def _of_visit_before(page: Page, met: Met | None, of: _Head) -> str:
-    """The fields of a page that is not modified: of the record that is remembered, else of the visit before."""
-    if met is not None:
-        return met.fields
-    return f"WARC-Refers-To-Target-URI: {of.url}\r\nWARC-Refers-To-Date: {date(page.last)}\r\n"
-
-
 def _metadata(page: Page) -> bytes:
     """What is known of a page, in the words that Heritrix has for it, and ours."""
     via = page.redirected_from or page.from_url
     text = f"via: {_on_one_line(via)}\r\n" if via else ""
-    if page.depth:
-        text += f"hopsFromSeed: {page.depth}\r\n"
+    if hops := _hops(page):
+        text += f"hopsFromSeed: {hops}\r\n"
     if page.came:
         text += f"fetchTimeMs: {max(0, round((page.came - page.began) * 1000))}\r\n"
     text += f"ubi-key: {page.name}\r\n"
@@ -198,6 +190,15 @@ def _metadata(page: Page) -> bytes:
     if isinstance(usage := page.request.meta.get(USAGE), dict):
         text += f"ubi-usage: {_on_one_line(text_of(usage))}\r\n"
     return text.encode("utf-8", "replace")
+
+
+def _hops(page: Page) -> str:
+    """Return the way from the seed in Heritrix's letters: a link each, then the redirects that led to this URL; those
+    of the pages before are not known. A robots.txt is a prerequisite."""
+    if page.name.startswith(ROBOTS):
+        return "P"
+    came_by = page.request.meta.get("redirect_urls")
+    return "L" * page.depth + "R" * (len(came_by) if isinstance(came_by, list) else 0)
 
 
 def _on_one_line(text: str) -> str:

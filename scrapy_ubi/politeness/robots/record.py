@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from scrapy_ubi.clock import AHEAD, no_later
 from scrapy_ubi.untrusted.checks import is_number, is_text, is_whole
 
 SECTION = "robots"  # of a host's notes; also the source of its delay, and why it is put off
@@ -34,7 +35,6 @@ MOST_USAGE = 1000  # characters of rules about the use of pages
 MOST_TRAVEL = 2000  # characters of all records of a host
 MOST_TIME = 1e12  # s since the epoch: beyond any date; not for one that is no number
 MOST_TRIES = 1_000_000
-AHEAD = 60.0  # s by which another agent's clock may be ahead of ours
 
 
 class Step(Enum):
@@ -55,7 +55,7 @@ class RobotsRecord:
     hold, empty where they hold for all; `delay`: the Crawl-delay, s;
     `usage`: the rules of what its pages may be used for, as they travel (`usage_rules`);
     `since`: when it began to be unreachable, 0 when it is not; `tries`: how often it was asked for without an answer
-    since; `again`: when it may be asked for again; `gone`: it was given up.
+    since; `again`: when it may be asked for again; `wait`: seconds that this was set for; `gone`: it was given up.
     """
 
     fetched: float = 0.0
@@ -65,6 +65,7 @@ class RobotsRecord:
     since: float = 0.0
     tries: int = 0
     again: float = 0.0
+    wait: float = 0.0
     gone: bool = False
     usage: str = ""
 
@@ -98,11 +99,9 @@ def after_failure(record: RobotsRecord | None, now: float, give_up: float, asked
     tries, since = record.tries + 1, record.since or now
     pause, asked = pause_after(tries), min(asked, GIVEN_UP_FOR)
     left = since + give_up - now
-    if record.known:
-        return replace(record, tries=tries, since=since, again=now + max(pause, asked))
-    if left <= 0:
-        return replace(record, tries=tries, since=since, again=now + GIVEN_UP_FOR, gone=True)
-    return replace(record, tries=tries, since=since, again=now + max(min(pause, left), asked), gone=False)
+    gone = not record.known and left <= 0
+    wait = GIVEN_UP_FOR if gone else max(pause if record.known else min(pause, left), asked)
+    return replace(record, tries=tries, since=since, again=now + wait, wait=wait, gone=gone)
 
 
 def pause_after(tries: int) -> float:
@@ -124,7 +123,7 @@ def digest(agent: str) -> str:
 
 # As it travels
 
-_NUMBERS = {"t": "fetched", "d": "delay", "s": "since", "x": "again"}
+_NUMBERS = {"t": "fetched", "d": "delay", "s": "since", "x": "again", "w": "wait"}
 
 
 def to_json(record: RobotsRecord) -> dict[str, Any] | None:
@@ -151,9 +150,8 @@ def to_json(record: RobotsRecord) -> dict[str, Any] | None:
 
 
 def from_json(value: object, now: float) -> RobotsRecord | None:
-    """A record that came from elsewhere, None where it does not hold. Times in the future are those of a clock that is
-    ahead, or of none.
-    """
+    """A record that came from elsewhere, None where it does not hold. Times that are ahead are of a clock that was:
+    what was found by it was found now, and is asked for again in time."""
     if not isinstance(value, dict):
         return None
     numbers = {name: value.get(key, 0.0) for key, name in _NUMBERS.items()}
@@ -162,10 +160,8 @@ def from_json(value: object, now: float) -> RobotsRecord | None:
         return None
     if not is_text(rules, MOST_RULES) or not is_text(agent, 8) or not is_text(usage, MOST_USAGE):
         return None
-    if numbers["fetched"] > now + AHEAD or numbers["since"] > now + AHEAD:
-        return None
-    if numbers["again"] > now + max(MOST_PAUSE, GIVEN_UP_FOR) + AHEAD:
-        return None
+    numbers["since"] = no_later(numbers["since"], now, 0.0)
+    numbers["again"] = no_later(numbers["again"], now, min(numbers["wait"] or GIVEN_UP_FOR, GIVEN_UP_FOR))
     gone = value.get("g") == 1
     return RobotsRecord(rules=rules, agent=agent, tries=tries, gone=gone, usage=usage, **numbers)
 

@@ -1,22 +1,30 @@
 // A line over time, as inline SVG. Rules: drawn for the width it has; times without a figure are gaps; the nearest point is told
-// for the pointer and for the arrow keys; its label says in words what the line shows.
+// for the pointer and for the arrow keys; its label says in words what the line shows; the axis is as long as there are points.
 
 const CHART_HEIGHT = 132;
 const CHART_ROOM = { top: 12, bottom: 20, left: 0, right: 0 };
+const LEAST_SPAN = 10; // seconds on the axis
+const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600]; // seconds between two marks
+const MARK_WIDTH = 64; // pixels, at least, of a mark with its time
 
-// `value(point)` is what is drawn, `tell(value)` how it is said. Points: [unix seconds, ...].
-function chart({ title, value, tell: told, seconds }) {
+// `value(point)` is what is drawn, `tell(value)` how it is said, `most` how many seconds are shown. Points: [unix seconds, ...].
+function chart({ title, value, tell: told, most }) {
   const now = el("strong", { cls: "now" });
   const read = el("span", { cls: "read", "aria-live": "off" });
   const art = svg("svg", { height: CHART_HEIGHT, width: "100%", role: "img", tabindex: "0" });
   const node = el("figure", { cls: "chart" }, el("figcaption", {}, el("span", {}, title), now, read), art);
   let points = [];
+  let present = null;
   let end = 0;
+  let seconds = LEAST_SPAN;
   let at = -1;
 
-  function set(list, until) {
-    points = list;
+  // `last`: the figure of now, as it stands elsewhere on the page.
+  function set(list, until, last) {
+    present = last;
     end = until;
+    points = list.filter((point) => point[0] <= end && point[0] >= end - most);
+    seconds = Math.max(LEAST_SPAN, points.length ? end - points[0][0] : 0);
     draw();
   }
 
@@ -24,11 +32,10 @@ function chart({ title, value, tell: told, seconds }) {
     const width = Math.max(120, art.clientWidth || node.clientWidth || 480);
     const scale = chartScale(points, value, width, end, seconds);
     art.setAttribute("viewBox", `0 0 ${width} ${CHART_HEIGHT}`);
-    art.setAttribute("aria-label", chartWords(title, points, value, told));
-    const last = points.length ? value(points[points.length - 1]) : null;
-    say(now, isNumber(last) ? told(last) : NONE);
+    art.setAttribute("aria-label", chartWords(title, points, value, told, seconds, present));
+    say(now, isNumber(present) ? told(present) : NONE);
     const marked = at >= 0 && at < points.length && isNumber(value(points[at])) ? points[at] : null;
-    say(read, marked ? `${hourMinute(marked[0])}: ${told(value(marked))}` : "");
+    say(read, marked ? `${timeOfDay(marked[0], typicalStep(points) < 60)}: ${told(value(marked))}` : "");
     art.replaceChildren(...chartFrame(scale, told), ...chartLine(scale, points, value),
       ...(marked ? [svg("line", { cls: "cross", x1: scale.x(marked[0]), x2: scale.x(marked[0]), y1: CHART_ROOM.top, y2: scale.floor }),
         svg("circle", { cls: "dot", r: 3.5, cx: scale.x(marked[0]), cy: scale.y(value(marked)) })] : []));
@@ -81,12 +88,12 @@ function chartFrame(scale, told) {
     marks.push(svg("line", { cls: part ? "grid" : "axis", x1: 0, x2: scale.width, y1: y, y2: y }));
     if (part) marks.push(svg("text", { x: 0, y: y - 3 }, short(scale.top * part)));
   }
-  const step = scale.seconds > 1800 ? 900 : 300;
+  const step = TIME_STEPS.find((one) => (one / scale.seconds) * scale.width >= MARK_WIDTH) ?? TIME_STEPS[TIME_STEPS.length - 1];
   for (let time = Math.ceil((scale.end - scale.seconds) / step) * step; time <= scale.end; time += step) {
     const x = scale.x(time);
-    if (x < 14 || x > scale.width - 14) continue;
+    if (x < MARK_WIDTH / 2 || x > scale.width - MARK_WIDTH / 2) continue;
     marks.push(svg("line", { cls: "axis", x1: x, x2: x, y1: scale.floor, y2: scale.floor + 4 }));
-    marks.push(svg("text", { x, y: CHART_HEIGHT - 4, "text-anchor": "middle" }, hourMinute(time)));
+    marks.push(svg("text", { x, y: CHART_HEIGHT - 4, "text-anchor": "middle" }, timeOfDay(time, step < 60)));
   }
   return marks;
 }
@@ -120,8 +127,8 @@ function nearestPoint(points, time) {
   return best;
 }
 
-function chartWords(title, points, value, told) {
+function chartWords(title, points, value, told, seconds, present) {
   const values = points.map(value).filter(isNumber);
   if (!values.length) return `${title}: no figures yet`;
-  return `${title}, the last hour: now ${told(values[values.length - 1])}, lowest ${told(Math.min(...values))}, highest ${told(Math.max(...values))}`;
+  return `${title}, the last ${span(seconds)}: ${isNumber(present) ? `now ${told(present)}, ` : ""}lowest ${told(Math.min(...values))}, highest ${told(Math.max(...values))}`;
 }

@@ -44,8 +44,8 @@ function retell() {
 }
 
 const STATES = {
-  good: ["crawling", "running", "fetched", "done", "busy", "joined", "settled", "OK", "back", "begun", "resumed", "unfenced", "unblocked"],
-  calm: ["waiting", "finished", "idle", "queued", "joining", "left", "resting", "in flight", "sent", "known", "KNOWN", "absent"],
+  good: ["crawling", "running", "fetched", "done", "busy", "joined", "settled", "OK", "back", "begun", "resumed", "unfenced", "unblocked", "redis"],
+  calm: ["waiting", "finished", "idle", "queued", "joining", "starting", "left", "resting", "in flight", "sent", "known", "KNOWN", "absent"],
   warn: ["paused", "leaving", "fenced", "held", "blocked", "silent", "stopped", "postponed", "filtered", "unknown", "unreadable"],
   bad: ["dead", "excluded", "ended", "failed", "REFUSED", "refused"],
 };
@@ -57,7 +57,7 @@ function tone(state) {
 
 // A state by word and colour.
 function chip(state, more = "") {
-  return el("span", { cls: `chip ${tone(state)}` }, plain(state) + more);
+  return el("span", { cls: `chip ${tone(state)}`, title: plain(state) + more }, plain(state) + more);
 }
 
 function link(text, ...path) {

@@ -105,7 +105,8 @@ function show() {
 function frame(before) {
   const { crawl } = live;
   const state = crawl ? (crawl.paused && crawl.state === "running" ? "paused" : crawl.state) : "";
-  say(document.getElementById("name"), crawl ? plain(crawl.crawl ?? "no crawl") : "…");
+  const name = crawl ? plain(crawl.crawl ?? "no crawl") : "…";
+  say(document.getElementById("name"), name).title = name;
   renew(document.getElementById("state"), state, () => (state ? chip(state) : []));
   const fresh = document.getElementById("fresh");
   fresh.className = live.connected ? (live.trouble ? "warn" : "good") : "bad";

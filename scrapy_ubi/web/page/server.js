@@ -87,11 +87,16 @@ function tell(name, body, held = token.get()) {
 
 // Reads the events as long as the page is there. By fetch and not EventSource, which cannot send the token that a public address asks for.
 async function listen() {
+  let shut = false;
   for (;;) {
     try {
       await readEvents();
     } catch (error) {
       live.trouble = error.message;
+      if (error.status === 401 && live.about && !shut) {
+        shut = !(await askToken()); // the server has another token now; who closes the question is not asked again
+        continue;
+      }
     }
     live.connected = false;
     live.listeners.forEach((listener) => listener(live.crawl));

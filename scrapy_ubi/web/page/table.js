@@ -1,5 +1,8 @@
 // Tables that stay: rows are known by a key, and a new answer changes only the cells that differ, so focus and selection survive.
-// Rules: never more rows than a page of the answer; on a narrow screen a row becomes a list of named values (page.css, data-label).
+// Rules: never more rows than a page of the answer; where the columns have no room, however that comes, a row becomes a list of named
+// values (page.css: .stacked, data-label), and stays one until the width changes, so that it does not go back and forth with its figures.
+
+const STACKED_BELOW = 460; // pixels: beneath, names would be cut to nothing
 
 // `columns`: {key, label, num, sort (the API's name of this order), text(row) or node(row, old), hint}. `onsort(name)` is called with a column's order.
 function table({ caption, columns, key, onsort, empty = "Nothing here.", cls = "" }) {
@@ -10,6 +13,18 @@ function table({ caption, columns, key, onsort, empty = "Nothing here.", cls = "
   const nothing = vacant("…");
   const node = el("div", { cls: "table" }, grid, nothing);
   const rows = new Map();
+
+  let width = 0;
+  // A table is as wide as its columns need, at least.
+  function stack() {
+    if (width && grid.offsetWidth > width) grid.classList.add("stacked");
+  }
+  new ResizeObserver(() => {
+    if (node.clientWidth === width) return;
+    width = node.clientWidth;
+    grid.classList.toggle("stacked", width > 0 && width < STACKED_BELOW);
+    stack();
+  }).observe(node);
 
   function set(list, sorted = "") {
     for (const one of heads) one.mark(sorted);
@@ -26,6 +41,7 @@ function table({ caption, columns, key, onsort, empty = "Nothing here.", cls = "
     grid.hidden = !list.length;
     nothing.hidden = Boolean(list.length);
     say(nothing, empty);
+    stack();
   }
 
   grid.hidden = true;

@@ -79,6 +79,6 @@ function moment(when) {
   return isNumber(when) && when > 0 && when < 8e12 ? new Date(when * 1000).toLocaleString("en-GB") : "";
 }
 
-function hourMinute(when) {
-  return new Date(when * 1000).toTimeString().slice(0, 5);
+function timeOfDay(when, seconds = false) {
+  return new Date(when * 1000).toTimeString().slice(0, seconds ? 8 : 5);
 }

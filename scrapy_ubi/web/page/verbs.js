@@ -18,15 +18,31 @@ function announce(text, cls = "") {
   setTimeout(() => line.remove(), cls === "bad" ? 15000 : 7000);
 }
 
-// A question in a dialog: resolves to what `read` gives when it is confirmed, else to null.
-function dialog(title, content, confirm, { danger = false, read = () => true } = {}) {
+// A question in a dialog: resolves to what `read` gives when it is confirmed, else to null. `check(form)` says why it cannot be ("": it can):
+// then the dialog stays, with that sentence and what was typed.
+function dialog(title, content, confirm, { danger = false, read = () => true, check = null } = {}) {
   return new Promise((resolve) => {
+    const wrong = el("p", { cls: "notice bad", role: "alert", hidden: true });
+    const sends = confirm && el("button", { value: "yes", cls: danger ? "danger" : "primary" }, confirm);
     const form = el("form", { method: "dialog" },
-      el("h2", {}, title), content,
+      el("h2", {}, title), content, wrong,
       el("div", { cls: "row end" },
         button(confirm ? "Cancel" : "Close", () => box.close("")),
-        confirm && el("button", { value: "yes", cls: danger ? "danger" : "primary" }, confirm)));
+        sends));
     const box = el("dialog", { "aria-label": title }, form);
+    if (check) form.addEventListener("submit", async (event) => {
+      event.preventDefault();
+      if (sends.hasAttribute("aria-busy")) return;
+      sends.setAttribute("aria-busy", "true");
+      wrong.hidden = true;
+      const why = await check(form);
+      sends.removeAttribute("aria-busy");
+      if (!box.open) return;
+      if (!why) return box.close("yes");
+      wrong.hidden = false;
+      say(wrong, why);
+      form.querySelector("input").select();
+    });
     box.addEventListener("close", () => {
       const answer = box.returnValue === "yes" ? read(form) : null;
       box.remove();
@@ -37,7 +53,15 @@ function dialog(title, content, confirm, { danger = false, read = () => true } =
   });
 }
 
-async function askToken() {
+let asking = null; // the question that is open
+
+// Asks for the token, once at a time; whether it was given.
+function askToken() {
+  asking ??= askForToken().finally(() => (asking = null));
+  return asking;
+}
+
+async function askForToken() {
   if (live.about && !live.about.changes && !live.about.token_to_read) {
     await dialog("This page is read-only", el("div", {},
       el("p", {}, "Its server was started without a token, so nothing can be changed from here."),
@@ -48,13 +72,8 @@ async function askToken() {
   const input = el("input", { type: "password", name: "token", autocomplete: "off", required: true, autofocus: true });
   const typed = await dialog("Enter the token", el("div", {},
     el("p", {}, "With it this tab may drain, pause, requeue, seed and set. It is kept until the tab is closed."),
-    el("label", { cls: "field" }, el("span", {}, "Token"), input)), "Allow changes", { read: () => input.value.trim() });
+    el("label", { cls: "field" }, el("span", {}, "Token"), input)), "Allow changes", { read: () => input.value.trim(), check: () => whyRefused(input.value.trim()) });
   if (!typed) return false;
-  const refused = await whyRefused(typed);
-  if (refused) {
-    announce(refused, "bad");
-    return false;
-  }
   token.set(typed);
   tellAuthority();
   announce("Changes are allowed in this tab.");
@@ -63,6 +82,7 @@ async function askToken() {
 
 // Why the server does not take this token; '' when it does.
 async function whyRefused(typed) {
+  if (!/^[\x21-\x7e]+$/.test(typed)) return "This is not the token."; // no header can carry it
   try {
     await tell("token", {}, typed);
   } catch (error) {
@@ -95,6 +115,7 @@ async function act(of) {
   try {
     const answer = await tell(of.verb, of.body);
     announce(of.said(answer));
+    if (answer?.complaint && of.body.host) announce(answer.complaint, "bad");
     refreshSoon();
     return true;
   } catch (error) {
@@ -170,7 +191,7 @@ const verbs = {
     said: (answer) => behind(answer, `${name} is taken back`),
   }),
   seed: (urls, more) => ({
-    verb: "seeds", body: { urls, wait: true, ...more }, command: command("seed", ...urls.slice(0, 3)) + (urls.length > 3 ? " …" : ""),
+    verb: "seeds", body: { urls, wait: true, ...more }, command: command("seed", ...urls.filter(Boolean).slice(0, 3)) + (urls.length > 3 ? " …" : ""),
     said: (answer) => seedsSaid(answer),
   }),
 };

@@ -1,77 +1,46 @@
 // The crawl at one look: is it nearly done, how fast, who takes part, what has happened.
-// Rules: `prognosis` is a pure function of figures; the table holds one page of agents, however many there are.
+// Rules: sentences and estimates are the server's; the table holds one page of agents, however many there are.
 
 const AGENTS_SHOWN = 25;
 const EVENTS_SHOWN = 14;
 const HOUR = 3600; // seconds
 const [PACE, QUEUED] = [1, 2]; // in a point of the page: [time, pages a second, queued]
 const NEXT_POINT = 2; // seconds between two points that this page makes itself
+const AWHILE = 300; // seconds before Redis was back
 const SAME = 20; // seconds within which an agent and this server speak of one event
-const STEADY = 0.02; // of the pace: a queue that changes less is called steady
 
-// How near the end is, in one or two sentences.
-function prognosis(crawl, points, slowest) {
-  const { totals } = crawl.measures;
-  const waits = totals.queued + totals.in_flight;
-  if (crawl.state === "absent") return ["Redis holds nothing of this crawl."];
-  if (crawl.state === "finished") return ["Finished: nothing is left to fetch anywhere."];
-  if (crawl.state === "stopped") return [`Stopped: no agent works, and ${many(waits, "URL")} wait. The crawl goes on when agents are started again.`];
-  if (crawl.paused) return [`Paused: ${many(waits, "URL")} wait until somebody resumes the crawl.`];
-  if (!waits) return ["Nearly done: nothing waits; the crawl ends once all agents agree, unless it waits for seeds."];
-  const [sentence, trend, left] = queueSentence(totals.queued, slopeOf(points), crawl.measures.pages_per_second);
-  const least = slowest ? needs(slowest) : null;
-  if (!(least > 60)) return [sentence];
-  const host = [link(slowest.host, "host", slowest.host), ` has ${many(slowest.queued, "URL")} waiting, one each ${span(slowest.delay)}`];
-  if (left !== null && left < least) return [`At least ${span(least)} to go, because of one host.`, [...host, `. ${trend}`]];
-  return [sentence, ["The slowest host: ", ...host, `, so it needs ${span(least)} at least.`]];
+// How near the end is, in the server's words: the first sentence, and what says more, with a link to the host that decides.
+function prognosis({ state, remaining }) {
+  if (!remaining) return [state === "absent" ? "Redis holds nothing of this crawl." : "Nothing is known of it yet."];
+  const [first, ...more] = remaining.sentences.map(plain);
+  const name = remaining.host && plain(remaining.host.host);
+  const parts = more.join(" ").split(name || "\u0000");
+  if (!name || parts.length < 2) return [first, parts];
+  return [first, [parts[0], link(remaining.host.host, "host", remaining.host.host), parts.slice(1).join(name)]];
 }
 
-// What the queue does, and how long it lasts (seconds; null: that cannot be told).
-function queueSentence(queued, slope, pace) {
-  const steady = Math.max(0.05, STEADY * (pace || 0));
-  if (slope === null) return [`${many(queued, "URL")} wait. How long that takes can be told in a minute.`, "", null];
-  if (slope < -steady) return [`About ${span(queued / -slope)} to go: the queue shrinks by ${rate(-slope)} URLs/s.`, `The queue as a whole shrinks by ${rate(-slope)} URLs/s.`, queued / -slope];
-  if (slope > steady) return [`No end in sight: the queue still grows, by ${rate(slope)} URLs/s.`, "", null];
-  return [`No end in sight yet: the queue stays at about ${short(queued)} URLs.`, "", null];
-}
-
-// Seconds that a host needs at least, for what waits, at its delay.
-function needs(host) {
-  const loads = parseInt(host.loads, 10) || 1;
-  return isNumber(host.delay) ? (host.queued * host.delay) / loads : null;
-}
-
-// URLs a second by which the queue has changed in the last ten minutes; null when too little is known.
-function slopeOf(points) {
-  const known = points.filter((point) => isNumber(point[QUEUED]));
-  const last = known[known.length - 1];
-  if (!last) return null;
-  const first = known.find((point) => point[0] >= last[0] - 600);
-  return last[0] - first[0] >= 20 ? (last[QUEUED] - first[QUEUED]) / (last[0] - first[0]) : null;
-}
+// Seconds that a host needs at least, for what waits: its delay, its loads and its present pause.
+const needs = (host) => (isNumber(host.needs) && host.needs > 0 ? host.needs : null);
 
 function crawlView(parameters, context) {
   const head = crawlHead();
   const tiles = crawlTiles();
-  const speed = chart({ title: "Pages a second", value: (point) => point[PACE], tell: (value) => `${rate(value)}/s`, seconds: HOUR });
-  const queue = chart({ title: "URLs in the queue", value: (point) => point[QUEUED], tell: (value) => short(value), seconds: HOUR });
+  const speed = chart({ title: "Pages a second", value: (point) => point[PACE], tell: (value) => `${rate(value)}/s`, most: HOUR });
+  const queue = chart({ title: "URLs in the queue", value: (point) => point[QUEUED], tell: (value) => short(value), most: HOUR });
   const agents = agentsTable();
   const events = eventsList();
   const node = el("div", { cls: "crawl" }, head.node, tiles.node,
     el("div", { cls: "pair" }, card(null, speed.node), card(null, queue.node)),
     el("div", { cls: "split" }, agents.node, events.node));
   let points = [];
-  let slowest = null;
 
   async function history() {
     const answer = await ask("history", { minutes: 60 }, context.signal);
     const at = ["time", "pages_per_second", "queued"].map((name) => answer.fields.indexOf(name));
-    points = answer.points.map((point) => at.map((index) => point[index]));
+    const told = answer.points.map((point) => at.map((index) => point[index]));
+    const until = told.length ? told[told.length - 1][0] : -Infinity;
+    points = [...told, ...points.filter((point) => point[0] > until)];
     events.before(answer.events ?? []);
-    draw();
-  }
-  async function search() {
-    slowest = await slowestHost(context.signal);
     draw();
   }
   function draw() {
@@ -80,27 +49,17 @@ function crawlView(parameters, context) {
     const last = points[points.length - 1];
     const now = [crawl.time, crawl.measures.pages_per_second, crawl.measures.totals.queued];
     if (crawl.state === "running" && (!last || last[0] + NEXT_POINT <= now[0])) points.push(now); // until the agents are asked again
-    speed.set(points, clock());
-    queue.set(points, clock());
-    head.set(crawl, prognosis(crawl, points, slowest));
+    const until = crawl.state === "running" || !points.length ? clock() : points[points.length - 1][0];
+    speed.set(points, until, now[PACE]);
+    queue.set(points, until, now[QUEUED]);
+    head.set(crawl, prognosis(crawl));
     tiles.set(crawl);
     agents.draw();
     events.draw();
   }
   context.hear(draw);
   context.every(60000, history); // asks every agent
-  context.every(300000, search); // agents look through all of their hosts for it
   return node;
-}
-
-// The host that takes longest at its delay. Agents may be too busy to answer: then there is none.
-async function slowestHost(signal) {
-  try {
-    const { hosts } = await ask("hosts", { sort: "slowest", limit: 1 }, signal);
-    return hosts[0] ?? null;
-  } catch {
-    return null;
-  }
 }
 
 function crawlHead() {
@@ -108,11 +67,12 @@ function crawlHead() {
   const second = quiet();
   const fill = el("span", { cls: "fill" });
   const told = el("span", { cls: "quiet" });
+  const idle = div();
   const track = el("div", { cls: "progress", role: "progressbar", "aria-label": "Known URLs that are done", "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
   const turn = verb("Pause the crawl", () => (live.crawl?.paused ? verbs.resume() : verbs.pause()));
   const end = verb("Finish", () => verbs.finish());
   const node = el("section", { cls: "card head", "aria-label": "Progress" },
-    el("div", { cls: "words" }, first, second, track, told),
+    el("div", { cls: "words" }, first, second, idle, track, told),
     el("div", { cls: "row verbs" }, turn, end));
 
   function set(crawl, sentences) {
@@ -120,6 +80,7 @@ function crawlHead() {
     const more = sentences[1] ?? [];
     second.hidden = !more.length;
     renew(second, more.map((part) => part.textContent ?? part), () => more);
+    renew(idle, crawl.idle ?? [], () => (crawl.idle ?? []).map((one) => quiet(plain(one))));
     const { totals, seconds } = crawl.measures;
     const share = totals.known ? Math.min(1, totals.unique / totals.known) : 0;
     fill.style.width = `${(100 * share).toFixed(2)}%`;
@@ -230,7 +191,9 @@ function eventsList() {
   let whole = false;
   let noted = [];
   // What agents have noted of the time before this server looked.
-  const unseen = (one) => !live.crawl.events.some((other) => other.what === one.what && other.agent === one.agent && Math.abs(other.time - one.time) < SAME);
+  // A Redis that is started again cuts all agents off: that is one event, of Redis.
+  const byRedis = (one) => ["fenced", "unfenced"].includes(one.what) && live.crawl.events.some((other) => other.what === "redis" && one.time > other.time - AWHILE && one.time < other.time + SAME);
+  const unseen = (one) => !byRedis(one) && !live.crawl.events.some((other) => other.what === one.what && other.agent === one.agent && Math.abs(other.time - one.time) < SAME);
   function draw() {
     const past = noted.filter(unseen).map((one) => ({ ...one, id: `${one.what} ${one.agent} ${one.time}` }));
     const events = [...past, ...live.crawl.events].sort((one, other) => other.time - one.time);

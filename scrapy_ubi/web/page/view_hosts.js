@@ -3,7 +3,7 @@
 
 const HOSTS_SHOWN = 50;
 const HOST_EVERY = 5000; // milliseconds
-const HOST_ORDERS = { slowest: "slowest: queue × delay", queued: "longest queue", done: "most done", failed: "most failed", next: "next one due", host: "name" };
+const HOST_ORDERS = { slowest: "needs longest", queued: "longest queue", done: "most done", failed: "most failed", next: "next one due", host: "name" };
 
 function hostsView(parameters, context) {
   const wanted = parameters.get("sort");
@@ -66,7 +66,7 @@ function hostsTable(onsort) {
       counted("Failed", "failed", { sort: "failed" }),
       { label: "Next", num: true, sort: "next", up: true, hint: "How long until it may be fetched again", text: (row) => (row.next === null ? NONE : row.next ? span(row.next) : "now") },
       { label: "Delay", num: true, hint: "Between two requests", text: (row) => (isNumber(row.delay) ? span(row.delay) : NONE) },
-      { label: "Needs", num: true, sort: "slowest", hint: "At least, for what waits: queue × delay", text: (row) => (needs(row) ? span(needs(row)) : NONE) },
+      { label: "Needs", num: true, sort: "slowest", hint: "At least, for what waits: queue × (delay + load) ÷ loads at once, and the present pause", text: (row) => (needs(row) ? span(needs(row)) : NONE) },
       { label: "Agent", of: (row) => row.agent, node: (row) => (row.shards ? plain(row.agent) : link(row.agent, "agent", row.agent)) },
       { label: "Last error", cls: "why", of: (row) => row.error, node: (row) => row.error && foreign(row.error) },
     ],
@@ -105,7 +105,7 @@ function hostCards(answer, main) {
 // One sentence: what holds this host up.
 function hostWords(row) {
   const least = needs(row);
-  const wait = least ? ` At its delay that takes ${span(least)} at least.` : "";
+  const wait = least ? ` That takes ${span(least)} at least.` : "";
   const why = { busy: "One of its pages is being fetched.", idle: "Nothing of it waits.", waiting: "It waits for its turn.", held: "It is still being handed over.", resting: "Its queue rests on disk until its turn.", excluded: "It does not answer, and is left alone for a while.", ended: "It was given up: what waits of it fails." };
   const state = row.state.startsWith("postponed") ? `It is left alone: ${row.state.slice(11) || "for a while"}.` : (why[row.state] ?? "");
   return headline(chip(row.state), ` ${many(row.queued, "URL")} wait. ${plain(state)}${wait}`);

@@ -2,15 +2,32 @@
 // Rules: what lies on other machines is not known here, and the page says so; a command makes files of it.
 
 const ROWS_SHOWN = 50;
+const ITEMS_SHOWN = 20;
+const URL_KEPT = 500; // characters of a URL in an answer to a seed
 
 function outputsView(parameters, context) {
-  const node = el("div", {});
+  const [node, items] = [div(), div()];
+  context.every(15000, async () => {
+    const answer = await ask("items", { limit: ITEMS_SHOWN }, context.signal);
+    renew(items, answer, () => itemsCard(answer));
+  });
   context.every(15000, async () => {
     const answer = await ask("outputs", {}, context.signal);
     const { measures } = live.crawl ?? { measures: null };
     renew(node, [answer, measures?.totals.pages], () => outputCards(answer, measures));
   });
-  return node;
+  return div(node, items);
+}
+
+// As text, whatever pages have brought into them.
+function itemsCard({ items, hint }) {
+  return card("The last items", hint ? vacant(plain(hint)) : null, el("ol", {}, items.map((one) => el("li", { cls: "letter" }, link(one.agent, "agent", one.agent), " ", small(size(one.bytes), one.cut ? ", cut" : ""), el("pre", { tabindex: 0 }, plain(one.item))))));
+}
+
+// Whose outputs are not seen here, and why.
+function unseenNote(missing) {
+  const all = Object.entries(missing ?? {});
+  return all.length ? notice(`Outputs of ${many(all.length, "agent")} are not seen here. ${all.slice(0, 5).map(([agent, why]) => `${agent}: ${why}`).join(" ")}`, "warn") : null;
 }
 
 function outputCards(answer, measures) {
@@ -33,7 +50,7 @@ function outputCards(answer, measures) {
   });
   total.set(list);
   return [
-    card("What came out", headline(outputWords(list, measures)), total.node,
+    card("What came out", headline(outputWords(list, measures)), unseenNote(answer.missing), total.node,
       quiet(answer.looked ? ["Seen on this machine, in ", code(plain(answer.looked)), ". Outputs on other machines are not counted here."] : "Outputs on other machines are not counted here.")),
     el("div", { cls: "pair" }, duplicatesCard(answer.duplicates ?? {}, measures), partsCard(answer.outputs)),
   ];
@@ -82,18 +99,18 @@ function seedsView(parameters, context) {
     inLine(field("Priority, higher comes first", "priority", { type: "number", step: 1, value: "1000" }),
       el("label", { cls: "check" }, el("input", { type: "checkbox", name: "force" }), "fetch them even if they are known")),
     inLine(el("button", { cls: "primary verb" }, "Seed")));
-  const urls = () => form.elements.urls.value.split(/\s+/).filter(Boolean);
+  const urls = () => form.elements.urls.value.trimEnd().split("\n").map((line) => line.trim());
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const more = { priority: Number(form.elements.priority.value) || 0, ...(form.elements.force.checked ? { force: true } : {}) };
-    if (urls().length && (await act(verbs.seed(urls(), more)))) form.elements.urls.value = "";
+    if (urls().some(Boolean) && (await act(verbs.seed(urls(), more)))) form.elements.urls.value = "";
   });
   const head = headline();
   const rows = table({
     caption: "Answers to seeds", key: (row) => row.seed, empty: "No seed was answered yet.", cls: "fit",
     columns: [
       { label: "Answer", of: (row) => row.said, node: (row) => chip(row.said) }, { label: "When", of: (row) => row.time, node: (row) => when(row.time) },
-      { label: "URL", cls: "wide", of: (row) => row.url, node: (row) => (row.url ? link(row.url, "url", row.url) : code(plain(row.seed))) },
+      { label: "URL", cls: "wide", of: (row) => [row.url, row.name], node: seedUrl },
       { label: "Why", cls: "wide", of: (row) => row.why, node: (row) => row.why && foreign(row.why) },
     ],
   });
@@ -102,7 +119,13 @@ function seedsView(parameters, context) {
     say(head, answer.waiting ? `${many(answer.waiting, "seed")} wait for an agent.` : "No seed waits.");
     rows.set(answer.answers);
   });
-  return el("div", { cls: "pair" }, card("Add seeds", form, quiet("Agents of a crawl that waits for seeds (", code("UBI_SERVE"), ") take them. Filters do not drop a seed.")), card("What became of them", head, rows.node));
+  return el("div", { cls: "pair" }, card("Add seeds", form, quiet("A crawl takes them until it is over. Filters do not drop a seed.")), card("What became of them", head, rows.node));
+}
+
+// Of agents of before there is no URL; one that is long was cut, and leads nowhere.
+function seedUrl({ url, name, seed }) {
+  const shown = !url ? code(plain(seed)) : /^https?:/.test(url) && url.length < URL_KEPT ? link(url, "url", url) : foreign(url);
+  return [shown, name ? small(` ${plain(name)}`) : null];
 }
 
 function agentView(parameters, context, name) {

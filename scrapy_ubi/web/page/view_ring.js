@@ -127,6 +127,7 @@ function ownerForm(context, shown) {
     try {
       const answer = await ask("owner", { url: typed.includes("://") ? typed : `http://${typed}/` }, context.signal);
       result.replaceChildren(facts([
+        ["URL", foreign(answer.url)],
         [answer.partition === "host" ? "Host" : "Domain", link(answer.host, "host", answer.host)],
         ["Owner", link(answer.owner, "agent", answer.owner)],
         ["Keep a copy", answer.successors.length ? listOf(answer.successors, "agent") : "no agent"],

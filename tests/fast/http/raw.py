@@ -22,7 +22,7 @@ from scrapy_ubi.fast.http.connection import Connection
 from scrapy_ubi.fast.http.handler import UbiDownloadHandler
 from scrapy_ubi.fast.http.route import Route
 
-LIMIT = 30.0  # seconds for anything that a test waits for
+LIMIT = 60.0  # seconds for anything that a test waits for
 ROUTE = Route(False, "h.example", 80, False, False, None, None, None)
 
 T = TypeVar("T")

@@ -129,7 +129,7 @@ def test_json() -> None:
         "list": [["HTTPS://a.example/2", "see http://a.example/no"], "http:/no", "ftp://a.example/no"],
         "text": 'a "http://a.example/no" b', "slash": "http://a.example/ü?\"'",
     }  # fmt: skip
-    expected = ["https://schema.org", "http://a.example/1", "HTTPS://a.example/2", "http://a.example/ü?\"'"]
+    expected = ["http://a.example/1", "HTTPS://a.example/2", "http://a.example/ü?\"'"]
     for text in (
         json.dumps(data),
         json.dumps(data, ensure_ascii=False, indent=2),
@@ -140,6 +140,41 @@ def test_json() -> None:
     assert found(json_urls.links, fetched("[" * 1_000_000 + '"http://a.example/"')) == ["http://a.example/"]
     long = json.dumps(["http://a.example/" + "a" * 10_000, "http://a.example/"])
     assert found(json_urls.links, fetched(" " * 2_500_000 + long)) == ["http://a.example/"]
+
+
+VOCABULARY = {
+    "@context": ["https://schema.org", {"@vocab": "http://v.example/", "t": {"@id": "http://v.example/t", "x": ["]"]}}],
+    "@type": ["https://schema.org/Product", "http://b.example/"],
+    "url": "https://a.example/1",
+    "x": {"@context": "http://c.example/", "version": "https://a.example/v", "$schema": "http://json-schema.org/draft"},
+    "@graph": [{"@context": {}, "@type": None, "@id": "http://a.example/#me"}],
+    "home": {"version": "https://jsonfeed.org/version/1.1", "feed_url": "https://a.example/f"},
+}
+LINKS = ["https://a.example/1", "https://a.example/v", "http://a.example/#me", "https://a.example/f"]
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_names_of_vocabularies_are_no_links(indent: int | None) -> None:
+    for text in (json.dumps(VOCABULARY, indent=indent), json.dumps(VOCABULARY, indent=indent).replace("/", r"\/")):
+        assert found(json_urls.links, fetched(text)) == LINKS
+
+
+@pytest.mark.parametrize("value", ['"half', "[[[", '[{"a": 1', "", "1"])
+def test_a_vocabulary_that_does_not_end_is_read_once(value: str) -> None:
+    text = ('"@context":' + value) * 20_000
+    assert found(json_urls.links, fetched(text)) == []
+
+
+def test_linked_data_in_html_is_read() -> None:
+    data = json.dumps(VOCABULARY)
+    page = (
+        f"<p>x<script type='application/ld+json'>{data}</script><script>\"http://no.example/\"</script>"
+        '<SCRIPT id=x type="application/ld+json;charset=utf-8">"http://k.example/"</SCRIPT>'
+        '<script type=application/ld+json>"http://l.example/"'
+    )
+    assert list(filter(None, json_urls.embedded(page))) == [*LINKS, "http://k.example/", "http://l.example/"]
+    for hostile in ("<script ", "<script type=application/ld+json>", '<script a><script type="'):
+        assert not any(json_urls.embedded(hostile * 100_000))
 
 
 @given(st.recursive(st.sampled_from(["http://a.example/\\", "https://b.example/", 'x"http://', "\\"]), st.lists))

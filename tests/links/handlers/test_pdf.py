@@ -19,7 +19,7 @@ from scrapy_ubi.links.handlers import pdf_child, pdf_queue, pdf_worker
 from scrapy_ubi.links.handlers.pdf_child import PdfAnswer, PdfChild
 from tests.support import pdfs
 
-LIMIT = 30.0  # s that a test waits
+LIMIT = 60.0  # s that a test waits
 READY = "import sys, os, time\nout = lambda data: os.write(1, len(data).to_bytes(4, 'big') + data)\nout(b'{}')\n"
 LINKS = [pdfs.URL, "http://a.example/?a=1"]
 

@@ -60,7 +60,37 @@ def line(flags: str) -> str:
 def test_who_is_lost(
     losses: list[GroupLoss], members: str, profiles: dict[str, str], beats: dict[str, str], names: tuple[str, ...]
 ) -> None:
-    assert lost("a", losses, set(members), profiles, beats) == names
+    assert lost("a", SimpleNamespace(losses=losses, missed=[], counted=[]), set(members), profiles, beats) == names
+
+
+@pytest.mark.parametrize(
+    ("counted", "told", "names"),
+    [
+        ([], {}, ("b",)),
+        ([B], {}, ()),
+        ([C], {}, ("b",)),
+        ([], {"counted": [B]}, ()),
+        ([], {"counted": [7, "x"]}, ("b",)),
+    ],
+)
+def test_who_is_missed_is_not_lost_where_somebody_has_counted_its_death(
+    counted: list[str], told: dict[str, Any], names: tuple[str, ...]
+) -> None:
+    known = SimpleNamespace(losses=[], missed=[GroupLoss((("b", B),), 0)], counted=counted)
+    assert lost("a", known, {"a", "x"}, {"x": json.dumps({"agent": "x", **told})}, {}) == names
+    known = SimpleNamespace(losses=[GroupLoss((("b", B),), 0)], missed=[], counted=counted)
+    assert lost("a", known, {"a", "x"}, {"x": json.dumps({"agent": "x", **told})}, {}) == ("b",), "this was seen"
+
+
+def test_who_left_is_back_in_its_last_life() -> None:
+    known = SimpleNamespace(losses=[], missed=[GroupLoss((("b", B),), 0)], counted=[])
+    left = json.dumps({"agent": "b", "incarnation": B, "handed_over": True})
+    assert lost("a", known, {"a"}, {"b": left}, {}) == ()
+
+
+def test_whom_others_miss_is_missed() -> None:
+    known = SimpleNamespace(losses=[], missed=[], counted=[])
+    assert lost("a", known, {"a", "x"}, {"x": json.dumps({"agent": "x", "missed": [[0, ["b", B]]]})}, {}) == ("b",)
 
 
 class Redis:
@@ -83,9 +113,10 @@ class Redis:
 
 
 def look(lossy: bool, control: dict[str, str], down: bool = False) -> tuple[Any, Any, Redis]:
-    group = SimpleNamespace(losses=[BOTH])
+    group = SimpleNamespace(losses=[BOTH], missed=[], counted=[])
     agent = SimpleNamespace(me="a", lossy=lossy, group=group, view=SimpleNamespace(members={}))
-    crawl: Any = SimpleNamespace(agent=agent, tally=SimpleNamespace(lost_agents=0))
+    tally, written = SimpleNamespace(lost_agents=0), list[str]()
+    crawl: Any = SimpleNamespace(agent=agent, tally=tally, was_over=False, write_facts=lambda: written.append("facts"))
     redis: Any = Redis(down)
     agents = LostAgents(crawl, redis, redis, lambda: control)
     asyncio.run(agents.look())

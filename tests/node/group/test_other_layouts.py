@@ -38,7 +38,8 @@ class Town:
         self.noted: list[str] = []
         self.lines: dict[str, str] = {"a": line()}
         io = IoThread(own_thread=False)
-        self.others = OtherLayouts("a", "shop", io, self.transport, lambda now: self.first, self.noted.append)
+        own = {"spider_class": "p.Walk", "code": "0000000a"}
+        self.others = OtherLayouts("a", "shop", io, self.transport, lambda now: self.first, self.noted.append, own)
 
     def publish(self, name: str, layout: object = None, **said: Any) -> None:
         profile = {"agent": name, "state": "crawling", "version": "0.0.7", "incarnation": TOKEN} | said
@@ -78,6 +79,24 @@ def test_it_is_said_once_and_an_older_one_is_asked_to_leave(layout: object, capl
         for told in ("Agent b of crawl shop", "0.0.7", f"here {LAYOUT}", "Stop the agents", "update all machines"):
             assert told in record.getMessage()
         assert ("asked to leave" in record.getMessage()) == leaves
+
+    play(scene)
+
+
+def test_other_code_of_the_same_spider_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(town: Town) -> None:
+        town.publish("b", LAYOUT, spider_class="p.Walk", code="0000000b")
+        town.publish("c", LAYOUT, spider_class="p.Walk", code="0000000a")
+        town.publish("d", LAYOUT, spider_class="p.Other", code="0000000d")
+        town.publish("e", LAYOUT, spider_class="p.Walk")
+        town.lines |= {name: line() for name in "bcde"}
+        await town.look(3)
+        town.lines["b"] = line(incarnation="ffffffff")  # it was started again, as it was
+        town.publish("b", LAYOUT, spider_class="p.Walk", code="0000000b", incarnation="ffffffff")
+        await town.look(3)
+        (record,) = [one for one in caplog.records if one.levelno == logging.WARNING]
+        for told in ("Agent b of crawl shop", "(0000000b)", "agent a (0000000a)"):
+            assert told in record.getMessage()
 
     play(scene)
 
@@ -159,5 +178,58 @@ def test_who_comes_is_refused_where_one_of_another_layout_publishes(
         with pytest.raises(UbiRefused, match="Agent b of crawl shop is of scrapy-ubi") as refusal:
             await check
         assert f"(layout {layout or 1}, this one {LAYOUT})" in str(refusal.value)
+
+    play(scene)
+
+
+# -- the first versions, whose keys had no hash tags
+
+
+def former(updated: int, **said: Any) -> bytes:
+    """A profile as they wrote it."""
+    profile = {"agent": "o", "version": "0.1.0", "incarnation": TOKEN, "state": "crawling", "updated": updated}
+    return json.dumps(profile | said).encode()
+
+
+def test_a_living_group_with_former_keys_is_found_and_asked_to_leave(caplog: pytest.LogCaptureFixture) -> None:
+    async def scene(town: Town) -> None:
+        for number in range(4):
+            town.shelf.former_agents[b"o"] = former(number)
+            await town.look()
+        assert town.noted == [NOTED], "once"
+        assert town.shelf.former_control == {drain_field("o").encode(): TOKEN.encode()} and not town.asked
+        (record,) = [one for one in caplog.records if one.levelno == logging.ERROR]
+        assert "Agent o of crawl shop" in record.getMessage() and "asked to leave" in record.getMessage()
+
+    play(scene)
+
+
+@pytest.mark.parametrize("said", [{}, {"state": "left"}, {"state": "finished"}])
+def test_what_former_agents_have_left_there_disturbs_nobody(said: dict[str, Any]) -> None:
+    async def scene(town: Town) -> None:
+        for number in range(4):
+            town.shelf.former_agents[b"o"] = former(number if said else 0, **said)
+            town.shelf.former_agents[b"x"] = b"garbage"
+            await town.look()
+        assert town.noted == [] and not town.shelf.former_control
+        await check_layouts(town.transport, "shop", "a", {}, LAYOUT)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(other_layouts, "PUBLISH", 0.01)
+        play(scene)
+
+
+@pytest.mark.parametrize("name", ["o", "a"])
+def test_who_comes_to_a_living_group_with_former_keys_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Under any name: it is another agent, whose name is the same maybe."""
+    monkeypatch.setattr(other_layouts, "PUBLISH", 0.02)
+
+    async def scene(town: Town) -> None:
+        town.shelf.former_agents[name.encode()] = former(1)
+        check = asyncio.ensure_future(check_layouts(town.transport, "shop", "a", {}, LAYOUT))
+        await asyncio.sleep(0.01)
+        town.shelf.former_agents[name.encode()] = former(2)
+        with pytest.raises(UbiRefused, match=rf"Agent {name} of crawl shop is of scrapy-ubi 0.1.0 \(layout 1, "):
+            await check
 
     play(scene)

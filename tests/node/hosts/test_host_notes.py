@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.node.hosts import host_notes
-from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE, HostNotes
+from scrapy_ubi.node.hosts.host_notes import MOST_POSTPONE, UNNOTED, HostNotes
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.frontier_contract import Frontier
@@ -273,7 +274,32 @@ def test_a_reason_that_is_none_is_not_shown(house: House, why: object) -> None:
 def test_a_time_of_another_clock_is_bounded(house: House) -> None:
     state = house.arrives({"until": [house.now + EPOCH + 10 * MOST_POSTPONE, "health"]})
     assert state.next_at == house.now + MOST_POSTPONE
-    assert house.hosts.counted == {"clipped": 1}
+    assert house.hosts.ahead == 1
+
+
+@pytest.mark.parametrize("lead", [120.0, 3600.0, 86_400.0, 1e8])
+@pytest.mark.parametrize("seconds", [5.0, 600.0, MOST_POSTPONE - 1])
+def test_a_host_is_left_alone_no_longer_than_was_noted_though_that_was_by_a_clock_that_is_ahead(
+    house: House, seconds: float, lead: float
+) -> None:
+    wall = house.now + EPOCH
+    state = house.arrives({"until": [wall + lead + seconds, "busy", seconds]})
+    assert state.next_at == pytest.approx(house.now + seconds), "it counts as said just now"
+    assert house.hosts.ahead == 1
+    house.now += seconds + 1
+    assert house.hosts.postponed(state) is None and house.hosts.plight(state) == ""
+    house.hosts.postpone(state, 7.0, "busy")
+    assert house.hosts.postponed(state) == (house.now + EPOCH + 7, "busy"), "what is said here counts"
+
+
+@pytest.mark.parametrize("seconds", [1.0, 3600.0, MOST_POSTPONE - 1, MOST_POSTPONE])
+def test_what_a_right_clock_has_noted_holds_to_its_end(house: House, seconds: float) -> None:
+    house.hosts.postpone(house.state(), seconds, "retry-after")
+    text = json.loads(house.state().notes.text)
+    house.now += seconds / 2
+    state = house.arrives(text, host=OTHER)
+    assert state.next_at == pytest.approx(house.now + seconds / 2)
+    assert house.hosts.ahead == 0
 
 
 def test_an_heir_keeps_to_what_the_owner_noted() -> None:
@@ -323,6 +349,36 @@ def test_what_was_noted_is_followed_after_a_restart() -> None:
     assert again.hosts.get(state, "robots") == ["/a"]
     assert again.hosts.postponed(state) == (house.now + EPOCH + 500.0, "health")
     assert changed == [HOST]
+
+
+@pytest.mark.parametrize("lead", [3600.0, 86_400.0, 1e8])
+@pytest.mark.parametrize(("delay", "pause"), [(0.0, 0.0), (2.0, 0.0), (2.0, 30.0), (300.0, 0.0)])
+def test_a_host_that_the_disk_has_far_ahead_may_be_fetched_after_its_delay(
+    delay: float, pause: float, lead: float
+) -> None:
+    house = House(delay, reopened(MemoryStore(), DictKind(), delay))
+    state, _ = house.hosts._frontier.add(HOST, [page(HOST, 1)])
+    house.hosts.set_delay(state, "robots", pause)
+    house.now += lead  # this clock is ahead
+    house.hosts._frontier.postpone(state, house.now + max(delay, pause))
+    house.now -= lead
+    frontier = house.hosts._frontier
+    assert isinstance(frontier, Reading)
+    frontier.flush()
+    again = House(delay, reopened(frontier.store, DictKind(frontier.seen), delay))
+    assert again.state().next_at == house.now + max(delay, pause)
+    assert again.hosts.ahead == 1
+
+
+def test_a_host_that_the_disk_has_a_little_ahead_without_a_note_waits_for_that() -> None:
+    house = House(frontier=reopened(MemoryStore(), DictKind()))
+    house.hosts._frontier.add(HOST, [page(HOST, 1)])
+    house.hosts.wait_until(house.state(), house.now + UNNOTED - 1)
+    frontier = house.hosts._frontier
+    assert isinstance(frontier, Reading)
+    frontier.flush()
+    again = House(frontier=reopened(frontier.store, DictKind(frontier.seen)))
+    assert (again.state().next_at, again.hosts.ahead) == (house.now + UNNOTED - 1, 0)
 
 
 def test_a_crawl_that_begins_anew_forgets_what_was_noted(house: House) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import count
-from time import process_time
 
 import pytest
 
@@ -296,13 +295,6 @@ def test_what_is_remembered_is_bounded(house: House, monkeypatch: pytest.MonkeyP
     assert pages == 10 and joined <= 5
 
 
-def test_a_page_takes_no_longer_when_the_oldest_are_forgotten(house: House) -> None:
-    page = learned_forms._Page(1, 1, ())
-    began = process_time()
-    for key in range(4 * learned_forms.MOST_PAGES):
-        house.learner._remember(key, page)
-    assert house.learner.kept[0] == learned_forms.MOST_PAGES
-    assert process_time() - began < 3.0, "it took half a minute"
 
 
 def test_a_note_of_another_agent_that_does_not_hold_is_as_none(house: House) -> None:

@@ -202,7 +202,7 @@ def test_who_leaves_with_a_full_disk_says_that_and_not_that_redis_did_something(
 
     asyncio.run(run())
     said = [record.message for record in caplog.records if record.levelname == "WARNING"]
-    assert any(sentence.startswith("The disk is full: what this agent did last") for sentence in said)
+    assert any(sentence.startswith("What this agent did last could not be written") for sentence in said)
     assert not any("Redis" in sentence for sentence in said)
 
 

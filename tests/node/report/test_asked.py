@@ -10,6 +10,7 @@ import pytest
 from scrapy_ubi import clock
 from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.node.report import answers_under_way
+from scrapy_ubi.node.report.profile import still_failed
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.transport.shelf import Shelf
 from tests.node.crawler import SETTINGS, crawl, entry
@@ -70,6 +71,9 @@ def test_a_node_answers_and_takes_in_again_what_failed() -> None:
         again = Question("url", FAR, host=host, key=f"{visit.entry.key:016x}").text()
         assert (await asked.ask(6, again))["where"] == "in flight"
         asked.node.ended(visit)
+        told = asked.node.counters()
+        assert (told["failed"], told["requeued"]) == ({"http/503": 1}, {"http/503": 1})
+        assert still_failed(told["failed"], told["requeued"]) == {}, "failed, then fetched"
         await asked.node.leave("test")
 
     crawl(run)

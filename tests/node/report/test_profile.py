@@ -127,6 +127,6 @@ def test_profile_that_a_node_publishes_is_read_whole() -> None:
     assert got.noted == {"truncated": 1}
     assert (got.joined, got.examples) == ({"path-case": 1}, {"path-case": (("http://h/A", "http://h/a"),)})
     assert (got.failed_at, got.noted_at) == ({"robots": {"h1": 1}}, {"truncated": {"h2": 1}})
-    told = {"responses", "failed", "noted", "joined", "failed_at", "noted_at", "examples"}
+    told = {"responses", "failed", "requeued", "noted", "joined", "failed_at", "noted_at", "examples"}
     told |= {"seconds", "pages_per_second"}
     assert set(published) == {*COUNTERS, *told}

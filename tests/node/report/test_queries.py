@@ -133,6 +133,7 @@ def test_a_host_tells_its_state_and_its_last_failure(agent: Agent) -> None:
         "learned": "",
         "loads": "",
         "delay": agent.frontier.delay,
+        "needs": 2 * agent.frontier.delay,
     }
 
 

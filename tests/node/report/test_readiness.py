@@ -23,7 +23,7 @@ def node(
         tenure=SimpleNamespace(complete=view if same else SimpleNamespace(members={})),
         view=view,
     )
-    return SimpleNamespace(agent=agent, state=state)
+    return SimpleNamespace(agent=agent, state=state, holds_lease=True)
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from scrapy_ubi.node.group.lost_agents import lost
 from scrapy_ubi.node.report.figures import MOST_REASONS
 from scrapy_ubi.node.report.profile import COUNTERS, MAX_PROFILE, STANDING, Profile, read_profile
 from scrapy_ubi.node.report.summed_up import SummedUp, read_sum, sum_of
-from scrapy_ubi.protocol.losses import GroupLoss
 from scrapy_ubi.transport.contract import SUMMED_UP
 
 
@@ -122,10 +122,10 @@ MISSED = [[0, ["b", ""]]]
 def test_who_is_lost_at_the_end_is_not_changed(
     gone: dict[str, str], living: dict[str, str], names: tuple[str, ...]
 ) -> None:
-    members, losses = {"a", *living}, list[GroupLoss]()
-    assert lost("a", losses, members, gone | living, {}) == names
+    members, known = {"a", *living}, SimpleNamespace(losses=[], missed=[], counted=[])
+    assert lost("a", known, members, gone | living, {}) == names
     text: str | None = None
     for name in gone:  # one by one
         text = sum_of(text, {name: gone[name]}, gone | living)
-        assert lost("a", losses, members, {SUMMED_UP: text, **living, **gone}, {}) == names
-    assert lost("a", losses, members, {SUMMED_UP: text or "", **living}, {}) == names
+        assert lost("a", known, members, {SUMMED_UP: text, **living, **gone}, {}) == names
+    assert lost("a", known, members, {SUMMED_UP: text or "", **living}, {}) == names

@@ -25,7 +25,7 @@ from aiohttp import web
 from tests.web.browser.made_up import MadeUp
 from tests.web.browser.stub_server import application
 
-LIMIT = 20.0  # seconds a condition may take on a busy machine
+LIMIT = 60.0  # seconds a condition may take on a busy machine
 CHROMIUM, DRIVER = shutil.which("chromium") or shutil.which("chromium-browser"), shutil.which("chromedriver")
 ARGUMENTS = (
     "--headless=new",

@@ -51,31 +51,53 @@ def _entry(url: str, depth: int) -> Answer:
 
 
 class MadeUp:
-    """The crawl. `agents` and `hosts` are how many; `hostile` gives some of them names that are markup."""
+    """The crawl. `agents` and `hosts` are how many; `hostile` gives some of them names that are markup; `long` gives
+    all of them names as long as they can be met, without a place to break; `age`: seconds that it has run."""
 
     def __init__(
-        self, agents: int = 4, hosts: int = 4_200, hostile: bool = False, seed: int = 7, token: str = TOKEN
+        self,
+        agents: int = 4,
+        hosts: int = 4_200,
+        hostile: bool = False,
+        seed: int = 7,
+        token: str = TOKEN,
+        long: bool = False,
+        age: float = 5_400.0,
     ) -> None:
         self.random = random.Random(seed)
         self.token = token
-        self.begun = time.time() - 5_400
+        self.begun = time.time() - age
         self.hostile = hostile
+        self.long = long
         self.hosts = hosts
         self.names = [f"lab-{number}" for number in range(1, agents + 1)]
         if hostile:
             self.names[0] = HOSTILE
+        self.paused = False
+        self.changed: list[Answer] = []
+        self.answers: list[Answer] = []
+        if long:
+            self.names = [f"crawler{number:03}".ljust(60, "w") for number in range(1, agents + 1)]
+            self._say_long()
         self.states = {
             name: STATES[number % len(STATES)] if agents > 4 else "crawling" for number, name in enumerate(self.names)
         }
         self.capacity = {name: 2.0 if number % 3 == 1 else 1.0 for number, name in enumerate(self.names)}
-        self.paused = False
-        self.changed: list[Answer] = []
-        self.answers: list[Answer] = []
         self.told: list[tuple[str, Answer]] = []
         self.events: list[Answer] = []
         for number, name in enumerate(self.names[:6]):
             self.happen("joined", name, f"Agent {name} has joined.", self.begun + 3 + number)
         self.happen("settled", None, "All agents agree who takes part, and have handed over.", self.begun + 12)
+
+    def _say_long(self) -> None:
+        seed: Answer = {"seed": "1-1", "time": time.time(), "said": "OK", "why": "", "url": "", "name": "order" * 40}
+        url = f"http://{self.host_name(1)}/{'path' * 60}"
+        self.answers += [
+            {**seed, "url": url},
+            {**seed, "seed": "1-2", "said": "REFUSED", "why": "why" * 90, "name": ""},
+        ]
+        setting: Answer = {"name": "UBI_HOST_DELAY", "host": self.host_name(1), "value": 4.0, "n": 1}
+        self.changed.append({**setting, "who": "w" * 60, "when": time.time()})
 
     def happen(self, what: str, agent: str | None, text: str, when: float | None = None) -> None:
         self.events.append(
@@ -90,6 +112,8 @@ class MadeUp:
 
     @property
     def name(self) -> str:
+        if self.long:
+            return "m" * 80 + ":" + "w" * 80
         return f"shop:{HOSTILE}" if self.hostile else "shop:prices"
 
     def about(self) -> Answer:
@@ -142,9 +166,25 @@ class MadeUp:
                 "pages_per_second": pace,
                 "average_pages_per_second": pace * 0.93,
             },
+            "remaining": self.remaining(),
             "agents_total": len(rows),
             "agents": rows[:1000],
             "events": self.events[-100:],
+        }
+
+    def remaining(self) -> Answer:
+        """As `monitor.ahead` says it."""
+        slowest = self.host_row(3)
+        host = slowest["host"]
+        more = f"The slowest host: {host}, of which 3,416 URLs wait, one each 10.0 s: 9 h 29 min at least."
+        first = (
+            "Paused: 3,416 URLs wait until somebody resumes the crawl." if self.paused else "About 9 h 29 min to go."
+        )
+        return {
+            "kind": "about",
+            "seconds": slowest["needs"],
+            "host": {"host": host},
+            "sentences": [first] if self.paused else [first, more],
         }
 
     def row(self, name: str, now: float) -> Answer:
@@ -153,7 +193,11 @@ class MadeUp:
         spent = now - self.begun
         weight = self.capacity[name] / sum(self.capacity.values())
         share = weight * (1 + 0.06 * math.sin(number * 2.1))
-        pace = 48.0 * share * (1 + 0.1 * math.sin(now / 7 + number)) if alive and not self.paused else 0.0
+        pace = (
+            48.0 * share * (1 + 0.1 * math.sin(now / 7 + number))
+            if self.states[name] not in ("dead", "left", "silent") and not self.paused
+            else 0.0
+        )
         pages = int(share * 48 * spent)
         return {
             "agent": name,
@@ -181,8 +225,8 @@ class MadeUp:
             "failed": int(1284 * share),
             "pages_per_second": pace,
             "seconds": spent,
-            "spider": "prices",
-            "machine": f"crawl{number + 1}.lab.example",
+            "spider": "w" * 80 if self.long else "prices",
+            "machine": f"crawl{number + 1}.{'m' * 60 if self.long else 'lab'}.example",
             "pid": 4100 + number,
             "version": "0.1.0",
             "started": self.begun + number,
@@ -192,8 +236,10 @@ class MadeUp:
     def history(self) -> Answer:
         now = time.time()
         points = []
-        for step in range(360):
-            at = now - 3600 + 10 * step
+        age = min(3600.0, now - self.begun)
+        step_of = max(2.0, age / 360)
+        for step in range(int(age / step_of)):
+            at = now - age + step_of * step
             pace = (
                 48 * (1 + 0.14 * math.sin(at / 190) + 0.07 * math.sin(at / 23)) if abs(at - now + 1500) > 90 else 12.0
             )
@@ -201,7 +247,7 @@ class MadeUp:
         return {
             "crawl": self.name,
             "source": "agents",
-            "step": 10.0,
+            "step": step_of,
             "fields": ["time", "pages", "pages_per_second", "queued", "failed"],
             "points": points,
             "events": [{"time": self.begun + 60, "what": "dead", "agent": "lab-0", "text": "dead: agent lab-0"}],
@@ -228,13 +274,15 @@ class MadeUp:
     def host_name(self, number: int) -> str:
         if self.hostile and number % 7 == 0:
             return f"{HOSTILE}.{number}.example"
+        if self.long:
+            return f"h{number:06}".ljust(62, "w") + ("." + "m" * 62) * 2 + ".example-shop"
         return f"{('shop', 'news', 'www', 'blog')[number % 4]}{number}.site{number % 97}.example"
 
     def host_row(self, number: int) -> Answer:
         draw = random.Random(number)
         state = draw.choice(("busy", "waiting", "waiting", "idle", "resting", "excluded", "postponed: retry-after"))
         queued = max(0, int(9_000 / (1 + number) ** 0.7) + draw.randint(-3, 9)) if state != "idle" else 0
-        return {
+        row = {
             "agent": self.names[number % len(self.names)],
             "host": self.host_name(number),
             "state": state,
@@ -250,6 +298,7 @@ class MadeUp:
             "learned": "",
             "loads": "",
         }
+        return {**row, "needs": queued * row["delay"]}
 
     def host_list(self, query: Any) -> Answer:
         limit, first = int(query.get("limit", 50)), int(query.get("after") or 0)
@@ -257,7 +306,7 @@ class MadeUp:
         found = [number for number in range(min(self.hosts, 3_000)) if wanted in self.host_name(number)]
         if query.get("sort") == "slowest":
             made = {number: self.host_row(number) for number in found}
-            found.sort(key=lambda number: -made[number]["queued"] * made[number]["delay"])
+            found.sort(key=lambda number: -made[number]["needs"])
         total = self.hosts if not wanted else len(found)
         rows = [self.host_row(number) for number in found[first : first + limit]]
         after = str(first + limit) if first + limit < len(found) else None
@@ -448,6 +497,11 @@ class MadeUp:
             "dead": rows if self.names.index(agent) == 1 else [],
         }
 
+    def items(self) -> Answer:
+        texts = [f'{{"url": "http://{self.host_name(n)}/{n}", "title": "{SCRIPT}"}}' for n in range(5)] + ["w" * 900]
+        items = [{"agent": self.names[-1], "item": text, "bytes": len(text), "cut": False} for text in texts]
+        return {"crawl": self.name, "looked": ".ubi", "missing": {}, "items": items, "hint": None}
+
     def outputs(self) -> Answer:
         rows = []
         for number, name in enumerate(self.names[:20]):
@@ -467,6 +521,7 @@ class MadeUp:
         return {
             "crawl": self.name,
             "looked": ".ubi/shop:prices",
+            "missing": {self.names[0]: f"It runs on the machine {'m' * 60}: collect its outputs there."},
             "outputs": rows,
             "duplicates": {
                 "joined": joined,

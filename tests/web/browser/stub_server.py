@@ -73,6 +73,7 @@ def _answers(crawl: MadeUp) -> dict[str, Callable[[Any], Answer]]:
         "inbox": lambda query: crawl.inbox(query["agent"]),
         "dead": lambda query: crawl.dead(query["agent"]),
         "outputs": lambda query: crawl.outputs(),
+        "items": lambda query: crawl.items(),
         "seeds": lambda query: {"crawl": crawl.name, "waiting": 0, "answers": crawl.answers},
         "settings": lambda query: crawl.settings(),
     }
@@ -85,8 +86,10 @@ def main() -> None:
     parser.add_argument("--agents", type=int, default=4)
     parser.add_argument("--hosts", type=int, default=4_200)
     parser.add_argument("--hostile", action="store_true")
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--age", type=float, default=5_400.0)
     chosen = parser.parse_args()
-    crawl = MadeUp(chosen.agents, chosen.hosts, chosen.hostile)
+    crawl = MadeUp(chosen.agents, chosen.hosts, chosen.hostile, long=chosen.long, age=chosen.age)
     web.run_app(application(crawl), host="127.0.0.1", port=chosen.port)
 
 

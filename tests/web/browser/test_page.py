@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -186,6 +187,7 @@ def test_without_the_token_buttons_say_so_and_change_nothing(tab: Tab, serve: Se
     tab.until("return document.querySelector('dialog[open]')")
     tab.type("token", "wrong\ue007")
     tab.until_says("This is not the token.")
+    assert tab.run("return document.querySelector('dialog[open]') !== null"), "it stays until it is answered"
     assert crawl.told == []
     assert tab.run("return document.body.classList.contains('read-only')")
 
@@ -226,3 +228,83 @@ def test_motion_stops_where_it_is_not_wanted(tab: Tab, serve: Serve) -> None:
     )
     tab.open(serve(MadeUp()))
     assert tab.run("return document.getAnimations().length") == 0
+
+
+def test_the_token_dialog_stays_through_new_figures_and_wrong_tokens_until_it_is_answered(
+    tab: Tab, serve: Serve
+) -> None:
+    crawl = MadeUp()
+    tab.open(serve(crawl))
+    tab.press("Read-only")
+    tab.until("return document.querySelector('dialog[open]')")
+    tab.keys("half")
+    tab.run("window.was = document.querySelector('.tiles').textContent; window.kept = document.querySelector('dialog')")
+    for what in ("dead", "paused"):
+        crawl.happen(what, None, f"It is {what}.")
+        tab.until("return document.querySelector('.tiles').textContent !== window.was")
+        tab.run("window.was = document.querySelector('.tiles').textContent")
+    state = "const d = document.querySelector('dialog[open]');" + (
+        "return [d === window.kept, document.activeElement?.name, d?.querySelector('input').value,"
+        "d?.querySelector('[role=alert]').hidden === false && d.querySelector('[role=alert]').textContent]"
+    )
+    assert tab.run(state) == [True, "token", "half", False]
+    tab.keys("\ue007")
+    tab.until("return document.querySelector('dialog [role=alert]').hidden === false")
+    assert tab.run(state) == [True, "token", "half", "This is not the token."]
+    tab.keys("t\u00f6ken", "\ue007")  # typed over what was there, and nothing that a header could carry
+    tab.until("return document.querySelector('dialog [role=alert]').hidden === false")
+    assert tab.run(state) == [True, "token", "t\u00f6ken", "This is not the token."]
+    tab.keys(TOKEN, "\ue007")
+    tab.until("return !document.querySelector('dialog') && !document.body.classList.contains('read-only')")
+
+
+def _figures(tab: Tab) -> list[str]:
+    """The rate of now, as the tile, the curve and the column of the table have it."""
+    return list(
+        tab.run(
+            """
+            const tiles = [...document.querySelectorAll(".tile")];
+            const tile = tiles.find((one) => one.textContent.startsWith("Pages a second"));
+            const rows = [...document.querySelectorAll(".agents tbody td[data-label='Pages/s']")];
+            const all = rows.reduce((sum, one) => sum + (Number(one.textContent) || 0), 0);
+            const curve = document.querySelector(".chart .now").textContent.replace("/s", "");
+            return [tile.querySelector("strong").textContent, curve, all];
+            """
+        )
+    )
+
+
+def test_one_rate_stands_in_all_places(tab: Tab, serve: Serve) -> None:
+    crawl = MadeUp(agents=10)
+    tab.open(serve(crawl))
+    tab.until("return document.querySelectorAll('.agents tbody tr').length === 10")
+    seen = set()
+    while len(seen) < 4:  # as it changes
+        tile, curve, rows = _figures(tab)
+        assert tile == curve
+        assert abs(float(tile) - float(rows)) <= 0.2, "the rows are rounded"
+        seen.add(tile)
+
+
+@pytest.mark.parametrize("age, least", [(15.0, "s"), (40.0, "s"), (600.0, "m"), (5_400.0, "m")])
+def test_curves_are_as_long_as_the_crawl(tab: Tab, serve: Serve, age: float, least: str) -> None:
+    for width in (360, 1280):
+        tab.look(width=width)
+        tab.open(serve(MadeUp(age=age)))
+        tab.until("return document.querySelectorAll('.chart .line').length === 2")
+        begin, end, marks = tab.run(
+            """
+            const art = document.querySelector(".chart svg");
+            const box = art.getBoundingClientRect();
+            const line = art.querySelector(".line").getBoundingClientRect();
+            const marks = [...art.querySelectorAll("text[text-anchor]")].map((one) => {
+              const { left, right } = one.getBoundingClientRect();
+              return [one.textContent, left, right];
+            });
+            return [(line.left - box.left) / box.width, (line.right - box.left) / box.width, marks];
+            """
+        )
+        assert begin < 0.05 and end > 0.7, (begin, end)
+        assert 2 <= len(marks) <= 20
+        assert all((text.count(":") == 2) == (least == "s") for text, _, _ in marks)
+        assert all(before[2] < after[1] for before, after in pairwise(marks)), "they lie apart"

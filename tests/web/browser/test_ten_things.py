@@ -33,9 +33,9 @@ def allow(page: Tab) -> None:
 
 def test_which_host_is_slowest(page: Tab, crawl: MadeUp) -> None:
     slowest = crawl.host_name(3)
-    page.until_says("At least 9.5 h to go, because of one host.", f"{slowest} has 3 416 URLs waiting, one each 10 s.")
+    page.until_says("About 9 h 29 min to go.", f"The slowest host: {slowest}, of which 3,416 URLs wait")
     page.press(slowest)
-    page.until_says(f"Host {slowest}", "3 416 URLs wait", "At its delay that takes 9.5 h at least.")
+    page.until_says(f"Host {slowest}", "3 416 URLs wait", "That takes 9.5 h at least.")
     page.press("Hosts", "#views")
     page.until("return document.querySelector('.hosts tbody tr')")
     assert slowest in page.run("return document.querySelector('.hosts tbody tr').textContent")
@@ -103,7 +103,7 @@ def test_who_died_when(page: Tab, crawl: MadeUp) -> None:
 
 
 def test_is_it_nearly_done(page: Tab) -> None:
-    page.until_says("known URLs done", "The queue as a whole shrinks by")
+    page.until_says("known URLs done", "About 9 h 29 min to go.")
 
 
 def test_what_came_out(page: Tab) -> None:
