@@ -11,6 +11,8 @@ Rules of this module:
 
 from __future__ import annotations
 
+import math
+
 from scrapy_ubi.protocol.host import HostState
 
 LATE, LEAST_LATE = 5, 0.2  # visits; s: by which a slot may be used late
@@ -42,7 +44,7 @@ class VisitPace:
             return now + 1.0
         if pages_wait and not state.visits.after_page:
             return 0.0
-        at = self._turns.pop(state.host, -1.0)
+        at = self._turns.pop(state.host, -math.inf)
         if at < now - self.late:
             at = max(self._slot, now - self.late)
             self._slot = at + 1 / self.rate
