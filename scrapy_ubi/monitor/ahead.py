@@ -11,7 +11,7 @@ from typing import Any
 
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.text_table import count, span
-from scrapy_ubi.node.report.idle_reason import sentence
+from scrapy_ubi.node.report.idle_reason import END, PAUSED, SEEDS, sentence
 from scrapy_ubi.node.report.profile import Profile
 from scrapy_ubi.node.report.remaining import (
     ABOUT,
@@ -29,6 +29,7 @@ from scrapy_ubi.node.report.remaining import (
 from scrapy_ubi.untrusted.terminal_text import plain
 
 FEW = 3  # agents that a line names
+SERVES = "UBI_SERVE"
 SAID = 60.0  # s; what takes less needs no reason
 
 
@@ -87,6 +88,8 @@ def sentences(status: CrawlStatus, told: Remaining | None = None) -> list[str]:
 def _running(waits: int, told: Remaining) -> list[str]:
     """What is said of a crawl that runs."""
     if told.kind == NOTHING:
+        if told.endless == SERVES:
+            return [f"The crawl waits for seeds ({SERVES}): nothing else is left. `scrapy ubi seed` gives it some."]
         if told.endless:
             return [f"Nothing waits; the crawl does not end by itself ({told.endless})."]
         return ["Nearly done: nothing waits; the crawl ends once all agents agree."]
@@ -109,7 +112,7 @@ def _running(waits: int, told: Remaining) -> list[str]:
         ]
     if told.kind == ABOUT and told.seconds is not None:
         more = told.pages - waits if told.pages is not None else 0
-        found = f", and about {_number(more)} more that are found meanwhile" if more > waits / 10 else ""
+        found = f", and about {count(more)} more {'is' if more == 1 else 'are'} found meanwhile" if more > waits / 10 else ""
         return [f"About {span(told.seconds)} to go: {_urls(waits)}{found}."]
     return [f"{_urls(waits, first=True)}. How long that takes can be told in a minute."]
 
@@ -138,12 +141,21 @@ def idle(of: AgentStatus, now: float) -> str:
 
 
 def idle_sentences(status: CrawlStatus) -> list[str]:
-    """Why agents fetch nothing, one sentence for all agents with the same one."""
+    """Why agents fetch nothing, one sentence for all agents with the same one; but for what `sentences` say."""
     named: dict[str, list[str]] = {}
+    told = _told_kinds(status)
     for agent in status.agents:
-        if said := idle(agent, status.now):
+        if (said := idle(agent, status.now)) and agent.profile.idle.kind not in told:
             named.setdefault(said, []).append(agent.name)
     return [f"{_few(names)}: {said}" for said, names in named.items()]
+
+
+def _told_kinds(status: CrawlStatus) -> tuple[str, ...]:
+    """The reasons that the first sentence has told for all agents."""
+    if status.paused:
+        return (PAUSED,)
+    told = remaining_of(status)
+    return (END, SEEDS) if told is not None and told.kind == NOTHING else ()
 
 
 def _few(names: list[str]) -> str:

@@ -9,6 +9,7 @@ import pytest
 from scrapy import Request
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
+from scrapy_ubi.monitor.answers import read_answer
 from scrapy_ubi.node.report import queries
 from scrapy_ubi.node.report.answers_under_way import Answer
 from scrapy_ubi.node.report.host_answers import COPY, OWNER
@@ -93,6 +94,14 @@ def agent() -> Agent:
 
 
 # -- hosts
+
+
+def test_all_that_is_said_of_a_host_is_read_by_those_who_ask(agent: Agent) -> None:
+    agent.has("a", 2, 5)
+    made = answer(Question.parse(Question("hosts", 1.0).text()), agent.source())
+    read = read_answer("a1", "hosts", json.dumps(made).encode())
+    assert not isinstance(read, str) and read["rows"] == json.loads(json.dumps(made["rows"]))
+    assert read["rows"][0]["needs"] > 0
 
 
 def test_hosts_come_in_the_order_that_is_asked_for(agent: Agent) -> None:
