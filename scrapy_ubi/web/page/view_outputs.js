@@ -117,7 +117,7 @@ function seedsView(parameters, context) {
   });
   context.every(3000, async () => {
     const answer = await ask("seeds", { limit: ROWS_SHOWN }, context.signal);
-    say(head, answer.waiting ? `${many(answer.waiting, "seed")} wait for an agent.` : "No seed waits.");
+    say(head, answer.waiting ? `${many(answer.waiting, "seed")} wait${answer.waiting === 1 ? "s" : ""} for an agent.` : "No seed waits.");
     rows.set(answer.answers);
   });
   return el("div", { cls: "pair" }, card("Add seeds", form, quiet("A crawl takes them until it is over. Filters do not drop a seed.")), card("What became of them", head, rows.node));

@@ -125,6 +125,18 @@ def test_hosts_come_in_the_order_that_is_asked_for(agent: Agent) -> None:
     assert agent("hosts", limit=1)["total"] == 3
 
 
+@pytest.mark.parametrize("more", [{}, {"end": "host/dead"}])
+def test_a_host_that_fails_tells_its_status_before_a_page_has_failed_for_good(agent: Agent, more: Any) -> None:
+    agent.has("a", 2)
+    state = agent.frontier.find("a.example")
+    assert state is not None
+    agent.frontier.note(state, Notes(1, canonical({"error": "http/503", **more})))
+    (row,) = agent("hosts")["rows"]
+    assert (row["error"], row["failed"]) == ("http/503", 0)
+    agent.frontier.note(state, Notes(2, canonical({"error": "no word\n", **more})))
+    assert agent("hosts")["rows"][0]["error"] == ""
+
+
 def test_a_host_tells_its_state_and_its_last_failure(agent: Agent) -> None:
     agent.has("a", 2, 1)
     agent.frontier.fail(failure(0, "a", "robots", 7.0))
