@@ -11,7 +11,7 @@ from typing import Any
 
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.text_table import count, span
-from scrapy_ubi.node.report.idle_reason import END, PAUSED, SEEDS, sentence
+from scrapy_ubi.node.report.idle_reason import END, PAUSED, SEEDS, IdleReason, sentence
 from scrapy_ubi.node.report.profile import Profile
 from scrapy_ubi.node.report.remaining import (
     ABOUT,
@@ -112,7 +112,9 @@ def _running(waits: int, told: Remaining) -> list[str]:
         ]
     if told.kind == ABOUT and told.seconds is not None:
         more = told.pages - waits if told.pages is not None else 0
-        found = f", and about {count(more)} more {'is' if more == 1 else 'are'} found meanwhile" if more > waits / 10 else ""
+        found = ""
+        if more > waits / 10:
+            found = f", and about {count(more)} more {'is' if more == 1 else 'are'} found meanwhile"
         return [f"About {span(told.seconds)} to go: {_urls(waits)}{found}."]
     return [f"{_urls(waits, first=True)}. How long that takes can be told in a minute."]
 
@@ -136,8 +138,12 @@ def _host(told: Remaining) -> list[str]:
 
 def idle(of: AgentStatus, now: float) -> str:
     """Why this agent fetches nothing, in a sentence; empty where it fetches, or does not work."""
-    why = of.profile.idle if of.profile is not None and of.working else None
+    why = _why_idle(of)
     return sentence(why, now) if why is not None else ""
+
+
+def _why_idle(of: AgentStatus) -> IdleReason | None:
+    return of.profile.idle if of.profile is not None and of.working else None
 
 
 def idle_sentences(status: CrawlStatus) -> list[str]:
@@ -145,7 +151,9 @@ def idle_sentences(status: CrawlStatus) -> list[str]:
     named: dict[str, list[str]] = {}
     told = _told_kinds(status)
     for agent in status.agents:
-        if (said := idle(agent, status.now)) and agent.profile.idle.kind not in told:
+        why = _why_idle(agent)
+        if why is not None and why.kind not in told:
+            said = sentence(why, status.now)
             named.setdefault(said, []).append(agent.name)
     return [f"{_few(names)}: {said}" for said, names in named.items()]
 
