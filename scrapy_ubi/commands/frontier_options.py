@@ -28,6 +28,7 @@ Shows the hosts of the crawl, from its living agents or from the directories of 
   done        URLs fetched, or failed permanently
   failed      URLs failed permanently, and kept
   next        how long until it may be fetched again
+  needs       in its place with --sort slowest: how long what waits takes
   last error  why the last of them failed
   learned     what was learned of it (UBI_NORMALISE = "learned")
 """

@@ -26,6 +26,7 @@ _COLUMNS = (
     Column("next", True),
     Column("last error"),
 )
+_NEXT = [column.name for column in _COLUMNS].index("next")
 _LATER = (Column("learned"), Column("at once", True))  # shown where anything is
 _FIELDS = ("learned", "loads")
 
@@ -97,7 +98,7 @@ def _sum(host: str, parts: list[Answer]) -> Answer:
         "learned": "",
         "loads": next((row["loads"] for row in parts if row["loads"]), ""),
         "delay": max((row["delay"] for row in parts if row["delay"] is not None), default=None),
-        "needs": max((row["needs"] for row in parts), default=0.0),
+        "needs": max((row["needs"] for row in parts if row["needs"] is not None), default=None),
         "shards": len(parts),
         "agents": agents,
     }
@@ -110,7 +111,12 @@ def _lines(found: Gathered, opts: argparse.Namespace, rows: list[Answer], total:
         return head
     more = [(column, name) for column, name in zip(_LATER, _FIELDS, strict=True) if any(row[name] for row in rows)]
     columns = (*_COLUMNS, *(column for column, _ in more))
-    return [*head, "", *table(columns, [[*_cells(row), *(row[name] for _, name in more)] for row in rows])]
+    cells = [[*_cells(row), *(row[name] for _, name in more)] for row in rows]
+    if opts.sort == "slowest":  # by this number: there is no room for both
+        columns = tuple(Column("needs", True) if column.name == "next" else column for column in columns)
+        for cell, row in zip(cells, rows, strict=True):
+            cell[_NEXT] = span(row["needs"]) if row["needs"] else ""
+    return [*head, "", *table(columns, cells)]
 
 
 def _cells(row: Answer) -> list[str]:

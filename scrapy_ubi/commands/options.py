@@ -30,7 +30,7 @@ Shows the crawl at one look: one row for each agent, and the sum.
              its disk, or its pipelines cannot write), fenced (cut off from Redis, fetches nothing), leaving, left,
              finished; dead (the others declared it so), silent (no news for 15 s), unreadable
   pages      responses fetched
-  pages/s    in the last seconds
+  pages/s    in the last 10 s
   hosts      hosts it owns
   queue      URLs that wait to be fetched
   inbox      entries that wait in Redis for it, of a letter or several each

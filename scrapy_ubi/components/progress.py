@@ -78,12 +78,12 @@ def _parts(scheduler: UbiScheduler, rate: float, items: int) -> tuple[str, list[
     node = scheduler.node
     last = node.recorder.timeline.samples[-1:]
     failed = node.tally.failed.total() - node.tally.requeued.total()
-    parts = [f"{short(node.tally.pages)} pages ({rate:.1f}/s)"]
+    parts = [f"{_many(node.tally.pages, 'page')} ({rate:.1f}/s)"]
     parts += [f"{short(sample.queued)} wait" for sample in last]
     parts += [f"{short(failed)} failed"] if failed else []
-    parts += [f"{short(items)} items"] if items else []
-    parts += [f"{short(sample.hosts)} hosts" for sample in last]
-    parts += [f"{len(node.agent.view.members)} agents"] if not scheduler.alone else []
+    parts += [_many(items, "item")] if items else []
+    parts += [_many(sample.hosts, "host") for sample in last]
+    parts += [_many(len(node.agent.view.members), "agent")] if not scheduler.alone else []
     return node.state if node.state in HALTS else "", parts
 
 
@@ -95,6 +95,10 @@ def progress_line(state: str, parts: Sequence[str]) -> str:
             break
         line += f", {part}"
     return line
+
+
+def _many(number: int, what: str) -> str:
+    return f"{short(number)} {what}{'' if number == 1 else 's'}"
 
 
 def short(number: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.text_table import count, span
-from scrapy_ubi.node.report.idle_reason import sentence
+from scrapy_ubi.node.report.idle_reason import END, PAUSED, SEEDS, IdleReason, sentence
 from scrapy_ubi.node.report.profile import Profile
 from scrapy_ubi.node.report.remaining import (
     ABOUT,
@@ -29,6 +29,7 @@ from scrapy_ubi.node.report.remaining import (
 from scrapy_ubi.untrusted.terminal_text import plain
 
 FEW = 3  # agents that a line names
+SERVES = "UBI_SERVE"
 SAID = 60.0  # s; what takes less needs no reason
 
 
@@ -87,6 +88,8 @@ def sentences(status: CrawlStatus, told: Remaining | None = None) -> list[str]:
 def _running(waits: int, told: Remaining) -> list[str]:
     """What is said of a crawl that runs."""
     if told.kind == NOTHING:
+        if told.endless == SERVES:
+            return [f"The crawl waits for seeds ({SERVES}): nothing else is left. `scrapy ubi seed` gives it some."]
         if told.endless:
             return [f"Nothing waits; the crawl does not end by itself ({told.endless})."]
         return ["Nearly done: nothing waits; the crawl ends once all agents agree."]
@@ -109,7 +112,9 @@ def _running(waits: int, told: Remaining) -> list[str]:
         ]
     if told.kind == ABOUT and told.seconds is not None:
         more = told.pages - waits if told.pages is not None else 0
-        found = f", and about {_number(more)} more that are found meanwhile" if more > waits / 10 else ""
+        found = ""
+        if more > waits / 10:
+            found = f", and about {count(more)} more {'is' if more == 1 else 'are'} found meanwhile"
         return [f"About {span(told.seconds)} to go: {_urls(waits)}{found}."]
     return [f"{_urls(waits, first=True)}. How long that takes can be told in a minute."]
 
@@ -133,17 +138,32 @@ def _host(told: Remaining) -> list[str]:
 
 def idle(of: AgentStatus, now: float) -> str:
     """Why this agent fetches nothing, in a sentence; empty where it fetches, or does not work."""
-    why = of.profile.idle if of.profile is not None and of.working else None
+    why = _why_idle(of)
     return sentence(why, now) if why is not None else ""
 
 
+def _why_idle(of: AgentStatus) -> IdleReason | None:
+    return of.profile.idle if of.profile is not None and of.working else None
+
+
 def idle_sentences(status: CrawlStatus) -> list[str]:
-    """Why agents fetch nothing, one sentence for all agents with the same one."""
+    """Why agents fetch nothing, one sentence for all agents with the same one; but for what `sentences` say."""
     named: dict[str, list[str]] = {}
+    told = _told_kinds(status)
     for agent in status.agents:
-        if said := idle(agent, status.now):
+        why = _why_idle(agent)
+        if why is not None and why.kind not in told:
+            said = sentence(why, status.now)
             named.setdefault(said, []).append(agent.name)
     return [f"{_few(names)}: {said}" for said, names in named.items()]
+
+
+def _told_kinds(status: CrawlStatus) -> tuple[str, ...]:
+    """The reasons that the first sentence has told for all agents."""
+    if status.paused:
+        return (PAUSED,)
+    told = remaining_of(status)
+    return (END, SEEDS) if told is not None and told.kind == NOTHING else ()
 
 
 def _few(names: list[str]) -> str:

@@ -90,7 +90,12 @@ _ONE_HOST: Mapping[str, Check] = {
 }
 # Older agents lack these; what is said in their place.
 _LATER: Mapping[str, Mapping[str, tuple[Check, object]]] = {
-    "hosts": {"learned": (_is_text, ""), "loads": (_is_text, ""), "delay": (_is_time, None)}
+    "hosts": {
+        "learned": (_is_text, ""),
+        "loads": (_is_text, ""),
+        "delay": (_is_time, None),
+        "needs": (_is_time, None),
+    }
 }
 _FAILED: Mapping[str, Check] = {
     "url": _is_text,

@@ -5,6 +5,7 @@ Rules of this module: every line fits the terminal (`table.room`) and holds prin
 
 from __future__ import annotations
 
+from scrapy_ubi.monitor import ahead
 from scrapy_ubi.monitor.ahead import idle_sentences, remaining_of, sentences
 from scrapy_ubi.monitor.status import UNREADABLE, CrawlStatus
 from scrapy_ubi.monitor.text_table import folded, room
@@ -42,12 +43,12 @@ def remarks(status: CrawlStatus) -> list[str]:
     if idle:
         shown = [line for said in idle[:MOST_IDLE] for line in folded(said)]
         lines += ["", *shown, *([f"... and {len(idle) - MOST_IDLE} more"] if len(idle) > MOST_IDLE else [])]
-    if any(agent.state == "blocked" for agent in status.agents):
-        lines += [
-            "",
-            "Blocked agents wait for room, and lose nothing:",
-            "Redis is full (raise its maxmemory), or the agent's disk is, or its pipelines cannot write (see its log).",
-        ]
+    if any(agent.state == "blocked" and not ahead.idle(agent, status.now) for agent in status.agents):
+        said = (
+            "Blocked agents wait, and lose nothing: Redis is full (raise its maxmemory), or the agent's disk is, "
+            "or its pipelines cannot write (see its log)."
+        )
+        lines += ["", *folded(said)]
     if status.seeds_waiting and status.state != "running":
         after = "came after the end" if status.finished else "wait"
         said = f"URLs from outside that {after}: {status.seeds_waiting}; the next agent that is started takes them."

@@ -255,7 +255,7 @@ def agents(facts: ReportFacts) -> str:
         row = [shown(long_gone(gone)), *[""] * (2 + machines), count(gone.profile.count("pages"))]
         rows.append([*row, *[""] * 3, count(sum(gone.profile.failing.values()))])
     names = ("agent", "state", *(["machine"] if machines else []))
-    figures = ("capacity", "pages", "pages/s", "hosts", "queue", "failed")
+    figures = ("capacity", "pages", "average/s", "hosts", "queue", "failed")
     body = table((*names, *figures), rows, len(names))
     return card("Agents", _agents(len(facts.status.agents)), body, "wide events")
 

@@ -155,7 +155,7 @@ def _shares(status: CrawlStatus, of: Measures) -> list[str]:
     columns = [Column("agent"), Column("state"), Column("capacity", True, spare=2)]
     columns += [Column("pages", True), Column("share", True)]
     columns += [
-        Column("pages/s", True),
+        Column("average/s", True),
         Column("hosts", True),
         Column("forwarded", True),
         Column("suppressed", True, spare=1),

@@ -21,6 +21,7 @@ from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 
 MOST_MISSING = 200  # agents that are named
+MOST_SAID = 3  # directories that are named
 
 
 class AgentPlaces(NamedTuple):
@@ -43,15 +44,18 @@ def find(settings: BaseSettings, status: CrawlStatus) -> AgentPlaces:
     for place in places:
         found.setdefault(place.agent, []).append(place.path.resolve())
     missing: dict[str, str] = {}
+    said: list[str] = []  # where agents say that they are
     for agent in status.agents:
         if agent.name in found or agent.profile is None:
             continue
         try:
-            found[agent.name] = [_said(agent, status.crawl)]
+            found[agent.name] = [path := _said(agent, status.crawl)]
+            said.append(str(path))
         except UbiDirectoryError as error:
             if len(missing) < MOST_MISSING:
                 missing[agent.name] = str(error)
-    return AgentPlaces(found, looked, missing)
+    rest = [f"{len(said) - MOST_SAID} more"] if len(said) > MOST_SAID else []
+    return AgentPlaces(found, ", ".join([looked, *said[:MOST_SAID], *rest]), missing)
 
 
 def _said(agent: AgentStatus, crawl: str) -> Path:

@@ -18,8 +18,6 @@ from typing import Any
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
-from scrapy.utils.defer import deferred_from_coro
-from twisted.internet.defer import Deferred
 
 from scrapy_ubi.components.find_scheduler import scheduler_of
 from scrapy_ubi.components.scheduler import UbiScheduler
@@ -52,13 +50,13 @@ class AgentServer:
         crawler.signals.connect(server.spider_closed, signal=signals.spider_closed)
         return server
 
-    def spider_opened(self, spider: Spider) -> Deferred[None]:
+    async def spider_opened(self, spider: Spider) -> None:
         """The agent has joined: show it."""
-        return deferred_from_coro(self._begin())
+        await self._begin()
 
-    def spider_closed(self, spider: Spider) -> Deferred[None]:
+    async def spider_closed(self, spider: Spider) -> None:
         """Show it no longer."""
-        return deferred_from_coro(self._end())
+        await self._end()
 
     async def _begin(self) -> None:
         scheduler = scheduler_of(self._crawler)

@@ -23,16 +23,18 @@ MOST_FIRST = 50  # events of the past that the first look gives, the newest
 
 Event = dict[str, Any]
 
-_WORDS = {
+WORDS = {
     "joined": "Agent {} has joined.",
     "left": "Agent {} has left.",
     "dead": "The others have declared agent {} dead.",
     "silent": "Agent {} has published nothing for 15 s.",
     "back": "Agent {} works again.",
-    "blocked": "Agent {} waits for room: Redis is full, or its disk.",
+    "blocked": "Agent {} is blocked: Redis or its disk is full, or its pipelines cannot write.",
     "fenced": "Agent {} is cut off from Redis, and fetches nothing.",
     "settled": "The agents agree on one view.",
     "unsettled": "The agents have different views.",
+    "unfenced": "Agent {} is no longer cut off.",
+    "unblocked": "Agent {} goes on.",
     "paused": "The crawl is paused.",
     "resumed": "The crawl goes on.",
     "finished": "The crawl is finished.",
@@ -99,7 +101,7 @@ class CrawlEvents:
 
     def _note(self, time: float, what: str, agent: str, more: str = "") -> None:
         self._number += 1
-        text = _WORDS[what].format(agent or more)
+        text = WORDS[what].format(agent or more)
         self._kept.append(
             {"id": self._number, "time": round(time, 3), "what": what, "agent": agent or None, "text": text}
         )

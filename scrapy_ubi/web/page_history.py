@@ -11,6 +11,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.commands.crawl_history import history
 from scrapy_ubi.monitor.document import Document
+from scrapy_ubi.web.crawl_events import WORDS
 
 FIELDS = ("time", "pages", "pages_per_second", "queued", "failed")
 MOST_POINTS = 360
@@ -69,6 +70,14 @@ def _together(events: Sequence[Document]) -> list[Document]:
 
 
 def _event(of: Document) -> Document:
-    why = f" ({of['why']})" if of["why"] else ""
-    who = f" agent {of['who']}" if of["who"] else ""
-    return {"time": of["time"], "what": of["what"], "agent": of["who"] or None, "text": f"{of['what']}:{who}{why}"}
+    """The event in the words of those that the server has seen by itself; of several agents together, who they are."""
+    text = WORDS[of["what"]]
+    if "{}" in text:
+        text = text.format(of["who"]) if of["who"] else ""
+    why = f" ({of['why']})." if text else of["why"]
+    return {
+        "time": of["time"],
+        "what": of["what"],
+        "agent": of["who"] or None,
+        "text": f"{text.removesuffix('.')}{why}" if of["why"] else text,
+    }

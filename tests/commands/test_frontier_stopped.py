@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
@@ -256,8 +257,9 @@ def test_what_can_be_no_failure_is_refused(
 
 
 def test_a_host_that_was_given_up_is_shown_and_requeue_brings_it_back(shell: Shell, tmp_path: Path) -> None:
+    rests = f'{{"until":[{time.time() + 3000:.0f},"health"]}}'
     with closing(open_frontier(directory(tmp_path / "d"))) as frontier:
-        for host, text in (("h2.example", '{"end":"host/dead"}'), ("h3.example", '{"until":[9e9,"health"]}')):
+        for host, text in (("h2.example", '{"end":"host/dead"}'), ("h3.example", rests)):
             state = frontier.find(host)
             assert state is not None
             frontier.note(state, Notes(7, text))

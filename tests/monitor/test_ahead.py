@@ -79,3 +79,13 @@ def test_why_agents_fetch_nothing_is_said_once_for_all_with_the_same_reason_in_e
     assert said.endswith("(10 min more).")
     assert document.status(of)["idle"] == view(of, True, [])["idle"] == [said]
     assert "Nothing is fetched" in " ".join(render_status.live(of))
+
+
+def test_what_the_first_sentence_says_is_not_said_again() -> None:
+    nothing = {"unique": 700, "queued": 0, "in_flight": 0}
+    ends = crawl(agent("a1", counters=nothing, idle={"kind": "end"}), agent("a2", counters=nothing, idle=WAITS))
+    assert ahead.sentences(ends)[0].startswith("Nearly done")
+    assert [said[:3] for said in ahead.idle_sentences(ends)] == ["a2:"]
+    serves = crawl(agent("a1", counters=nothing, recrawl_rounds="none", serve=True, idle={"kind": "seeds"}))
+    assert ahead.sentences(serves)[0].startswith("The crawl waits for seeds (UBI_SERVE)")
+    assert ahead.idle_sentences(serves) == []

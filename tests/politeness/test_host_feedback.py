@@ -67,6 +67,32 @@ def noted(outcome: Outcome) -> dict[str, int]:
     return dict(outcome.crawler.spider.node.counters()["noted"])
 
 
+# -- what people see of a host that fails
+
+
+class Watches(Both):
+    """Notes what people see of the slow host, after each of its pages."""
+
+    def parse(self, response: Response) -> Any:
+        return self.seen(response.url, response.status)
+
+    def lost(self, failure: Any) -> Any:
+        return self.seen(failure.request.url, failure.value.response.status)
+
+    def seen(self, url: str, status: int) -> Any:
+        if SLOW in url:
+            state = self.node.frontier.find(SLOW)
+            yield {"status": status, "error": self.node.hosts.get(state, "error") or ""}
+
+
+@pytest.mark.parametrize("status", [500, 503, 429])
+def test_a_host_that_fails_shows_its_status_until_it_answers(site: Site, status: int) -> None:
+    for number in range(3):
+        site.page(f"http://{SLOW}/{number}", Page("", status))
+    found = items_of(run(site, Watches, RETRY_TIMES=1, UBI_HOST_FAILURES=0, UBI_HOST_DELAY=0))
+    assert {(item["status"], item["error"]) for item in found} == {(200, ""), (status, f"http/{status}")}
+
+
 # -- the delay
 
 

@@ -76,6 +76,7 @@ class FakeNode:
         self.recrawl = None
         self.access = self  # what the gate asks, of the same object
         self.fenced = False
+        self.times_ahead = 0
         self.lost: set[str] = set()
         self.closed = False
         self.wake: Callable[[], None] = lambda: None

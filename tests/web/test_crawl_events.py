@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from scrapy_ubi.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus
 from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.node.report.timeline import WHATS
 from scrapy_ubi.web.crawl_events import CALM, CrawlEvents
-from scrapy_ubi.web.page_history import _together
+from scrapy_ubi.web.page_history import _event, _together
 
 
 def crawl(now: float, **states: str) -> CrawlStatus:
@@ -75,3 +76,13 @@ def test_what_agents_noted_together_is_one_event() -> None:
         (500, "fenced", "a1"),
     ]
     assert made[0]["why"] == "7 agents: a0, a1, a2, a3, a4 and 2 more"
+
+
+def test_what_agents_noted_is_told_in_sentences() -> None:
+    def text(what: str, who: str = "", why: str = "") -> str:
+        return str(_event({"time": 1, "what": what, "who": who, "why": why})["text"])
+
+    assert text("settled", why="2 agents") == "The agents agree on one view (2 agents)."
+    assert text("joined", "a1", "again") == "Agent a1 has joined (again)."
+    assert text("fenced", why="2 agents: a1, a2") == "2 agents: a1, a2"
+    assert all(text(what, "a1").endswith(".") for what in WHATS)

@@ -177,6 +177,10 @@ def test_changes_are_the_commands() -> None:
         await change(client, "drain", 404, agent="a9")
         seeded = await change(client, "seeds", urls=["http://a.example/"], priority=7)
         assert (seeded["sent"], len(crawl.shelf.seeds.waiting)) == (1, 1)
+        wrong = await change(client, "seeds", 400, urls=["http://b.example/", "", "no URL at all", "ftp://c.example/"])
+        assert wrong["error"]["kind"] == "bad_request"
+        assert "line 3" in wrong["error"]["message"] and "no URL at all" in wrong["error"]["message"]
+        assert len(crawl.shelf.seeds.waiting) == 1, "nothing of it is sent"
         crawl.shelf.seeds.answers.append(
             {b"seed": b"1-0", b"said": b"OK", b"url": b"http://a.example/", b"id": b"no. 1"}
         )

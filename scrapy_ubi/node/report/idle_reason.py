@@ -84,7 +84,7 @@ def _names(why: IdleReason, what: str = "") -> str:
     rest = why.number - len(why.names)
     if rest <= 0:
         return names or UNNAMED
-    return f"{names} and {rest} more{f' {what}' if what else ''}" if names else f"{rest} {what}"
+    return f"{names} and {rest:,} more{f' {what}' if what else ''}" if names else f"{rest:,} {what}"
 
 
 def _more(why: IdleReason) -> str:

@@ -4,8 +4,8 @@
 const CHART_HEIGHT = 132;
 const CHART_ROOM = { top: 12, bottom: 20, left: 0, right: 0 };
 const LEAST_SPAN = 10; // seconds on the axis
-const TIME_STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600]; // seconds between two marks
-const MARK_WIDTH = 64; // pixels, at least, of a mark with its time
+const TIME_STEPS = [1, 2, 3, 5, 10, 15, 20, 30, 60, 120, 180, 300, 600, 900, 1800, 3600]; // seconds between two marks
+const markWidth = (step) => (step < 60 ? 64 : 50); // pixels, at least, of a mark with its time: with seconds, or without
 
 // `value(point)` is what is drawn, `tell(value)` how it is said, `most` how many seconds are shown. Points: [unix seconds, ...].
 function chart({ title, value, tell: told, most }) {
@@ -88,10 +88,11 @@ function chartFrame(scale, told) {
     marks.push(svg("line", { cls: part ? "grid" : "axis", x1: 0, x2: scale.width, y1: y, y2: y }));
     if (part) marks.push(svg("text", { x: 0, y: y - 3 }, short(scale.top * part)));
   }
-  const step = TIME_STEPS.find((one) => (one / scale.seconds) * scale.width >= MARK_WIDTH) ?? TIME_STEPS[TIME_STEPS.length - 1];
+  const step = TIME_STEPS.find((one) => (one / scale.seconds) * scale.width >= markWidth(one)) ?? TIME_STEPS[TIME_STEPS.length - 1];
+  const edge = markWidth(step) / 2;
   for (let time = Math.ceil((scale.end - scale.seconds) / step) * step; time <= scale.end; time += step) {
     const x = scale.x(time);
-    if (x < MARK_WIDTH / 2 || x > scale.width - MARK_WIDTH / 2) continue;
+    if (x < edge || x > scale.width - edge) continue;
     marks.push(svg("line", { cls: "axis", x1: x, x2: x, y1: scale.floor, y2: scale.floor + 4 }));
     marks.push(svg("text", { x, y: CHART_HEIGHT - 4, "text-anchor": "middle" }, timeOfDay(time, step < 60)));
   }

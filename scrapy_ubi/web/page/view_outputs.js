@@ -35,6 +35,7 @@ function outputCards(answer, measures) {
   for (const row of answer.outputs) {
     const store = (stores[row.store] ??= { store: row.store, parts: 0, open_parts: 0, bytes: 0, pages: 0, agents: new Set() });
     for (const name of ["parts", "open_parts", "bytes"]) store[name] += row[name];
+    store.files = store.parts + store.open_parts;
     store.pages = isNumber(row.pages) && isNumber(store.pages) ? store.pages + row.pages : null;
     store.agents.add(row.agent);
   }
@@ -43,8 +44,8 @@ function outputCards(answer, measures) {
     caption: "Outputs by store", key: (row) => row.store, cls: "fit", empty: "No store is kept here (UBI_STORES), or nothing is written yet.",
     columns: [
       { label: "What", of: (row) => row.store, node: (row) => el("strong", {}, plain(row.store)) }, { label: "Size", num: true, text: (row) => size(row.bytes) },
-      counted("Pages", "pages", { hint: "Pages of which something is kept there" }), counted("Files", "parts"),
-      counted("Open", "open_parts", { hint: "Still being written" }), { label: "Agents", num: true, text: (row) => count(row.agents.size) },
+      counted("Pages", "pages", { hint: "Pages of which something is kept there" }), counted("Files", "files"),
+      counted("Open", "open_parts", { hint: "Of these, still being written" }), { label: "Agents", num: true, text: (row) => count(row.agents.size) },
       { label: "Make one file of it", cls: "wide", of: (row) => row.store, node: (row) => code(collectCommand(row.store)) },
     ],
   });
@@ -63,7 +64,7 @@ function collectCommand(store) {
 
 function outputWords(list, measures) {
   const pages = measures ? `${many(measures.totals.pages, "page")} fetched, ` : "";
-  return list.length ? `${pages}${size(sum(list.map((row) => row.bytes)))} in ${many(sum(list.map((row) => row.parts)), "file")} here.` : `${pages || "Nothing fetched, "}no output here.`;
+  return list.length ? `${pages}${size(sum(list.map((row) => row.bytes)))} in ${many(sum(list.map((row) => row.files)), "file")} here.` : `${pages || "Nothing fetched, "}no output here.`;
 }
 
 function duplicatesCard(said, measures) {
@@ -86,7 +87,7 @@ function partsCard(outputs) {
     caption: "Outputs by agent", key: (row) => `${row.agent} ${row.store} ${row.run}`, empty: "Nothing.", cls: "fit",
     columns: [
       linked("Agent", "agent", "agent"), { label: "What", text: (row) => plain(row.store) },
-      { label: "Size", num: true, text: (row) => size(row.bytes) }, counted("Files", "parts"),
+      { label: "Size", num: true, text: (row) => size(row.bytes) }, { label: "Files", num: true, text: (row) => count(row.parts + row.open_parts) },
     ],
   });
   rows.set(sorted(outputs, (row) => -row.bytes).slice(0, 30));
@@ -116,7 +117,7 @@ function seedsView(parameters, context) {
   });
   context.every(3000, async () => {
     const answer = await ask("seeds", { limit: ROWS_SHOWN }, context.signal);
-    say(head, answer.waiting ? `${many(answer.waiting, "seed")} wait for an agent.` : "No seed waits.");
+    say(head, answer.waiting ? `${many(answer.waiting, "seed")} wait${answer.waiting === 1 ? "s" : ""} for an agent.` : "No seed waits.");
     rows.set(answer.answers);
   });
   return el("div", { cls: "pair" }, card("Add seeds", form, quiet("A crawl takes them until it is over. Filters do not drop a seed.")), card("What became of them", head, rows.node));

@@ -392,3 +392,10 @@ def test_a_crawl_that_begins_anew_forgets_what_was_noted(house: House) -> None:
     assert house.hosts.delays(house.state()) == {}
     house.arrives({"robots": 2})
     assert changed == [HOST], "those who listen still do"
+
+
+def test_a_host_that_is_given_up_still_says_with_what_it_failed(house: House) -> None:
+    state = house.state()
+    house.hosts.put(state, "error", "http/503")
+    house.hosts.end(state, "host/dead")
+    assert house.hosts.get(state, "error") == "http/503" and house.hosts.ended(state) == "host/dead"

@@ -9,6 +9,7 @@ import pytest
 from scrapy import Request
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
+from scrapy_ubi.monitor.answers import read_answer
 from scrapy_ubi.node.report import queries
 from scrapy_ubi.node.report.answers_under_way import Answer
 from scrapy_ubi.node.report.host_answers import COPY, OWNER
@@ -95,6 +96,14 @@ def agent() -> Agent:
 # -- hosts
 
 
+def test_all_that_is_said_of_a_host_is_read_by_those_who_ask(agent: Agent) -> None:
+    agent.has("a", 2, 5)
+    made = answer(Question.parse(Question("hosts", 1.0).text()), agent.source())
+    read = read_answer("a1", "hosts", json.dumps(made).encode())
+    assert not isinstance(read, str) and read["rows"] == json.loads(json.dumps(made["rows"]))
+    assert read["rows"][0]["needs"] > 0
+
+
 def test_hosts_come_in_the_order_that_is_asked_for(agent: Agent) -> None:
     agent.has("a", 2, 5)
     agent.has("b", 9, 0)
@@ -114,6 +123,18 @@ def test_hosts_come_in_the_order_that_is_asked_for(agent: Agent) -> None:
     assert agent.hosts(limit=1) == ["b"]
     assert agent.hosts(sort="slowest")[0] == "b"  # all have one delay
     assert agent("hosts", limit=1)["total"] == 3
+
+
+@pytest.mark.parametrize("more", [{}, {"end": "host/dead"}])
+def test_a_host_that_fails_tells_its_status_before_a_page_has_failed_for_good(agent: Agent, more: Any) -> None:
+    agent.has("a", 2)
+    state = agent.frontier.find("a.example")
+    assert state is not None
+    agent.frontier.note(state, Notes(1, canonical({"error": "http/503", **more})))
+    (row,) = agent("hosts")["rows"]
+    assert (row["error"], row["failed"]) == ("http/503", 0)
+    agent.frontier.note(state, Notes(2, canonical({"error": "no word\n", **more})))
+    assert agent("hosts")["rows"][0]["error"] == ""
 
 
 def test_a_host_tells_its_state_and_its_last_failure(agent: Agent) -> None:

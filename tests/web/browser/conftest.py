@@ -83,6 +83,12 @@ class Tab:
         said = str(self.run("return document.body.innerText"))
         return said.replace("\u202f", " ").replace("\xa0", " ")
 
+    def painted(self) -> None:
+        """Wait until the page has been painted as it is now: tables look for room just before."""
+        self.driver.execute_async_script(
+            "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))"
+        )
+
     def press(self, name: str, within: str = "body") -> None:
         """Press the first button or link that begins with this text."""
         script = (

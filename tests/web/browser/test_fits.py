@@ -39,6 +39,7 @@ def walk(tab: Tab, crawl: MadeUp) -> dict[str, Any]:
     found = {}
     for view in views:
         settled(tab, view)
+        tab.painted()
         if faults := tab.run(FAULTS):
             found[view[:20]] = faults
     return found
