@@ -57,7 +57,9 @@ _CHOSEN_BY_OTHERS = frozenset(
     "run".split()
 )
 # Private by their underscore only: documented by Python.
-_OF_PYTHON = frozenset(("_replace", "_make", "_fields", "_asdict", "_field_defaults", "_exit", "_getframe", "_name_"))
+_OF_PYTHON = frozenset(
+    "_replace _make _fields _asdict _field_defaults _exit _getframe _current_frames _name_".split()
+)  # fmt: skip
 _BY_NAME = frozenset(("getattr", "setattr", "hasattr", "delattr"))
 _blocks = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 

@@ -34,7 +34,7 @@ def refusal(**values: Any) -> str:
 
 def test_the_table_and_the_fields_are_alike() -> None:
     fields = [field.name for field in dataclasses.fields(UbiSettings)]
-    extra = ["named_by", "dir_given", "fingerprinter", "hosts_at_once"]
+    extra = ["named_by", "dir_given", "dir_is_jobdir", "fingerprinter", "hosts_at_once"]
     assert fields == [*(row.name for row in SETTINGS), *extra]
 
 

@@ -148,7 +148,9 @@ def navigation() -> Nav:
         pages = [page for page in dict.fromkeys(order) if page in files]
         if pages:
             first.append({name: [{title(DOCS / page): page} for page in pages]})
-    project = [{"README": f"{COPIES}/README.md"}, {"Changes": f"{COPIES}/CHANGELOG.md"}]
+    loose = sorted(file for file in DOCS.glob("*.md") if file.name != "README.md")
+    own = [{title(file): file.name} for file in loose]
+    project = [{"README": f"{COPIES}/README.md"}, *own, {"Changes": f"{COPIES}/CHANGELOG.md"}]
     examples = sorted((ROOT / "example_project").rglob("README.md"))
     return [*first, {"Project": [*project, *({title(file): staged_name(file)} for file in examples)]}]
 

@@ -21,6 +21,7 @@ class Node:
     joins = SimpleNamespace(counts=Counter(slash=4))
     learner: Any = None
     seeds: Any = None
+    times_ahead = 0
 
     def counters(self) -> dict[str, Any]:
         return {"pages": 5, "seconds": 0.5, "failed": {"http/404": 1}}

@@ -17,6 +17,7 @@ import scrapy
 import scrapy_ubi
 from tests.support.parsed import parsed
 
+_OF_PYTHON = frozenset(("_current_frames",))  # documented: sys._current_frames
 PACKAGE = Path(scrapy_ubi.__file__).parent
 ROOMS = ("scrapy_private", "fast")
 FOREIGN = ("scrapy", "twisted", "pydispatch", "aiohttp", "parsel", "itemadapter", "itemloaders")
@@ -39,7 +40,7 @@ def trees() -> dict[str, ast.Module]:
 
 
 def is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__")
+    return name.startswith("_") and not name.startswith("__") and name not in _OF_PYTHON
 
 
 def defined(tree: ast.Module) -> Iterator[str]:
