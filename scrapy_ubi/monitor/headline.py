@@ -5,9 +5,11 @@ Rules of this module: every line fits the terminal (`table.room`) and holds prin
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from scrapy_ubi.monitor.ahead import idle_sentences, remaining_of, sentences
 from scrapy_ubi.monitor.status import UNREADABLE, CrawlStatus
-from scrapy_ubi.monitor.text_table import folded, room
+from scrapy_ubi.monitor.text_table import folded, room, span
 from scrapy_ubi.node.report.remaining import EARLY
 from scrapy_ubi.untrusted.terminal_text import cut, plain
 
@@ -19,6 +21,8 @@ def headline(status: CrawlStatus) -> list[str]:
     """The crawl, its state, how many agents work, and the arguments of their spiders."""
     working = sum(agent.working for agent in status.agents)
     state = f"{status.state}, paused" if status.paused and status.state == "running" else status.state
+    if (ago := status.finished_ago) is not None:  # who starts it anew sees the old figures until an agent beats
+        state += f" at {moment(status.now - ago)} ({span(ago)} ago)"
     text = f"crawl {plain(status.crawl, 64)}: {state}, {working} of {len(status.agents)} agents at work"
     lines = folded(text + f", {status.views} different views" if status.views > 1 else text)
     if status.arguments:
@@ -27,6 +31,11 @@ def headline(status: CrawlStatus) -> list[str]:
     if told is not None and told.kind != EARLY:
         lines += [line for sentence in sentences(status, told) for line in folded(sentence)]
     return lines
+
+
+def moment(when: float) -> str:
+    """A time of the past, by the clock of this machine."""
+    return datetime.fromtimestamp(when).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def arguments_of(status: CrawlStatus) -> str:
@@ -43,11 +52,11 @@ def remarks(status: CrawlStatus) -> list[str]:
         shown = [line for said in idle[:MOST_IDLE] for line in folded(said)]
         lines += ["", *shown, *([f"... and {len(idle) - MOST_IDLE} more"] if len(idle) > MOST_IDLE else [])]
     if any(agent.state == "blocked" for agent in status.agents):
-        lines += [
-            "",
-            "Blocked agents wait for room, and lose nothing:",
-            "Redis is full (raise its maxmemory), or the agent's disk is, or its pipelines cannot write (see its log).",
-        ]
+        said = (
+            "Blocked agents wait for room, and lose nothing: Redis is full (raise its maxmemory), or the agent's disk "
+            "is, or its pipelines cannot write (see its log)."
+        )
+        lines += ["", *folded(said)]
     if status.seeds_waiting and status.state != "running":
         after = "came after the end" if status.finished else "wait"
         said = f"URLs from outside that {after}: {status.seeds_waiting}; the next agent that is started takes them."
