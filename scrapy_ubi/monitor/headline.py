@@ -21,7 +21,7 @@ def headline(status: CrawlStatus) -> list[str]:
     """The crawl, its state, how many agents work, and the arguments of their spiders."""
     working = sum(agent.working for agent in status.agents)
     state = f"{status.state}, paused" if status.paused and status.state == "running" else status.state
-    if (ago := status.finished_ago) is not None:  # who starts it anew sees the old figures until an agent beats
+    if (ago := status.finished_ago) is not None:  # started again, it shows these old figures until an agent beats
         state += f" at {moment(status.now - ago)} ({span(ago)} ago)"
     text = f"crawl {plain(status.crawl, 64)}: {state}, {working} of {len(status.agents)} agents at work"
     lines = folded(text + f", {status.views} different views" if status.views > 1 else text)

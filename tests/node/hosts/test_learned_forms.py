@@ -295,8 +295,6 @@ def test_what_is_remembered_is_bounded(house: House, monkeypatch: pytest.MonkeyP
     assert pages == 10 and joined <= 5
 
 
-
-
 def test_a_note_of_another_agent_that_does_not_hold_is_as_none(house: House) -> None:
     house.fetch("http://h.example/q", 1)
     house.hosts.put(house.state, LEARNED, {HOST: {"path-case": "on"}})
