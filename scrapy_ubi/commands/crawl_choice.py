@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 
+import redis
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import inside_project
 
@@ -39,6 +40,8 @@ def choose_crawl(settings: BaseSettings, opts: argparse.Namespace, to: RedisConn
         crawls = find_crawls(to.client)
         longer = [crawl for crawl in crawls if opts.crawl and crawl.startswith(name)]
         if len(longer) != 1:
+            if status.odd_keys:  # something is there, and it cannot be read
+                raise redis.ResponseError(f"WRONGTYPE {', '.join(status.odd_keys)}")
             raise UbiNoCrawl(_no_crawl(name, crawls, to))
         return read_status(to.client, longer[0])
 

@@ -1,6 +1,6 @@
 """Whether items can be written where `-o` and `-O` say, as far as that can be known before a crawl.
 
-Rules of this module: it writes nothing. What it cannot judge (a bucket, another machine) it lets pass.
+Rules of this module: it leaves nothing written. What it cannot judge (a bucket, another machine) it lets pass.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryFile
 from urllib.parse import unquote, urlsplit
 
 from scrapy import version_info
@@ -23,6 +24,7 @@ NEEDS: Mapping[str, tuple[str, str]] = {
     "s3": ("boto3" if version_info >= (2, 19) else "botocore", "boto3"),
     "gs": ("google.cloud.storage", "google-cloud-storage"),
 }
+LONGEST_NAME = 250  # bytes of a file's name: 255, with what it ends in while it is written
 LONGEST = 200  # characters of a place that are shown
 
 
@@ -68,6 +70,9 @@ def check_file(path: str) -> None:
     while "%(" in str(known):
         known = known.parent
     named, shown = known == whole, plain(path, LONGEST)
+    for part in known.parts:
+        if len(os.fsencode(part)) > LONGEST_NAME:
+            raise UbiDirectoryError(f"{shown} cannot be made: {plain(part, 40)} is too long a name for a file.")
     if named and known.is_dir():
         raise UbiDirectoryError(f"{shown} is a directory: name a file in it.")
     if named and known.exists():
@@ -83,3 +88,10 @@ def check_file(path: str) -> None:
         raise UbiDirectoryError(
             f"{shown} cannot be made, as nothing can be written in {plain(str(there), LONGEST)} (Permission denied)."
         )
+    try:
+        with TemporaryFile(dir=there):  # full disks, /proc and the like refuse what their rights allow
+            pass
+    except OSError as error:
+        raise UbiDirectoryError(
+            f"{shown} cannot be made, as nothing can be written in {plain(str(there), LONGEST)} ({error.strerror})."
+        ) from error

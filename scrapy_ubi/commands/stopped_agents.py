@@ -9,6 +9,7 @@ import json
 import secrets
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ from scrapy_ubi.node.disk import KINDS
 from scrapy_ubi.node.hosts.host_notes import lifted, plight
 from scrapy_ubi.node.keys import requeued_nonce
 from scrapy_ubi.node.report import timeline_answer
+from scrapy_ubi.node.report.figures import counted_requeued
 from scrapy_ubi.node.report.queries import HISTORY, Question, Source, answer
 from scrapy_ubi.node.report.query_source import NONCE_BYTES
 from scrapy_ubi.node.report.timeline import Timeline
@@ -68,10 +70,18 @@ class Stopped:
         """The answer. Failed requests are taken in again durably; a crawl that was finished is no longer finished."""
         if question.ask == HISTORY:
             return timeline_answer.answer(question, self.place.agent, self._timeline(), time.time())
-        made = answer(question, self._source(keys))
+        requeued = Counter[str]()
+        made = answer(question, self._source(keys, requeued))
         if self._frontier.changed:
-            self._frontier.flush()
+            self._frontier.flush(self._count(requeued))
         return made
+
+    def _count(self, requeued: Counter[str]) -> list[ledger.Row]:
+        """What is to be kept of the crawl where so many failures, by reason, are fetched again."""
+        if not requeued or "counters" not in self.facts:
+            return []
+        self.facts = {**self.facts, "counters": counted_requeued(self.facts["counters"], requeued)}
+        return [ledger.crawl_row(self.facts)]
 
     def _timeline(self) -> Timeline:
         """What is kept of it. Raises UbiDirectoryError."""
@@ -86,7 +96,7 @@ class Stopped:
         if self.facts.get("finished"):
             self._frontier.flush([ledger.crawl_row({**self.facts, "finished": False})])
 
-    def _source(self, keys: RequestKeys) -> Source:
+    def _source(self, keys: RequestKeys, requeued: Counter[str]) -> Source:
         frontier = self._frontier
 
         def plighted(state: HostState) -> str:
@@ -99,7 +109,10 @@ class Stopped:
             if entry is None:
                 return False
             state, news = frontier.add(failure.host, (entry,))
-            return bool(news) or (failure.reason == OUTPUTS_LOST and state.is_known(entry.key))
+            if not news and not (failure.reason == OUTPUTS_LOST and state.is_known(entry.key)):
+                return False
+            requeued[failure.reason] += 1
+            return True
 
         def sent(host: str, key: int) -> str:
             return OWNER if (host, key) in _owed(frontier.store) else ""

@@ -33,6 +33,7 @@ def status(of: CrawlStatus) -> Document:
         "state": of.state,
         "run": of.run,
         "finished": of.state == "finished",
+        "finished_at": of.now - of.finished_ago if of.finished_ago is not None else None,
         "waits_for_seeds": of.serves,
         "seeds_waiting": of.seeds_waiting,
         "arguments": of.arguments,

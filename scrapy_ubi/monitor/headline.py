@@ -5,10 +5,12 @@ Rules of this module: every line fits the terminal (`table.room`) and holds prin
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from scrapy_ubi.monitor import ahead
 from scrapy_ubi.monitor.ahead import idle_sentences, remaining_of, sentences
 from scrapy_ubi.monitor.status import UNREADABLE, CrawlStatus
-from scrapy_ubi.monitor.text_table import folded, room
+from scrapy_ubi.monitor.text_table import folded, room, span
 from scrapy_ubi.node.report.remaining import EARLY
 from scrapy_ubi.untrusted.terminal_text import cut, plain
 
@@ -20,6 +22,8 @@ def headline(status: CrawlStatus) -> list[str]:
     """The crawl, its state, how many agents work, and the arguments of their spiders."""
     working = sum(agent.working for agent in status.agents)
     state = f"{status.state}, paused" if status.paused and status.state == "running" else status.state
+    if (ago := status.finished_ago) is not None:  # started again, it shows these old figures until an agent beats
+        state += f" at {moment(status.now - ago)} ({span(ago)} ago)"
     text = f"crawl {plain(status.crawl, 64)}: {state}, {working} of {len(status.agents)} agents at work"
     lines = folded(text + f", {status.views} different views" if status.views > 1 else text)
     if status.arguments:
@@ -28,6 +32,11 @@ def headline(status: CrawlStatus) -> list[str]:
     if told is not None and told.kind != EARLY:
         lines += [line for sentence in sentences(status, told) for line in folded(sentence)]
     return lines
+
+
+def moment(when: float) -> str:
+    """A time of the past, by the clock of this machine."""
+    return datetime.fromtimestamp(when).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def arguments_of(status: CrawlStatus) -> str:

@@ -104,9 +104,9 @@ def _read(
         total = client.xlen(key)
         rows: Any = client.xrevrange(key, count=limit) if newest else client.xrange(key, count=limit)
     except redis.ResponseError as trouble:
-        if str(trouble).startswith("WRONGTYPE"):  # somebody's key of another type holds no letters
-            return 0, []
-        raise
+        if "WRONGTYPE" not in str(trouble):
+            raise
+        raise redis.ResponseError(f"WRONGTYPE {key}") from trouble  # an empty list would say that no mail waits
     return total, rows
 
 

@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* It only reads, with few round trips (three, however many agents), and never takes part: no beat, no acknowledgement.
+* It only reads, with few round trips (four, however many agents), and never takes part: no beat, no acknowledgement.
 * Nothing in Redis is believed: what cannot be read is `unreadable`, counted, and the rest is shown.
 * Ages are measured by the clock of the Redis server against the clock of the agent that wrote: rough where clocks
   differ.
@@ -12,6 +12,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from typing import Any, cast
 
 import redis
 
-from scrapy_ubi.node.mail.run_state import is_finished
+from scrapy_ubi.node.mail.run_state import ended_ago, is_finished
 from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.node.report.summed_up import SummedUp, read_sum
 from scrapy_ubi.node.steering.live_entries import PAUSE, field_of, read_entry
@@ -150,6 +151,12 @@ class CrawlStatus:
         """Whether this run is over: nothing was left to fetch anywhere."""
         return is_finished(self.control)
 
+    @property
+    def finished_ago(self) -> float | None:
+        """For how long (s) the run has been over; None where it is not, or where Redis does not say when it ended."""
+        ago = ended_ago(self.control, self.now)
+        return max(0.0, ago) if self.state == "finished" and ago < math.inf else None
+
     def starting(self) -> CrawlStatus:
         """The same, as agents begin a new run: without the figures of the run before, and without who took part in that
         one only."""
@@ -208,6 +215,7 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
     trouble = found if isinstance(found, str) else ""
     names = sorted(set(beats) | set(profiles))
     lengths, odd_mail = _lengths(client, keys, names)
+    odd_unread = _odd_types(client, keys, names)
     odd = [key for key, answer in zip((*heads, keys.seeds), (*hashes, waiting), strict=True) if _is_odd(answer)]
     agents = _judge(names, beats, profiles, lengths, now)
     status = CrawlStatus(
@@ -220,7 +228,7 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
         sum_trouble=trouble,
         signed_run=run if is_signed(run) else "",
         seeds_waiting=waiting if isinstance(waiting, int) else 0,
-        odd_keys=(*odd, *odd_mail),
+        odd_keys=(*odd, *odd_mail, *odd_unread),
     )
     # Who has begun beats before anybody names the new run: what else is there is of the one before.
     return status.starting() if status.finished and any(one.state == JOINING for one in agents) else status
@@ -290,6 +298,21 @@ def _lengths(client: redis.Redis, keys: RedisKeys, names: list[str]) -> tuple[di
     answers = [answer if isinstance(answer, int) else 0 for answer in said]
     lengths = {name: (answers[2 * i], answers[2 * i + 1]) for i, name in enumerate(names)}
     return lengths, [key for key, answer in zip(asked, said, strict=True) if _is_odd(answer)]
+
+
+def _odd_types(client: redis.Redis, keys: RedisKeys, names: list[str]) -> list[str]:
+    """Keys of another type among those that are not read here. A user who may not ask for types is told of none."""
+    types = {keys.slots: b"hash", keys.pulses: b"string", keys.start: b"hash", keys.seeded: b"stream"}
+    types |= {keys.acks(name): b"hash" for name in names}
+    with client.pipeline(transaction=False) as pipe:
+        for key in types:
+            pipe.type(key)
+        said = pipe.execute(raise_on_error=False)
+    return [
+        key
+        for (key, kind), answer in zip(types.items(), said, strict=True)
+        if isinstance(answer, bytes) and answer not in (kind, b"none")
+    ]
 
 
 def _judge(

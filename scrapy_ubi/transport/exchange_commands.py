@@ -105,7 +105,9 @@ class ExchangeCommands:
         key, present = self.keys.agents, "" if before is None else _digest(before)
         said = [part for agent, text in gone.items() for part in (agent, _digest(text))]
         args: list[str | bytes | int] = [SUMMED_UP, present, encode(after), *said]
-        return RedisCommand(("EVAL", scripts.SUM_UP, 2, key, self.keys.beats, *args), key, "hash")
+        return RedisCommand(
+            ("EVAL", scripts.SUM_UP, 2, key, self.keys.beats, *args), key, "hash", ((self.keys.beats, "hash"),)
+        )
 
     def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> RedisCommand:
         """What is said of items of start(), changed where it is as expected."""
@@ -123,7 +125,9 @@ class ExchangeCommands:
         args += [encode(text) for answer in out.seeds_answered for text in answer]
         args += [text for one in out.seeds_for for text in one]
         seeds, seeded = self.keys.seeds, self.keys.seeded
-        yield RedisCommand(("EVAL", seed_scripts.ANSWER, 2, seeds, seeded, *args), seeds, "stream")
+        yield RedisCommand(
+            ("EVAL", seed_scripts.ANSWER, 2, seeds, seeded, *args), seeds, "stream", ((seeded, "stream"),)
+        )
 
     def move_list(self, seed_list: str, most: int) -> RedisCommand:
         """Up to so many of what that list, set or sorted set holds become seeds."""
@@ -141,13 +145,13 @@ class ExchangeCommands:
     def look_outside(self) -> RedisCommand:
         """What is there of seeds."""
         seeds, control = self.keys.seeds, self.keys.control
-        return RedisCommand(("EVAL", seed_scripts.LOOK, 2, seeds, control), seeds, "stream")
+        return RedisCommand(("EVAL", seed_scripts.LOOK, 2, seeds, control), seeds, "stream", ((control, "hash"),))
 
     def end_crawl(self, end: EndOfCrawl) -> RedisCommand:
         """The crawl is over, if nothing has come from outside."""
         seeds, control = self.keys.seeds, self.keys.control
         said = (encode(end.mark), *_flat(end.control))
-        return RedisCommand(("EVAL", seed_scripts.END, 2, seeds, control, *said), seeds, "stream")
+        return RedisCommand(("EVAL", seed_scripts.END, 2, seeds, control, *said), seeds, "stream", ((control, "hash"),))
 
     def read_inbox(self, most: int, budget: int, held: Iterable[str]) -> RedisCommand:
         """Up to so many letters, of so many bytes together, but for those that are held already."""

@@ -92,6 +92,11 @@ class RedisTransport:
         self._beat_counts: Counter[str] = Counter()  # the thread's own: += is not atomic
 
     @property
+    def _heart(self) -> tuple[str, str, tuple[tuple[str, str], ...]]:
+        """The keys of beats, with their types, as a command of a script has them."""
+        return self._keys.beats, "hash", ((self._keys.slots, "hash"), (self._keys.pulses, "string"))
+
+    @property
     def counts(self) -> Counter[str]:
         """See the contract."""
         return self._counts + self._beat_counts
@@ -167,7 +172,7 @@ class RedisTransport:
     async def _whole(self) -> Whole:
         """Lines, slots and pulses of one instant."""
         keys = self._keys.heart
-        look = RedisCommand(("EVAL", scripts.WHOLE, 3, *keys, MOST_SLOTS * WIDTH - 1), keys[0], "hash")
+        look = RedisCommand(("EVAL", scripts.WHOLE, 3, *keys, MOST_SLOTS * WIDTH - 1), *self._heart)
         (answer,) = await self._server.call([look])
         try:
             pulses, lines, slots = answer
@@ -217,7 +222,7 @@ class RedisTransport:
             at = "" if found.slot is None or not found.cell else found.slot * WIDTH
             given = ("1", found.line, new, at, found.cell)
         keys = (self._keys.beats, self._keys.pulses)
-        command = RedisCommand(("EVAL", scripts.CLAIM, 2, *keys, agent, *given), self._keys.beats, "hash")
+        command = RedisCommand(("EVAL", scripts.CLAIM, 2, *keys, agent, *given), *self._heart)
         (result,) = await self._server.call([command])
         return bool(result)
 
@@ -233,7 +238,7 @@ class RedisTransport:
         for agent, found in same.items():
             said += (agent, found.line, "" if found.slot is None else found.slot, found.cell)
         script = ("EVAL", scripts.FORGET, 3 + len(mail), *keys.heart, *mail, *said)
-        await self._server.call([RedisCommand(script, keys.beats, "hash")])
+        await self._server.call([RedisCommand(script, *self._heart)])
 
     async def sum_up(self, gone: Fields, before: str | None, after: str) -> bool:
         """Compare, delete and set, by a script."""

@@ -49,11 +49,13 @@ Argument = bytes | str | int
 
 
 class RedisCommand(NamedTuple):
-    """One command of a pipeline, its key and the type that key should have; no key where it cannot be spoilt."""
+    """One command of a pipeline, its key and the type that key should have; no key where it cannot be spoilt. `more`:
+    the further keys of a script, with their types."""
 
     args: tuple[Argument, ...]
     key: str = ""
     kind: str = ""
+    more: tuple[tuple[str, str], ...] = ()
 
 
 IS_CLUSTERED = RedisCommand(("CLUSTER", "INFO"))  # an error everywhere else
@@ -144,7 +146,8 @@ class RoundTrips:
         again = [at for at, result in enumerate(results) if spoilt(result)]
         if again:
             failed = [commands[at] for at in again]
-            await self._set_aside({commands[at].key: _wanted(commands[at], results[at]) for at in again})
+            wanted = {key: kind for command in failed for key, kind in command.more}  # which of them it was, none says
+            await self._set_aside(wanted | {commands[at].key: _wanted(commands[at], results[at]) for at in again})
             for at, result in zip(again, await self._pipeline(failed), strict=True):
                 results[at] = result
         return results

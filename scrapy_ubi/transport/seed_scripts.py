@@ -143,6 +143,10 @@ ANSWER = """
 -- word, reason, name and URL of each; then id and agent of each that is handed on.
 -- Each step may be repeated: a seed that was acknowledged is not answered again. A Redis that is full loses the answer.
 local key, group, number = KEYS[1], ARGV[1], tonumber(ARGV[5])
+local there = redis.call('TYPE', KEYS[2]).ok
+if number > 0 and there ~= 'none' and there ~= 'stream' then
+  return redis.error_reply('WRONGTYPE of the answers') -- before anything is done: it is set aside, and this comes again
+end
 for i = 6, 5 + 5 * number, 5 do
   if redis.call('XACK', key, group, ARGV[i]) == 1 then
     redis.pcall('XADD', KEYS[2], 'MAXLEN', '~', ARGV[2], '*', 'seed', ARGV[i], 'said', ARGV[i + 1], 'why', ARGV[i + 2],

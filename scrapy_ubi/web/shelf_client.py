@@ -192,6 +192,10 @@ class _Calls:
         """See the client."""
         self._calls.append(lambda: len(self._client.stream(key)))
 
+    def type(self, key: str) -> None:
+        """Memory holds what it should: no key has another type."""
+        self._calls.append(lambda: b"none")
+
     def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Make them, in one turn of the loop; what each has given."""
         calls, self._calls = self._calls, []

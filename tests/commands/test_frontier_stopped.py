@@ -217,6 +217,26 @@ def test_what_waits_in_a_directory_has_a_place(shell: Shell, tmp_path: Path) -> 
     assert (data["where"], data["depth"], data["priority"], data["before"]) == ("queued", 2, -5, 1)
 
 
+def test_what_is_requeued_in_a_directory_has_failed_no_longer(shell: Shell, tmp_path: Path) -> None:
+    """The report, and the last lines of the next start, tell what is still failed."""
+    path = directory(tmp_path / "d")
+    counters: dict[str, object] = {"pages": 6, "failed": {"http/500": 1, "http/404": 2}, "requeued": {"http/404": 1}}
+    with_facts(path, {"run": "r1", "finished": True, "counters": counters})
+    assert shell.json("report", "--dir", "d")["measures"]["failed"] == {"http/500": 1, "http/404": 1}
+    assert shell.json("requeue", "--all", "--dir", "d")["requeued"] == 1
+    facts = facts_of(path)
+    assert facts["finished"] is False
+    assert facts["counters"] == counters | {"requeued": {"http/404": 1, "http/500": 1}}
+    assert shell.json("report", "--dir", "d")["measures"]["failed"] == {"http/404": 1}
+
+
+@pytest.mark.parametrize("counters", [None, "garbage", {}, {"failed": "x"}, {"failed": {}, "requeued": [1]}])
+def test_requeue_goes_on_beside_counters_that_do_not_hold(shell: Shell, tmp_path: Path, counters: object) -> None:
+    path = directory(tmp_path / "d")
+    with_facts(path, {"run": "r1", "counters": counters})
+    assert shell.json("requeue", "--all", "--dir", "d")["requeued"] == 1
+
+
 def test_requeue_in_a_directory_chooses(shell: Shell, tmp_path: Path) -> None:
     directory(tmp_path / "d")
     at = ("--dir", "d")

@@ -42,6 +42,19 @@ def test_what_leads_through_a_file_is_refused(place: str) -> None:
         check(place, Settings())
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a file system in which no file can be made")
+@pytest.mark.parametrize("place", ["/proc/items.jsonl", "/proc/%(time)s.jsonl"])
+def test_where_no_file_can_be_made_whatever_the_rights_say_is_refused(place: str) -> None:
+    with pytest.raises(UbiDirectoryError, match="nothing can be written in"):
+        check(place, Settings())
+
+
+@pytest.mark.parametrize("place", [f"{'x' * 251}.csv", f"new/{'ü' * 126}/items.csv"])
+def test_a_name_that_is_too_long_is_refused(place: str) -> None:
+    with pytest.raises(UbiDirectoryError, match="too long"):
+        check(place, Settings())
+
+
 @needs_rights
 def test_what_may_not_be_written_is_refused() -> None:
     Path("shut").mkdir(mode=0o500)

@@ -195,6 +195,17 @@ def test_a_key_of_another_type_is_named(shell: Said, one_server: Server, key: st
         assert key in "".join(shell.of("status").split())
 
 
+@pytest.mark.parametrize("command", ["status", "report", "hosts"])
+def test_a_crawl_of_which_there_is_only_a_key_of_another_type_is_not_said_to_be_absent(
+    shell: Said, one_server: Server, command: str
+) -> None:
+    with one_server.client() as client:
+        client.delete(KEYS.beats, KEYS.agents)
+        client.set(KEYS.control, "oops")
+    said = "".join(shell.of(command, "--crawl", KEYS.crawl, status=1).split())
+    assert KEYS.control in said and "no crawl" not in said
+
+
 def test_reset_forgets_seeds_and_answers(shell: Said, one_server: Server) -> None:
     with one_server.client() as client:
         client.delete(KEYS.beats, KEYS.agents)

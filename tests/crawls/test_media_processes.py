@@ -154,7 +154,7 @@ def test_an_agent_that_is_told_to_end_loads_the_files_of_its_pages_from_hosts_of
         name = next(visit.headers["user-agent"] for visit in site.visits if visit.url == first)
         told = both[int(name[1])]
         told.send_signal(signal.SIGTERM)
-        read_until(told, "requests under way end first")
+        read_until(told, "No new request is sent")
         held.release()
         ended(both)
     found = items(project, "2.0.jsonl", "2.1.jsonl")

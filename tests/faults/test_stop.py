@@ -23,7 +23,7 @@ def test_told_once_an_agent_ends_its_loads_hands_over_and_says_so(make_group: Ma
     group.until_settled("a0", "a2", "a3")
     verdict = group.end().judge()
     said = verdict.logs["a1"]
-    for words in ("Closing spider (shutdown)", "requests under way end first", "Handing over", "Handed over in"):
+    for words in ("Closing spider (shutdown)", "No new request is sent", "Handing over", "Handed over in"):
         assert words in said
     assert not any(row["status"] == 0 for row in verdict.log if row["agent"] == "a1"), "no load is broken off"
     assert not any(beat.dead for beat in group.beats().values())
@@ -52,7 +52,7 @@ def test_told_once_while_it_closes_anyway_an_agent_hands_over_all_the_same(make_
     group.until(lambda: "a1" in group.web.stats()["agents"], "a page fetched by it")
     asked = Thread(target=group.drain, args=["a1"])
     asked.start()
-    group.until(lambda: group.said("a1", "requests under way end first"), "that it closes")
+    group.until(lambda: group.said("a1", "No new request is sent"), "that it closes")
     group.stop("a1")
     group.until_ended("a1")
     asked.join()
@@ -68,7 +68,7 @@ def test_told_twice_while_loads_run_an_agent_goes_at_once(make_group: MakeGroup)
     group.start("a0", "a1", "a2")
     group.until(lambda: "a1" in group.web.stats()["agents"], "a page fetched by it")
     group.stop("a1")
-    group.until(lambda: group.said("a1", "requests under way end first"), "the first signal heard")
+    group.until(lambda: group.said("a1", "No new request is sent"), "the first signal heard")
     group.stop("a1")
     group.until_ended("a1")
     verdict = group.end().judge(lost=["a1"])

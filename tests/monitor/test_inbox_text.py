@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 
 import pytest
+import redis
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.monitor.inbox_text import read_dead, read_inbox, read_letter
+from scrapy_ubi.monitor.inbox_text import Box, read_dead, read_inbox, read_letter
 from scrapy_ubi.monitor.status import server_time
 from tests.monitor.by_hand import CRAWL, CrawlByHand, letter
 from tests.support.server import Server
@@ -94,6 +96,9 @@ def test_dead_letters_newest_first(crawl: CrawlByHand) -> None:
     assert (box.dead[1].sender, box.dead[1].size, box.dead[1].head) == ("a2", 12, "\\x1b[2J")
 
 
-def test_an_inbox_of_another_type_is_empty(crawl: CrawlByHand) -> None:
-    crawl.client.set(crawl.keys.inbox("a1"), "no stream")
-    assert read_inbox(crawl.client, CRAWL, "a1", 10).total == 0
+@pytest.mark.parametrize("read", [read_inbox, read_dead])
+def test_a_key_of_another_type_is_named_and_is_no_empty_list(crawl: CrawlByHand, read: Callable[..., Box]) -> None:
+    key = crawl.keys.inbox("a1") if read is read_inbox else crawl.keys.dead("a1")
+    crawl.client.set(key, "no stream")
+    with pytest.raises(redis.ResponseError, match=f"WRONGTYPE {re.escape(key)}"):
+        read(crawl.client, CRAWL, "a1", 10)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +11,7 @@ import redis
 
 from scrapy_ubi.monitor import document, render_status
 from scrapy_ubi.monitor.render_report import measures_of
-from scrapy_ubi.monitor.status import find_crawls, read_status, shown_state
+from scrapy_ubi.monitor.status import find_crawls, read_status, server_time, shown_state
 from scrapy_ubi.node.report.profile import Profile
 from scrapy_ubi.node.report.summed_up import sum_of
 from scrapy_ubi.protocol.beat import Beat
@@ -156,6 +157,32 @@ def test_status_keys_of_another_type_are_no_obstacle(crawl: CrawlByHand) -> None
     crawl.client.rpush(crawl.keys.beats, "a list")
     status = read_status(crawl.client, CRAWL)
     assert [(a.name, a.state, a.inbox) for a in status.agents] == [("a1", "crawling", 0)]
+
+
+def test_status_names_every_key_of_another_type(crawl: CrawlByHand) -> None:
+    crawl.agent("a1")
+    keys = crawl.keys
+    streams = [keys.seeds, keys.seeded, keys.inbox("a1"), keys.dead("a1")]
+    for key in [*streams, keys.control, keys.slots, keys.start, keys.acks("a1")]:
+        crawl.client.set(key, "a string")
+    crawl.client.delete(keys.pulses)
+    crawl.client.rpush(keys.pulses, "a list")
+    odd = [*streams, keys.control, keys.slots, keys.start, keys.acks("a1"), keys.pulses]
+    assert sorted(read_status(crawl.client, CRAWL).odd_keys) == sorted(odd)
+
+
+def test_a_finished_crawl_says_when_it_ended(crawl: CrawlByHand) -> None:
+    crawl.agent("a1", {"state": "finished"}, flags="L")
+    crawl.finish()
+    crawl.client.hset(crawl.keys.control, "finished_at", f"{server_time(crawl.client) - 150:.3f}")
+    status = read_status(crawl.client, CRAWL)
+    assert re.search(r": finished at [0-9-]+ [0-9:]+ \(2 min \d+ s ago\), 0 of 1 agents", render_status.live(status)[0])
+    assert document.status(status)["finished_at"] == pytest.approx(status.now - 150, abs=5)
+    for unreadable in ("nan", "soon", f"{status.now + 999:.3f}"):
+        crawl.client.hset(crawl.keys.control, "finished_at", unreadable)
+        status = read_status(crawl.client, CRAWL)
+        assert ": finished, 0 of 1 agents" in render_status.live(status)[0]
+        assert document.status(status)["finished_at"] is None
 
 
 def test_find_crawls_knows_colons_and_ignores_others(crawl: CrawlByHand) -> None:

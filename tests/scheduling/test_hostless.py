@@ -61,5 +61,3 @@ def test_what_waits_and_what_is_remembered_is_bounded(monkeypatch: pytest.Monkey
         said.append((local.many, local.full))
     assert said == [(False, False), (True, False), (True, True)]
     assert not local.add(Request("data:,2")) and local.add(Request("data:,0")), "the oldest is forgotten"
-
-

@@ -323,6 +323,30 @@ def test_keys_of_a_wrong_type_are_renamed_and_nothing_stops(redis_world: RedisWo
     play(redis_world, scene)
 
 
+@pytest.mark.parametrize("what", ["beats", "slots", "pulses"])
+@pytest.mark.parametrize("ask", ["beats", "claim", "forget"])
+def test_any_key_of_beats_of_a_wrong_type_is_set_aside_before_the_first_beat(
+    redis_world: RedisWorld, ask: str, what: str
+) -> None:
+    """An agent that starts looks at all three by one script, and says that it does not know which one is spoilt."""
+    key = getattr(redis_world.keys, what)
+
+    async def scene(a: Transport, b: Transport) -> None:
+        with redis_world.server.client() as client:
+            client.xadd(key, {"by": "hand"})
+        if ask == "claim":
+            assert await a.claim("z", None, "line")
+        elif ask == "forget":
+            await a.forget({"z": "line"})
+        else:
+            assert await a.beats() == {}
+        with redis_world.server.client() as client:
+            assert client.type(f"{key}:aside") == b"stream"
+        assert a.counts["set_aside"] == 1
+
+    play(redis_world, scene)
+
+
 def test_beats_of_a_wrong_type_do_not_stop_the_heart(redis_world: RedisWorld, caplog: pytest.LogCaptureFixture) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         heart = Heart()

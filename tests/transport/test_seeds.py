@@ -95,6 +95,20 @@ def test_each_seed_goes_to_one_agent_once_and_in_order(world: World) -> None:
     play(world, scene)
 
 
+def test_answers_of_a_wrong_type_are_set_aside_and_the_seed_is_answered(redis_world: RedisWorld) -> None:
+    world = redis_world
+
+    async def scene(a: Transport, b: Transport) -> None:
+        one = world.seed(url(1))
+        assert numbers(await a.exchange(READ)) == [one]
+        with world.server.client() as client:
+            client.set(world.keys.seeded, "by hand")
+        await a.exchange(answered([one]))
+        assert (world.seeds(), [answer[b"said"] for answer in world.seeded()]) == (0, [b"OK"])
+
+    play(world, scene)
+
+
 def test_a_seed_that_is_answered_is_deleted_and_its_writer_can_read_why(world: World) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         one, two = world.seed(url(1)), world.seed(url(2))

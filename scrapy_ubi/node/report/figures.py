@@ -251,6 +251,17 @@ def restore(agent: Agent, tally: Tally, facts: Mapping[str, Any]) -> None:
     tally.resumed()
 
 
+def counted_requeued(before: object, more: Mapping[str, int]) -> object:
+    """What was `kept`, where so many failures, by reason, are fetched again: as many as had failed at most."""
+    if not isinstance(before, Mapping) or not isinstance(failed := before.get("failed"), Mapping):
+        return before
+    known = before.get("requeued")
+    total = Counter(more)
+    if isinstance(known, Mapping):
+        total.update({str(reason): count for reason, count in known.items() if is_count(count)})
+    return {**before, "requeued": {reason: min(count, failed.get(reason, 0)) for reason, count in total.items()}}
+
+
 def count_anew(agent: Agent, tally: Tally) -> None:
     """Count from nothing: what was counted until now is in the sum of those who are gone (`summed_up`)."""
     for name in asdict(agent.counters):

@@ -28,6 +28,9 @@ QUIET = 5.0  # s without a page until people may ask why
 LOGGED = 10.0  # s without a page until the log says why
 AGAIN, LONGEST = 60.0, 600.0  # s between two lines of one reason
 READ_EVERY = 60.0  # s between two looks at who has which hosts
+# What holds for a moment between two reasons: between the end of a rest and the load that follows, say. It is one only
+# where the next look finds it, too.
+PASSING = frozenset((kinds.READY, kinds.PERMITS, kinds.END))
 
 Profiles = Callable[[], Awaitable[Mapping[str, str]]]
 
@@ -48,6 +51,7 @@ class IdleWatch:
         self._quiet_since: float | None = None
         self._said: dict[str, tuple[float, float]] = {}  # kind -> when it may be said again (s), and the step
         self._last = ""
+        self._seen = ""  # the kind that the last look found
         self._read_at = float("-inf")
         self._reading: asyncio.Task[None] | None = None
         self._one_host: IdleReason | None = None
@@ -65,8 +69,12 @@ class IdleWatch:
         found = self._find(now)
         if found is not None and found.kind == kinds.OTHERS:
             found = self._of_others(found, now)
+        lasts = found is None or found.kind == self._seen or found.kind not in PASSING
+        self._seen = found.kind if found is not None else ""
+        if not lasts and self.reason is not None:
+            return
         self.reason = found
-        if found is not None and quiet >= LOGGED:
+        if found is not None and lasts and quiet >= LOGGED:
             self._say(found, now)
 
     def quiet(self, now: float) -> float:

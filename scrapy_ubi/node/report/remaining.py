@@ -154,13 +154,24 @@ def found_ahead(of: Ahead) -> tuple[float | None, float | None]:
     if now <= STILL:
         return late, float(of.waits)
     if of.waits < THIN * done and late > FINDS:  # page leads to page, as in a list
-        return late, None
+        newest = _found_lately(line)
+        return (late, None) if newest is None or newest > STILL else (newest, float(of.waits))
     left = _crossing(of.waits, now, (late - before) / window)
     if left is not None and left <= SURE * max(of.waits, done):
         return late, max(left, float(of.waits))
     if THIN * done <= of.waits <= done:  # past the half what is left is at most what was done; before it, who knows
         return late, math.sqrt(of.waits * done)
     return late, None
+
+
+def _found_lately(line: Sequence[tuple[float, float]]) -> float | None:
+    """URLs found for each of the last pages done, of the shortest time in which these were not few; None where all are
+    few. The window of `found_ahead` lies further back, where a slow host is the last one."""
+    done, known = line[-1]
+    for before, knew in reversed(line[:-1]):
+        if done - before >= FEW:
+            return (known - knew) / (done - before)
+    return None
 
 
 def _crossing(waits: float, found: float, change: float) -> float | None:

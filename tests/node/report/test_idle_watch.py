@@ -72,6 +72,18 @@ def test_another_reason_is_said_at_once(quiet: Quiet, caplog: pytest.LogCaptureF
     assert [("delay" in one, "paused" in one) for one in caplog.messages] == [(True, False), (False, True)]
 
 
+def test_a_moment_between_two_reasons_is_none(quiet: Quiet, caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(20):  # a host whose robots.txt is asked for every 15 s, and never comes
+        quiet.why = reason(kinds.ROBOTS, ("mute.example",))
+        quiet.passes(15)
+        before, quiet.why = quiet.watch.reason, reason(kinds.READY, ("mute.example",))
+        quiet.passes(1)
+        assert quiet.watch.reason == before
+    assert not any("has not asked" in one for one in caplog.messages)
+    quiet.passes(2)
+    assert "has not asked" in caplog.messages[-1] and quiet.watch.reason == quiet.why
+
+
 def one_host_profile(hosts: int = 1) -> dict[str, str]:
     slowest = {"host": "big.example", "queued": 9, "delay": 1.0}
     counters = {"hosts": hosts, "slowest": slowest}

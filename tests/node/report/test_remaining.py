@@ -89,6 +89,17 @@ def test_of_a_list_whose_pages_lead_to_the_next_it_is_said_that_nothing_can_be_t
     assert all(one.told.seconds is not None and one.told.seconds <= one.left for one in late), "at least so long"
 
 
+def test_a_slow_host_that_finds_nothing_new_any_more_is_no_list() -> None:
+    """Of a tree its second half leads to nothing: the window of the last eighth still shows how the first half grew."""
+    points = [(0, 500, 511), (15, 490, 511), (30, 480, 511), (60, 462, 509), (120, 424, 450), (200, 0, 0)]
+    host = SlowHost("slow.example", 10, load=1.5)
+    told = remaining(Ahead(11, 500, [Point(*one) for one in points], host))
+    assert (told.kind, told.pages) == (ABOUT, 11)
+    assert told.seconds == pytest.approx(15.0)  # what waits of it, one each 1.5 s
+    still = [Point(ago, done, min(known, done + 11)) for ago, done, known in points]
+    assert remaining(Ahead(11, 500, still, host)).kind == UNSURE
+
+
 def test_a_web_that_grows_faster_than_it_is_fetched_has_no_end_in_sight() -> None:
     assert {one.told.kind for one in list(moments("never_ends"))[15:]} == {OPEN}
 
