@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from operator import attrgetter
 
 from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import DiskState, KeyStates
@@ -56,7 +57,7 @@ class DiskFrontier:
         self.store = store
         self.seen = seen
         self.keys = KeyStates(seen)
-        self.workbench: Workbench[DiskState] = Workbench()
+        self.workbench: Workbench[DiskState] = Workbench(attrgetter("was_fetched"))
         self.window = Window(self.workbench, most, delay)
         self._flushes = Flushes(self.keys, self.window, offset, saved)
         self.log = self._flushes.log

@@ -28,7 +28,7 @@ class MemoryFrontier:
         self.on_new: Callable[[HostState], None] | None = None
         self.loads: HostLoads | None = None
         self.pace: VisitPace | None = None
-        self.workbench: Workbench[str] = Workbench()
+        self.workbench: Workbench[str] = Workbench(lambda host: self._states[host].was_fetched)
         self._states: dict[str, SetState] = {}
         self._queues: dict[str, HostQueue] = {}
         self._failed: dict[str, dict[int, Failure]] = {}  # by host

@@ -20,6 +20,7 @@ waiting there means that its turn to be read has not come, busy there that it is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
 
 from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import NO_HEAD, DiskState, Head, HostChanges
@@ -41,7 +42,7 @@ class Window:
 
     def __init__(self, workbench: Workbench[DiskState], most: int, delay: float) -> None:
         self.workbench = workbench
-        self.resting: Workbench[DiskState] = Workbench()
+        self.resting: Workbench[DiskState] = Workbench(attrgetter("was_fetched"))
         self.most = max(most, 2 * HEAD)
         self.head, self.grown = HEAD, GROWN
         self.held = 0  # rows in heads, by weight

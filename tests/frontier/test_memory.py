@@ -132,6 +132,38 @@ def test_hosts_take_turns(make: Make) -> None:
     assert order == list("abcabc")
 
 
+@pytest.mark.parametrize("parked", [False, True])
+def test_a_flood_of_new_hosts_does_not_stop_one_with_one_page_after_the_other(make: Make, parked: bool) -> None:
+    """Its queue is empty between two pages; the second one is found before the first is done."""
+    frontier, now = make(0.0), NOW
+    chain = add(frontier, "chain", 1)
+    assert pop(frontier) == ("chain", 1)
+    for number in range(40):
+        add(frontier, f"new{number}", 1000 + number)
+    fetched = 0
+    for key in range(1, 10):
+        frontier.free(chain, now)
+        add(frontier, "chain", key + 1)
+        frontier.finish(chain, key)
+        if parked:
+            assert pop(frontier, now + 1, never) is None
+            frontier.look_again()
+        now += 10
+        for _ in range(3):
+            found = pop(frontier, now)
+            assert found is not None
+            if found[0] == "chain":
+                fetched += 1
+                break
+            state = frontier.find(found[0])
+            assert state is not None
+            frontier.free(state, now)
+            frontier.finish(state, found[1])
+        else:
+            raise AssertionError(f"its page {key + 1} is not fetched")
+    assert fetched == 9
+
+
 def test_a_host_is_busy_until_its_load_has_ended(frontier: Checked) -> None:
     state = add(frontier, "h", 1, 2)
     assert pop(frontier) == ("h", 1)

@@ -85,6 +85,42 @@ def test_a_flood_of_new_hosts_leaves_every_second_fetch_to_those_that_wait_for_l
     assert taken == ["old", "new2", "older", "new3", "old", "new4", "older", "new5"]
 
 
+def test_a_host_with_one_page_after_the_other_is_no_arrival_each_time() -> None:
+    """It is idle between two of them, as its queue is empty."""
+    made = Workbench(lambda host: host == "chain")
+    for number in range(20):
+        made.activate(f"new{number}", 0.0)
+    taken = []
+    for turn in range(8):
+        made.activate("chain", 1.0 + turn)
+        taken.append(host := made.take(2.0 + turn, always))
+        if host == "chain":
+            made.release("chain", None)
+        made.check_invariants()
+    assert taken.count("chain") == 4, taken
+
+
+def test_a_flood_of_parked_hosts_that_wait_again_is_one_of_arrivals() -> None:
+    made = Workbench(lambda host: host == "old")
+    for number in range(20):
+        made.activate(f"new{number}", 0.0)
+    made.activate("old", 1.0)
+    assert made.take(1.0, but("old", *(f"new{number}" for number in range(20)))) is None
+    made.look_again(lambda host: 1.0 if host == "old" else 0.0)
+    made.check_invariants()
+    assert "old" in [made.take(2.0, always) for _ in range(2)]
+
+
+def test_arrivals_out_of_the_order_of_their_times_stop_no_other_host_either() -> None:
+    """As after a restart: hosts found on disk have a time, new ones have none."""
+    made = Workbench(lambda host: host == "old")
+    made.activate("restored", 5.0)
+    for number in range(20):
+        made.activate(f"new{number}", 0.0)
+    made.activate("old", 5.0)
+    assert "old" in [made.take(6.0, always) for _ in range(2)]
+
+
 def test_a_flood_that_another_agent_owns_does_not_count() -> None:
     made = bench(old=0.0)
     made.take(0.0, always)
