@@ -16,8 +16,9 @@ their times. But a host that came back, and has waited for `PATIENCE` behind arr
 a page with links to 20,000 new hosts would stop all others until each of these had its first fetch: also those with
 one page after the other, which are idle in between, and all of them after a change of view.
 
-Everything is O(log hosts) or better, but for `look_again`, which is linear in the parked hosts and rare (a change of
-view), and `unserved`, which passes parked hosts that are others' once until then.
+Everything is O(log hosts) or better, but for `unserved`, which passes parked hosts that are others' once until
+`look_again`. No call looks at more than `LOOKED` hosts that may not be fetched, or are to wait again: with a million of
+them a change of view would hold the loop for seconds. `stopped` says that there are more to be looked at.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
+from itertools import islice
 from typing import Generic, TypeVar
 
 Host = TypeVar("Host", bound=Hashable)
@@ -33,6 +35,7 @@ Host = TypeVar("Host", bound=Hashable)
 _BUSY, _PARKED = 0, -1
 _NEVER = (float("inf"), 0)
 PATIENCE = 1.0  # s that a ready host that came back waits behind arrivals before it has every second fetch
+LOOKED = 5000  # hosts parked, or put back from there, at once: some ten milliseconds
 _GAP = 1.0  # s that one may stand behind the last in line: behind a slow host all others would be in the heap
 
 
@@ -80,6 +83,10 @@ def _never(host: object) -> bool:
     return False
 
 
+def _at_once(host: object) -> float:
+    return 0.0
+
+
 class Workbench(Generic[Host]):
     """Hosts by time. Times are seconds of the agent's clock; ties go to the host put in first. `was_fetched`: whether
     something of a host was handed out before, so that it is no arrival."""
@@ -91,6 +98,9 @@ class Workbench(Generic[Host]):
         self._arrived_last = False  # whether what was taken last was an arrival
         self._places: dict[Host, int] = {}  # the number of its only valid place in an order, or a state
         self._parked: dict[Host, None] = {}
+        self._again: dict[Host, None] = {}  # parked until now, and to wait from the time that `_at` gives
+        self._at: Callable[[Host], float] = _at_once
+        self.stopped = False  # the last `take`, before it had looked at all hosts that are ready
         self._unasked: dict[Host, None] = {}  # of them: those not known to be others' (`unserved`)
         self._count = 0
 
@@ -106,7 +116,7 @@ class Workbench(Generic[Host]):
 
     def is_parked(self, host: Host) -> bool:
         """Whether the host's time had come, and it may not be fetched here."""
-        return self._places.get(host) == _PARKED
+        return self._places.get(host) == _PARKED and host not in self._again
 
     def activate(self, host: Host, at: float) -> None:
         """Something of this host is queued, to be fetched from that time on. Nothing changes unless it was idle."""
@@ -124,8 +134,11 @@ class Workbench(Generic[Host]):
         self, now: float, allowed: Callable[[Host], bool], parked: Callable[[Host], None] | None = None
     ) -> Host | None:
         """Make the first host that is ready and allowed busy, and return it; those not allowed are parked, and `parked`
-        is told of each.
+        is told of each. None also where it has `stopped`.
         """
+        if self._again:
+            self._wait_again()
+        self.stopped, looked = bool(self._again), 0
         line, arrivals, places = self._line, self._arrivals, self._places
         while True:
             order, at = line, line.first()
@@ -146,6 +159,10 @@ class Workbench(Generic[Host]):
             self._parked[host] = self._unasked[host] = None
             if parked is not None:
                 parked(host)
+            looked += 1
+            if looked == LOOKED:
+                self.stopped = True
+                return None
 
     def release(self, host: Host, at: float | None) -> None:
         """A busy host waits until that time, or is idle (None). Nothing happens when it is not busy."""
@@ -164,24 +181,40 @@ class Workbench(Generic[Host]):
     def remove(self, host: Host) -> None:
         """Forget a host whatever its state."""
         if self._places.pop(host, None) == _PARKED:
-            del self._parked[host]
-            self._unasked.pop(host, None)
+            self._unpark(host)
+
+    def _unpark(self, host: Host) -> None:
+        for hosts in (self._parked, self._again, self._unasked):
+            hosts.pop(host, None)
 
     def look_again(self, at: Callable[[Host], float]) -> None:
         """Every parked host waits again, from the time given for it."""
-        parked, self._parked, self._unasked = self._parked, {}, {}
-        for host in parked:
-            self._push(host, at(host))
+        if self._again:
+            self._again.update(self._parked)
+        else:
+            self._again = self._parked
+        self._parked, self._unasked, self._at = {}, {}, at
+        self._wait_again()
+
+    def _wait_again(self) -> None:
+        """Put some of those back that are to wait again."""
+        for host in [*islice(self._again, LOOKED)]:
+            del self._again[host]
+            self._push(host, self._at(host))
 
     def look_at(self, host: Host, at: float) -> None:
         """If this host is parked, it waits again, from that time on."""
         if self._places.get(host) == _PARKED:
-            del self._parked[host]
-            self._unasked.pop(host, None)
+            self._unpark(host)
             self._push(host, at)
 
     def next_ready(self) -> float | None:
-        """The time at which the first waiting host is ready; None when none waits."""
+        """The time at which the first waiting host is ready; None when none waits. 0.0 where some are to wait again: it
+        is not known when the first of these is."""
+        if self._again:
+            self._wait_again()
+        if self._again:
+            return 0.0
         places, first = self._places, _NEVER[0]
         for order in (self._line, self._arrivals):
             heap = order.heap
@@ -199,6 +232,7 @@ class Workbench(Generic[Host]):
         places = self._places
         for order in (self._line, self._arrivals):
             yield from (host for _, count, host in order if places.get(host) == count)
+        yield from self._again
         for host in [*self._unasked]:
             if mine(host):
                 yield host
@@ -207,7 +241,8 @@ class Workbench(Generic[Host]):
 
     def check_invariants(self) -> None:
         """Assert that every host is in one state, and that heap or line holds every waiting one."""
-        assert {host for host, place in self._places.items() if place == _PARKED} == self._parked.keys()
+        parked = {host for host, place in self._places.items() if place == _PARKED}
+        assert parked == self._parked.keys() | self._again.keys() and self._parked.keys().isdisjoint(self._again)
         assert self._unasked.keys() <= self._parked.keys()
         orders = (self._line, self._arrivals)
         places = {(host, count) for order in orders for _, count, host in order}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from scrapy_ubi.frontier import workbench
 from scrapy_ubi.frontier.workbench import PATIENCE, Workbench
 
 
@@ -220,6 +222,57 @@ def test_looking_again_when_nothing_is_parked() -> None:
     made = bench(a=1.0)
     made.look_again(lambda host: 0.0)
     assert made.next_ready() == 1.0
+
+
+def test_no_call_looks_at_all_of_very_many_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million hosts that may not be fetched, or wait again, do not hold the loop."""
+    monkeypatch.setattr(workbench, "LOOKED", 10)
+    made, asked = Workbench(), 0
+
+    def never(host: str) -> bool:
+        nonlocal asked
+        asked += 1
+        return False
+
+    for number in range(35):
+        made.activate(f"h{number}", 0.0)
+    for seen in (10, 20, 30, 35):
+        assert made.take(1.0, never) is None
+        assert asked == seen
+        assert made.stopped == (seen < 35)
+        assert set(made.unserved(always)) == {f"h{number}" for number in range(35)}
+        made.check_invariants()
+    assert made.next_ready() is None
+    made.look_again(lambda host: 2.0)
+    assert not any(made.is_parked(f"h{number}") for number in range(35)), "all wait again, whenever they are put back"
+    assert set(made.unserved(but())) == {f"h{number}" for number in range(35)}
+    made.remove("h34")
+    made.look_at("h33", 0.5)
+    made.check_invariants()
+    taken = []
+    for _ in range(50):
+        host = made.take(2.0, always)
+        made.check_invariants()
+        if host is None and not made.stopped:
+            break
+        taken += [host] if host is not None else []
+    assert sorted(taken) == sorted(f"h{number}" for number in range(34))
+    assert taken[0] == "h33"
+
+
+def test_those_that_wait_again_may_be_parked_again_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workbench, "LOOKED", 4)
+    made = Workbench()
+    for number in range(30):
+        made.activate(f"h{number}", 0.0)
+    for _ in range(20):
+        assert made.take(1.0, lambda host: False) is None
+    for _ in range(3):
+        made.look_again(lambda host: 0.0)
+        assert made.take(1.0, lambda host: False) is None
+        made.check_invariants()
+    assert made.next_ready() == 0.0
+    assert set(made.unserved(always)) == {f"h{number}" for number in range(30)}
 
 
 # -- forgotten

@@ -172,3 +172,14 @@ def test_after_its_end_an_agent_sums_up_its_hosts_once(monkeypatch: pytest.Monke
     assert len(summed) == 3
     agent.crawl.agent.discover("new.example", Entry(2, "http://new.example/", 0))
     assert agent.count()["queued"] == 2, "something came still"
+
+
+def test_who_has_left_as_the_last_one_owns_what_it_owned_and_awaits_no_handover() -> None:
+    agent = Agent()
+    agent.hold_lease()
+    agent.crawl.frontier.add("h.example", [Entry(1, "http://h.example/", 0)])
+    agent.crawl.last_view = agent.crawl.agent.view
+    agent.crawl.agent.leave(agent.now)
+    assert not agent.crawl.agent.view.members
+    told = agent.count()
+    assert (told["queued"], told["hosts"], told["hosts_held"]) == (1, 1, 0)
