@@ -173,8 +173,10 @@ class Window:
     # -- the order of hosts
 
     def next(self, now: float, allowed: Callable[[HostState], bool]) -> DiskState | None:
-        """The first host on the workbench that is ready and allowed; it is busy then. Those not allowed are parked. None
-        also where it has `stopped` before it had looked at all."""
+        """The first host on the workbench that is ready and allowed; it is busy then. Those not allowed are parked.
+
+        None also where it has `stopped` before it had looked at all.
+        """
         self._now = now
         parked = None if self.held + self._coming < self.most // 2 else self._evict
         for _ in range(LOOKED):
