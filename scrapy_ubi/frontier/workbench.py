@@ -14,7 +14,8 @@ fifth of a place in a heap. A host that comes out of order, or much later than t
 *Arrivals*, hosts of which nothing was fetched yet, have a line and a heap of their own. All are taken in the order of
 their times. But a host that came back, and has waited for `PATIENCE` behind arrivals, is taken in turn with them. Else
 a page with links to 20,000 new hosts would stop all others until each of these had its first fetch: also those with
-one page after the other, which are idle in between, and all of them after a change of view.
+one page after the other, which are idle in between, and all of them after a change of view, which parks hosts and puts
+them off.
 
 Everything is O(log hosts) or better, but for `unserved`, which passes parked hosts that are others' once until
 `look_again`. No call looks at more than `LOOKED` hosts that may not be fetched, or are to wait again: with a million of
@@ -35,7 +36,7 @@ Host = TypeVar("Host", bound=Hashable)
 _BUSY, _PARKED = 0, -1
 _NEVER = (float("inf"), 0)
 PATIENCE = 1.0  # s that a ready host that came back waits behind arrivals before it has every second fetch
-LOOKED = 5000  # hosts parked, or put back from there, at once: some ten milliseconds
+LOOKED = 20_000  # hosts parked, or put back from there, at once: some twenty milliseconds
 _GAP = 1.0  # s that one may stand behind the last in line: behind a slow host all others would be in the heap
 
 
@@ -124,10 +125,8 @@ class Workbench(Generic[Host]):
             self._push(host, at)
 
     def _push(self, host: Host, at: float) -> None:
-        self._put(host, at, self._line if self._was_fetched(host) else self._arrivals)
-
-    def _put(self, host: Host, at: float, order: _Order[Host]) -> None:
         self._count = self._places[host] = count = self._count + 1
+        order = self._line if self._was_fetched(host) else self._arrivals
         order.push(at, count, host)
 
     def take(
@@ -171,7 +170,7 @@ class Workbench(Generic[Host]):
         if at is None:
             del self._places[host]
         else:
-            self._put(host, at, self._line)
+            self._push(host, at)
 
     def move(self, host: Host, at: float) -> None:
         """A host that waits does so until another time."""

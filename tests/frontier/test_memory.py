@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from scrapy_ubi.frontier.host_loads import HostLoads
-from scrapy_ubi.protocol.host import Notes, retried
+from scrapy_ubi.protocol.host import HostState, Notes, retried
 from scrapy_ubi.protocol.notes import NOTHING
 from tests.frontier.frontiers import FRONTIERS, Checked, Make, Tight
 from tests.frontier.life import NOW, add, always, entry, life, never, pop, waiting
@@ -132,8 +132,8 @@ def test_hosts_take_turns(make: Make) -> None:
     assert order == list("abcabc")
 
 
-@pytest.mark.parametrize("parked", [False, True])
-def test_a_flood_of_new_hosts_does_not_stop_one_with_one_page_after_the_other(make: Make, parked: bool) -> None:
+@pytest.mark.parametrize("meanwhile", ["", "parked", "put off"])
+def test_a_flood_of_new_hosts_does_not_stop_one_with_one_page_after_the_other(make: Make, meanwhile: str) -> None:
     """Its queue is empty between two pages; the second one is found before the first is done."""
     frontier, now = make(0.0), NOW
     chain = add(frontier, "chain", 1)
@@ -145,9 +145,16 @@ def test_a_flood_of_new_hosts_does_not_stop_one_with_one_page_after_the_other(ma
         frontier.free(chain, now)
         add(frontier, "chain", key + 1)
         frontier.finish(chain, key)
-        if parked:
+        if meanwhile == "parked":
             assert pop(frontier, now + 1, never) is None
             frontier.look_again()
+        elif meanwhile and key == 1:  # as all hosts are that came from another agent
+
+            def put_off(state: HostState) -> bool:
+                frontier.postpone(state, now + 2)
+                return True
+
+            assert pop(frontier, now + 1, put_off) is None
         now += 10
         for _ in range(3):
             found = pop(frontier, now)
