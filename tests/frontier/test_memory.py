@@ -138,6 +138,11 @@ def test_a_flood_of_new_hosts_does_not_stop_one_with_one_page_after_the_other(ma
     frontier, now = make(0.0), NOW
     chain = add(frontier, "chain", 1)
     assert pop(frontier) == ("chain", 1)
+
+    def put_off(state: HostState) -> bool:
+        frontier.postpone(state, NOW + 2)
+        return True
+
     for number in range(40):
         add(frontier, f"new{number}", 1000 + number)
     fetched = 0
@@ -149,11 +154,6 @@ def test_a_flood_of_new_hosts_does_not_stop_one_with_one_page_after_the_other(ma
             assert pop(frontier, now + 1, never) is None
             frontier.look_again()
         elif meanwhile and key == 1:  # as all hosts are that came from another agent
-
-            def put_off(state: HostState) -> bool:
-                frontier.postpone(state, now + 2)
-                return True
-
             assert pop(frontier, now + 1, put_off) is None
         now += 10
         for _ in range(3):
