@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from operator import attrgetter
 
 from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import DiskState, KeyStates
@@ -56,7 +57,7 @@ class DiskFrontier:
         self.store = store
         self.seen = seen
         self.keys = KeyStates(seen)
-        self.workbench: Workbench[DiskState] = Workbench()
+        self.workbench: Workbench[DiskState] = Workbench(attrgetter("was_fetched"))
         self.window = Window(self.workbench, most, delay)
         self._flushes = Flushes(self.keys, self.window, offset, saved)
         self.log = self._flushes.log
@@ -73,6 +74,7 @@ class DiskFrontier:
         self.fail, self.failed, self.forgive = failures.fail, failures.failed, failures.forgive
         elsewhere = self._entries.elsewhere
         self.keep_elsewhere, self.know_outputs = elsewhere.keep, elsewhere.start
+        self.looks_on = False  # the last `pop` or `needs` has not looked at all hosts whose time has come: ask again
         self.lost = 0  # of the last flushes the store had lost so many, when it was opened (`restore`)
         self._offset = offset
         self._states: dict[str, DiskState] = {}
@@ -234,6 +236,7 @@ class DiskFrontier:
                     window.release(state, now, at)
                 return state, entry
             window.release(state, now, held if state.visits.ready else 0.0)
+        self.looks_on = window.stopped
         return None
 
     def free(self, state: HostState, now: float) -> None:
@@ -287,6 +290,7 @@ class DiskFrontier:
     def needs(self, now: float, allowed: Callable[[HostState], bool]) -> list[Scan]:
         """What is to be read now: each is read once, and must be taken."""
         scans = self.window.needs(now, allowed) + (self.visits.needs(now) if self.visits.wants else [])
+        self.looks_on = self.window.resting.stopped
         return scans + self._rerank.needs() if self._rerank.wants else scans
 
     def take(self, results: Iterable[Result]) -> None:

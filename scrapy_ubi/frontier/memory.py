@@ -28,7 +28,8 @@ class MemoryFrontier:
         self.on_new: Callable[[HostState], None] | None = None
         self.loads: HostLoads | None = None
         self.pace: VisitPace | None = None
-        self.workbench: Workbench[str] = Workbench()
+        self.looks_on = False  # the last `pop` has not looked at all hosts whose time has come: ask again
+        self.workbench: Workbench[str] = Workbench(lambda host: self._states[host].was_fetched)
         self._states: dict[str, SetState] = {}
         self._queues: dict[str, HostQueue] = {}
         self._failed: dict[str, dict[int, Failure]] = {}  # by host
@@ -100,6 +101,7 @@ class MemoryFrontier:
                     self.workbench.release(host, self._next_at(state, at))
                 return state, entry
             self.workbench.release(host, held or None)
+        self.looks_on = self.workbench.stopped
         return None
 
     def _next_at(self, state: HostState, at: float) -> float | None:

@@ -20,12 +20,13 @@ waiting there means that its turn to be read has not come, busy there that it is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import attrgetter
 
 from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import NO_HEAD, DiskState, Head, HostChanges
 from scrapy_ubi.frontier.queue_rows import HEAVY
 from scrapy_ubi.frontier.scan import Scan, rows_there
-from scrapy_ubi.frontier.workbench import Workbench
+from scrapy_ubi.frontier.workbench import LOOKED, Workbench
 from scrapy_ubi.protocol.host import Entry, HostState
 
 HEAD = 64  # rows of a head when memory is scarce: one read serves so many fetches
@@ -41,13 +42,14 @@ class Window:
 
     def __init__(self, workbench: Workbench[DiskState], most: int, delay: float) -> None:
         self.workbench = workbench
-        self.resting: Workbench[DiskState] = Workbench()
+        self.resting: Workbench[DiskState] = Workbench(attrgetter("was_fetched"))
         self.most = max(most, 2 * HEAD)
         self.head, self.grown = HEAD, GROWN
         self.held = 0  # rows in heads, by weight
         self._coming = 0  # rows that are being read
         self._ahead = max(AHEAD, 2 * delay)
         self._now = 0.0
+        self.stopped = False  # the last `next`
         self._cleared: dict[DiskState, int] = {}  # whose rows before this arrival go, or went while it was read
         self._late: dict[DiskState, HostChanges] = {}  # being read: changes written since that was asked
         self._untidy: dict[DiskState, bytes] = {}  # -> the row from which on its queue is to be looked through
@@ -171,12 +173,20 @@ class Window:
     # -- the order of hosts
 
     def next(self, now: float, allowed: Callable[[HostState], bool]) -> DiskState | None:
-        """The first host on the workbench that is ready and allowed; it is busy then. Those not allowed are parked."""
+        """The first host on the workbench that is ready and allowed; it is busy then. Those not allowed are parked.
+
+        None also where it has `stopped` before it had looked at all.
+        """
         self._now = now
         parked = None if self.held + self._coming < self.most // 2 else self._evict
-        while (state := self.workbench.take(now, allowed, parked)) is not None and state.next_at > now:
+        for _ in range(LOOKED):
+            state = self.workbench.take(now, allowed, parked)
+            if state is None or state.next_at <= now:
+                self.stopped = self.workbench.stopped
+                return state
             self.release(state, now)  # put off since it was put there
-        return state
+        self.stopped = True
+        return None
 
     def release(self, state: DiskState, now: float, again_at: float = 0.0) -> None:
         """A busy host is no longer busy: it waits for its next time, and for `again_at`, rests, or is idle."""
@@ -220,6 +230,7 @@ class Window:
         """What is to be read now. Hosts that are not allowed are parked."""
         self._now = now
         scans = [self._tidy(state) for state in [*self._untidy][:MOST_SCANS] if state not in self._tidying]
+        self.resting.stopped = False
         if self.held + self._coming >= self.most:
             return scans
         quantum = self.most // 2 // (len(self.workbench) + len(self.resting) + 1)

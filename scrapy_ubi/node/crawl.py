@@ -28,6 +28,7 @@ from scrapy_ubi.node.group.pinned_settings import fixed as fixed_settings
 from scrapy_ubi.node.mail.run_state import is_finished
 from scrapy_ubi.node.report import figures
 from scrapy_ubi.node.report.host_needs import HostNeeds
+from scrapy_ubi.node.report.host_sums import HostSums
 from scrapy_ubi.node.steering.live_entries import LiveTable
 from scrapy_ubi.node.steering.runtime import refusal
 from scrapy_ubi.node.work.revisits import Recrawl
@@ -83,6 +84,7 @@ class Crawl:
         self.lost: tuple[str, ...] = ()  # agents without whom something may be missing, as was seen at the end
         self.was_over = False  # the crawl, when this agent came
         self.needs: HostNeeds | None = None  # what hosts need yet, once somebody can tell
+        self._last_sums: tuple[tuple[Any, ...], HostSums] | None = None  # and of which moment they are
         self.lives: list[str] = []  # the same, in their order
         self._begin()
 
@@ -208,9 +210,22 @@ class Crawl:
         self.tally.fail(reason, host)
         self.frontier.fail(Failure(host, entry, reason, time.time()))
 
-    def counters(self) -> dict[str, Any]:
-        """All counters, as published for people."""
-        return figures.counters(self.agent, self.tally, self._clock(), self.last_view, self.needs)
+    def counters(self, sums: HostSums | None = None) -> dict[str, Any]:
+        """All counters, as published for people. `sums`: of all hosts; None: they are summed up here, once after the
+        agent has ended."""
+        if sums is None:
+            changes = self.agent.quiescence.activity, self.agent.view.digest, len(self.frontier)
+            if self._last_sums is not None and self.tally.ended is not None and self._last_sums[0] == changes:
+                sums = self._last_sums[1]
+            else:
+                sums = self.new_sums()
+                sums.add(self.frontier.states())
+            self._last_sums = (changes, sums) if self.tally.ended is not None else None
+        return figures.counters(self.agent, self.tally, self._clock(), sums)
+
+    def new_sums(self) -> HostSums:
+        """Sums without any host yet."""
+        return HostSums(self.agent, self._clock(), self.last_view, self.needs)
 
     def facts(self, run: str) -> dict[str, Any] | None:
         """What the disk is to hold of the crawl beside the protocol's matter, when that is due."""

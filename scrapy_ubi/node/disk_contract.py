@@ -23,10 +23,13 @@ Allowed = Callable[[HostState], bool]
 class NodeFrontier(Frontier, Protocol):
     """A frontier as the node drives it. Times are seconds of the agent's clock. `loads`: of hosts of which several
     requests may be handed out at once, None where there are none. `pace`: of visits, None where it has no bound.
+    `looks_on`: the last `pop` or reading has not looked at all hosts whose time has come, so that it is to be asked
+    again; who asks sets it back before.
     """
 
     loads: HostLoads | None
     pace: VisitPace | None
+    looks_on: bool
 
     def next_ready(self) -> float | None:
         """When the first host with something in memory is ready; None when none is."""

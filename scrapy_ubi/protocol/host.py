@@ -174,6 +174,11 @@ class HostState:
         """How many keys are known."""
         return self.waiting + self.done_count + sum(1 for key in self.out if not self.is_done(key))
 
+    @property
+    def was_fetched(self) -> bool:
+        """Whether something of it was handed out, or is done."""
+        return bool(self.out) or self.done_count > 0
+
     def is_known(self, key: int) -> bool:
         """Whether a key is known, done or not."""
         raise NotImplementedError

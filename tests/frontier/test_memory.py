@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from scrapy_ubi.frontier.host_loads import HostLoads
-from scrapy_ubi.protocol.host import Notes, retried
+from scrapy_ubi.protocol.host import HostState, Notes, retried
 from scrapy_ubi.protocol.notes import NOTHING
 from tests.frontier.frontiers import FRONTIERS, Checked, Make, Tight
 from tests.frontier.life import NOW, add, always, entry, life, never, pop, waiting
@@ -130,6 +130,45 @@ def test_hosts_take_turns(make: Make) -> None:
         order.append(found[0].host)
         frontier.free(found[0], NOW)
     assert order == list("abcabc")
+
+
+@pytest.mark.parametrize("meanwhile", ["", "parked", "put off"])
+def test_a_flood_of_new_hosts_does_not_stop_one_with_one_page_after_the_other(make: Make, meanwhile: str) -> None:
+    """Its queue is empty between two pages; the second one is found before the first is done."""
+    frontier, now = make(0.0), NOW
+    chain = add(frontier, "chain", 1)
+    assert pop(frontier) == ("chain", 1)
+
+    def put_off(state: HostState) -> bool:
+        frontier.postpone(state, NOW + 2)
+        return True
+
+    for number in range(40):
+        add(frontier, f"new{number}", 1000 + number)
+    fetched = 0
+    for key in range(1, 10):
+        frontier.free(chain, now)
+        add(frontier, "chain", key + 1)
+        frontier.finish(chain, key)
+        if meanwhile == "parked":
+            assert pop(frontier, now + 1, never) is None
+            frontier.look_again()
+        elif meanwhile and key == 1:  # as all hosts are that came from another agent
+            assert pop(frontier, now + 1, put_off) is None
+        now += 10
+        for _ in range(3):
+            found = pop(frontier, now)
+            assert found is not None
+            if found[0] == "chain":
+                fetched += 1
+                break
+            state = frontier.find(found[0])
+            assert state is not None
+            frontier.free(state, now)
+            frontier.finish(state, found[1])
+        else:
+            raise AssertionError(f"its page {key + 1} is not fetched")
+    assert fetched == 9
 
 
 def test_a_host_is_busy_until_its_load_has_ended(frontier: Checked) -> None:

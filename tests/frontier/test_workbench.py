@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from scrapy_ubi.frontier import workbench
 from scrapy_ubi.frontier.workbench import PATIENCE, Workbench
 
 
@@ -20,8 +22,8 @@ def but(*hosts: str) -> Callable[[str], bool]:
 
 
 def bench(**hosts: float) -> Workbench:
-    """Hosts waiting from these times on, put in in this order."""
-    made = Workbench()
+    """Hosts waiting from these times on, put in in this order. Of those named `old...` something was fetched before."""
+    made = Workbench(lambda host: host.startswith("old"))
     for host, at in hosts.items():
         made.activate(host, at)
     made.check_invariants()
@@ -85,13 +87,49 @@ def test_a_flood_of_new_hosts_leaves_every_second_fetch_to_those_that_wait_for_l
     assert taken == ["old", "new2", "older", "new3", "old", "new4", "older", "new5"]
 
 
+def test_a_host_with_one_page_after_the_other_is_no_arrival_each_time() -> None:
+    """It is idle between two of them, as its queue is empty."""
+    made = Workbench(lambda host: host == "chain")
+    for number in range(20):
+        made.activate(f"new{number}", 0.0)
+    taken = []
+    for turn in range(8):
+        made.activate("chain", 1.0 + turn)
+        taken.append(host := made.take(2.0 + turn, always))
+        if host == "chain":
+            made.release("chain", None)
+        made.check_invariants()
+    assert taken.count("chain") == 4, taken
+
+
+def test_a_flood_of_parked_hosts_that_wait_again_is_one_of_arrivals() -> None:
+    made = Workbench(lambda host: host == "old")
+    for number in range(20):
+        made.activate(f"new{number}", 0.0)
+    made.activate("old", 1.0)
+    assert made.take(1.0, but("old", *(f"new{number}" for number in range(20)))) is None
+    made.look_again(lambda host: 1.0 if host == "old" else 0.0)
+    made.check_invariants()
+    assert "old" in [made.take(2.0, always) for _ in range(2)]
+
+
+def test_arrivals_out_of_the_order_of_their_times_stop_no_other_host_either() -> None:
+    """As after a restart: hosts found on disk have a time, new ones have none."""
+    made = Workbench(lambda host: host == "old")
+    made.activate("restored", 5.0)
+    for number in range(20):
+        made.activate(f"new{number}", 0.0)
+    made.activate("old", 5.0)
+    assert "old" in [made.take(6.0, always) for _ in range(2)]
+
+
 def test_a_flood_that_another_agent_owns_does_not_count() -> None:
     made = bench(old=0.0)
     made.take(0.0, always)
     for host in ("theirs", "mine", "too"):
         made.activate(host, 1.0)
     made.release("old", 1.0)
-    assert [made.take(3.0, but("theirs")) for _ in range(4)] == ["old", "mine", "too", None]
+    assert [made.take(3.0, but("theirs")) for _ in range(4)] == ["mine", "old", "too", None]
 
 
 # -- busy
@@ -184,6 +222,57 @@ def test_looking_again_when_nothing_is_parked() -> None:
     made = bench(a=1.0)
     made.look_again(lambda host: 0.0)
     assert made.next_ready() == 1.0
+
+
+def test_no_call_looks_at_all_of_very_many_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A million hosts that may not be fetched, or wait again, do not hold the loop."""
+    monkeypatch.setattr(workbench, "LOOKED", 10)
+    made, asked = Workbench(), 0
+
+    def never(host: str) -> bool:
+        nonlocal asked
+        asked += 1
+        return False
+
+    for number in range(35):
+        made.activate(f"h{number}", 0.0)
+    for seen in (10, 20, 30, 35):
+        assert made.take(1.0, never) is None
+        assert asked == seen
+        assert made.stopped == (seen < 35)
+        assert set(made.unserved(always)) == {f"h{number}" for number in range(35)}
+        made.check_invariants()
+    assert made.next_ready() is None
+    made.look_again(lambda host: 2.0)
+    assert not any(made.is_parked(f"h{number}") for number in range(35)), "all wait again, whenever they are put back"
+    assert set(made.unserved(but())) == {f"h{number}" for number in range(35)}
+    made.remove("h34")
+    made.look_at("h33", 0.5)
+    made.check_invariants()
+    taken = []
+    for _ in range(50):
+        host = made.take(2.0, always)
+        made.check_invariants()
+        if host is None and not made.stopped:
+            break
+        taken += [host] if host is not None else []
+    assert sorted(taken) == sorted(f"h{number}" for number in range(34))
+    assert taken[0] == "h33"
+
+
+def test_those_that_wait_again_may_be_parked_again_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workbench, "LOOKED", 4)
+    made = Workbench()
+    for number in range(30):
+        made.activate(f"h{number}", 0.0)
+    for _ in range(20):
+        assert made.take(1.0, lambda host: False) is None
+    for _ in range(3):
+        made.look_again(lambda host: 0.0)
+        assert made.take(1.0, lambda host: False) is None
+        made.check_invariants()
+    assert made.next_ready() == 0.0
+    assert set(made.unserved(always)) == {f"h{number}" for number in range(30)}
 
 
 # -- forgotten

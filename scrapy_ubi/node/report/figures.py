@@ -16,17 +16,15 @@ from typing import Any, NamedTuple
 from scrapy_ubi.node.group.origin import UNKNOWN, Origin
 from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.report.heavy_hitters import HeavyHitters
-from scrapy_ubi.node.report.host_needs import HostNeeds
-from scrapy_ubi.node.report.remaining import SlowHost
+from scrapy_ubi.node.report.host_sums import HostSums
 from scrapy_ubi.node.steering.live_entries import LiveTable
 from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
-from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.redis_keys import LAYOUT
 from scrapy_ubi.untrusted.checks import is_count
 from scrapy_ubi.urls import host_rules, host_shards, normaliser
-from scrapy_ubi.urls.host_shards import FIRST, MARK, host_of_key
+from scrapy_ubi.urls.host_shards import host_of_key
 
 MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
 PUBLISH = 2.0  # s between two profiles of an agent: for people, who look about once a second
@@ -132,45 +130,19 @@ def fixed(
     }
 
 
-def counters(
-    agent: Agent, tally: Tally, now: float, last: View | None = None, needs: HostNeeds | None = None
-) -> dict[str, Any]:
-    """All counters; linear in the hosts held. `last`: the view by which the last agent to leave owned what it has; the
-    present view has no members, so by that one no agent owns it. With `needs` they have `slowest`, the host that takes
-    longest."""
-    usual, longest = agent.frontier.delay, -1.0
-    slowest: SlowHost | None = None
-    by_ring = last.ring.owner if last is not None and not agent.view.members else None
-    unique = queued = hosts = held = busy = waiting = 0
-    for state in agent.frontier.states():
-        if (by_ring(state.host) if by_ring is not None else "".join(agent.keeping.keepers(state)[:1])) != agent.me:
-            continue
-        hosts += MARK not in state.host or state.host.endswith(FIRST)
-        unique += state.done_count
-        waits = state.waiting
-        queued += waits
-        if state.out:
-            busy += 1
-        elif waits:
-            waiting += 1
-        if needs is not None and waits and needs.at_most(state, waits, usual, now) > longest:
-            found = needs.of(state, usual, now)
-            if (takes := found.needs()) > longest:
-                longest, slowest = takes, found
-        held += bool(waits) and not agent.tenure.free(state.host, agent.group.alive)
+def counters(agent: Agent, tally: Tally, now: float, sums: HostSums | None = None) -> dict[str, Any]:
+    """All counters. `sums`: what was summed up over all hosts; None: that is done here, and takes long where they are
+    many."""
+    if sums is None:
+        sums = HostSums(agent, now)
+        sums.add(agent.frontier.states())
     c, traffic = agent.counters, tally.traffic()
     return {
-        **({"slowest": slowest._asdict()} if slowest is not None else {}),
+        **sums.told(),
         "pages": tally.pages,
         "done": c.done,
-        "unique": unique,
-        "known": unique + queued + agent.work.out,
-        "queued": queued,
+        "known": sums.unique + sums.queued + agent.work.out,
         "in_flight": agent.work.out,
-        "hosts": hosts,
-        "hosts_held": held,
-        "hosts_busy": busy,
-        "hosts_waiting": waiting,
         "outbox": len(agent.outbox),
         "links": c.links,
         "forwarded": c.forwarded,

@@ -1,5 +1,6 @@
 """When an agent publishes its profile (`profile`): every two seconds, so that people do not take it for silent. Where
-counting takes long, it counts seldomer, and says its last counters again in between.
+counting takes long, it counts seldomer, and says its last counters again in between. Of many hosts it counts `SLICE` at
+a time, and the loop turns in between: a count of all of a million would hold it for a second.
 
 Who comes after the end of the crawl has counted nothing. Where Redis has a profile of its identifier, of a former
 process that took part, that one's counters stay: the report of the crawl adds them up.
@@ -8,7 +9,8 @@ process that took part, that one's counters stay: the report of the crawl adds t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from math import inf
 from typing import Any
 
@@ -16,9 +18,13 @@ from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.report import figures as profile
 from scrapy_ubi.node.report.big_host import BigHost
+from scrapy_ubi.node.report.host_sums import HostSums
+from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.transport import Transport, TransportError
 
 COUNTING = 50  # where counting takes long (it is linear in the hosts): how many times that long until the next time
+SLICE = 5000  # hosts counted at once: some milliseconds
+REST = 0.02  # s between two slices
 
 UNANSWERED = 3.0  # s that are waited for what all have published
 
@@ -48,6 +54,7 @@ class Publisher:
         self._next_at = self._count_at = 0.0
         self._counted = -inf
         self._counters: dict[str, Any] = {}
+        self._counting: asyncio.TimerHandle | None = None  # the next slice of a count that goes on
         self._shown, self._shown_at = "", -2 * profile.PUBLISH
         self.kept = ""
 
@@ -78,17 +85,38 @@ class Publisher:
     def counted(self, now: float, age: float = 0.0) -> dict[str, Any]:
         """The counters at this time (s), or those counted last where it is too soon to count again, or where these are
         no older than `age`."""
-        if now >= self._count_at and now - self._counted >= age:
-            self._counted = now
-            self._counters = self._crawl.counters()
-            self._big_host.look(self._counters["queued"], self._counters["in_flight"])
-            self._count_at = now + (self._clock() - now) * COUNTING
+        if self._counting is None and now >= self._count_at and now - self._counted >= age:
+            if self._counted == -inf or len(self._crawl.frontier) <= SLICE:
+                self._take(now, self._crawl.counters(), 0.0)
+            else:
+                self._count(self._crawl.new_sums(), iter(self._crawl.frontier.states()), 0.0)
         return self._counters
+
+    def _count(self, sums: HostSums, states: Iterator[HostState], spent: float) -> None:
+        """Go on with a count that has taken so long (s)."""
+        self._counting, begun = None, self._clock()
+        some = [*islice(states, SLICE)]
+        sums.add(some)
+        now = self._clock()
+        if some:
+            loop = asyncio.get_running_loop()
+            self._counting = loop.call_later(REST, self._count, sums, states, spent + now - begun)
+        else:
+            self._take(now, self._crawl.counters(sums), spent)
+
+    def _take(self, now: float, counters: dict[str, Any], spent: float) -> None:
+        """These are the counters of this time (s); to count has taken so long (s)."""
+        self._counted, self._counters = now, counters
+        self._big_host.look(counters["queued"], counters["in_flight"])
+        self._count_at = now + (self._clock() - now + spent) * COUNTING
 
     def soon(self, changed: object = None) -> None:
         """Let the next one be due now: there is news, as what has `changed` says."""
         self._next_at = 0.0
 
     def renew(self) -> None:
-        """Let the next one be due now, and count again for it."""
+        """Let the next one be due now, and count again for it, all at once."""
+        if self._counting is not None:
+            self._counting.cancel()
+            self._counting = None
         self._next_at, self._count_at, self._counted = 0.0, 0.0, -inf

@@ -5,7 +5,8 @@ Rules of this module:
 * The frontier says whose turn it is. Of hosts that are ended, and beyond a limit of theirs, requests fail when their
   turn has come; what is joined with another page is done. Neither takes a load, nor the delay of its host. A page of
   an ended host that was to be visited again never is.
-* That is done a slice at a time (`ENDED_AT_ONCE`): after it the loop turns, and the engine asks again.
+* That is done a slice at a time (`ENDED_AT_ONCE`): after it the loop turns, and the engine asks again. So it is where
+  the frontier has not looked at all hosts whose time has come, as very many of them may not be fetched here.
 * The queues of hosts whose turn is near are read ahead: the loop never waits for the disk.
 """
 
@@ -74,8 +75,10 @@ class NextRequest:
         theirs, fail on the way, some at a time.
         """
         for _ in range(ENDED_AT_ONCE):
+            self._crawl.frontier.looks_on = False
             found = self._crawl.agent.next(now)
             if found is None:
+                self._look_on()
                 return None
             state, entry = found
             before = state.visits.out.get(entry.key)
@@ -104,7 +107,13 @@ class NextRequest:
         if self._iterations is not None:
             self._iterations.passed(state)
 
+    def _look_on(self) -> None:
+        if self._crawl.frontier.looks_on:
+            asyncio.get_running_loop().call_soon(self._arm)
+
     def read_ahead(self, now: float) -> None:
         """Let the queues of hosts be read whose turn has come."""
         crawl = self._crawl
+        crawl.frontier.looks_on = False
         crawl.disk.read_ahead(now, lambda state: crawl.agent.work.may_fetch(state, now), self._arm)
+        self._look_on()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from scrapy_ubi.monitor.status import SILENT_AFTER
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.report import publish
 from scrapy_ubi.node.report.figures import PUBLISH
+from scrapy_ubi.node.report.host_sums import HostSums
 from scrapy_ubi.node.report.publish import COUNTING, Publisher
+from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.transport import TransportDown
 from tests.node.parts import Part
 
@@ -26,10 +29,10 @@ class Agent(Part):
         self.publishing = Publisher(self.crawl, lambda: "crawling", self.clock)
         self.count, self.crawl.counters = self.crawl.counters, self.counters  # type: ignore[method-assign]
 
-    def counters(self) -> dict[str, Any]:
+    def counters(self, sums: HostSums | None = None) -> dict[str, Any]:
         self.now += self.takes
         self.counted += 1
-        return self.count()
+        return self.count(sums)
 
     def is_due(self) -> bool:
         return self.publishing.profile() is not None
@@ -107,3 +110,76 @@ def test_what_all_have_published_is_read_and_not_waited_for_without_end(
             await courier.stop()
 
     assert asyncio.run(run()) == read
+
+
+def test_many_hosts_are_counted_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(publish, "SLICE", 10)
+
+    async def crawl() -> None:
+        agent = Agent()
+        assert agent.is_due() and agent.counted == 1
+        for number in range(95):
+            agent.crawl.frontier.add(f"h{number}.example", [Entry(number, f"http://h{number}.example/", 0)])
+        agent.now += PUBLISH
+        told = json.loads(agent.publishing.profile() or "{}")
+        assert told["counters"]["queued"] == 0, "the last counters, as long as the new ones are not complete"
+        turns = 0
+        async with asyncio.timeout(30):
+            while agent.publishing.counted(agent.now)["queued"] != 95:
+                turns += 1
+                await asyncio.sleep(0)
+        assert turns >= 9, "the loop has turned in between"
+        assert agent.publishing.counted(agent.now) == agent.count()
+
+    asyncio.run(crawl())
+
+
+def test_counters_that_are_wanted_anew_do_not_wait_for_a_count_that_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(publish, "SLICE", 10)
+
+    async def crawl() -> None:
+        agent = Agent()
+        assert agent.is_due()
+        for number in range(95):
+            agent.crawl.frontier.add(f"h{number}.example", [Entry(number, f"http://h{number}.example/", 0)])
+        agent.now += PUBLISH
+        assert agent.is_due()
+        agent.publishing.renew()
+        assert json.loads(agent.publishing.profile() or "{}")["counters"]["queued"] == 95
+        asked = agent.counted
+        await asyncio.sleep(3 * publish.REST)
+        assert agent.counted == asked, "the other count has ended"
+
+    asyncio.run(crawl())
+
+
+def test_after_its_end_an_agent_sums_up_its_hosts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    summed: list[int] = []
+    add = HostSums.add
+
+    def counted(self: HostSums, states: Iterable[HostState]) -> None:
+        summed.append(1)
+        add(self, states)
+
+    monkeypatch.setattr(HostSums, "add", counted)
+    agent = Agent()
+    agent.crawl.frontier.add("h.example", [Entry(1, "http://h.example/", 0)])
+    assert agent.count()["queued"] == 1 and agent.count()["queued"] == 1 and len(summed) == 2
+    agent.crawl.tally.ended = agent.now
+    assert [agent.count()["queued"] for _ in range(3)] == [1, 1, 1]
+    assert len(summed) == 3
+    agent.crawl.agent.discover("new.example", Entry(2, "http://new.example/", 0))
+    assert agent.count()["queued"] == 2, "something came still"
+
+
+def test_who_has_left_as_the_last_one_owns_what_it_owned_and_awaits_no_handover() -> None:
+    agent = Agent()
+    agent.hold_lease()
+    agent.crawl.frontier.add("h.example", [Entry(1, "http://h.example/", 0)])
+    agent.crawl.last_view = agent.crawl.agent.view
+    agent.crawl.agent.leave(agent.now)
+    assert not agent.crawl.agent.view.members
+    told = agent.count()
+    assert (told["queued"], told["hosts"], told["hosts_held"]) == (1, 1, 0)
