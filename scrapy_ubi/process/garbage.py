@@ -9,7 +9,7 @@ and a pool of some connections would be empty before. Rules of this module:
   own thresholds.
 * When all objects are to be looked at is Python's own decision, by its thresholds and its other rules. Such a look
   takes a thousand times as long as one at the youngest. So after one Python is not asked for `REST` turns, as long as
-  all looks together find less than an object for each page: then nobody leaves something there with his pages.
+  all looks since have found less than an object for each page: then nobody leaves something there with his pages.
 * A collector that is off stays off; one whose threshold was raised looks after as many pages more.
 * Nothing of the process is changed.
 """
@@ -31,8 +31,8 @@ class GarbageTurns:
     def __init__(self) -> None:
         self._steps = 0  # since it was looked for
         self._rest = 0  # turns for which Python is not asked to look at all objects
-        self._found = self._looks_at_all = 0  # by Python's statistics, when they were read last
-        self._since = 0  # pages and items since then
+        self._looks_at_all = 0  # by Python's statistics
+        self._found, self._since = 0, 0  # by them, at the last of these looks; pages and items since then
 
     def step_done(self) -> None:
         """A page, or an item, is over: its callback or its pipelines have let go of what they took for it."""
@@ -55,11 +55,12 @@ class GarbageTurns:
         stats = gc.get_stats()
         found, looks = sum(each["collected"] for each in stats), stats[-1]["collections"]
         self._rest -= 1
-        if found - self._found >= self._since:
-            self._rest = 0
-        elif looks != self._looks_at_all:
+        leaves = found - self._found >= self._since
+        if looks != self._looks_at_all:
             self._rest = REST
-        self._found, self._looks_at_all, self._since = found, looks, 0
+            self._found, self._looks_at_all, self._since = found, looks, 0
+        if leaves:
+            self._rest = 0
         return self._rest > 0
 
 
