@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -123,8 +123,8 @@ class Live(socketserver.StreamRequestHandler):
             Live.asked.add((host, path))
         body = b"<title>page</title>"
         status = "200 OK" if is_page else "404 Not Found"
-        head = f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
-        self.wfile.write(head.encode() + body)
+        head = f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: {len(body)}\r\n"
+        self.wfile.write(f"{head}\r\n".encode() + body)
 
 
 class Bad(socketserver.StreamRequestHandler):
@@ -185,7 +185,7 @@ class Crawl(NamedTuple):
     way: str
     hosts: list[str]
     bad: str
-    pages: list[str] = []
+    pages: Sequence[str] = ()
     ends: bool = True
 
     def run(self, place: Path, agents: int, *, plain: bool = False, **more: Any) -> list[Any]:
