@@ -9,7 +9,7 @@ and a pool of some connections would be empty before. Rules of this module:
   own thresholds.
 * When all objects are to be looked at is Python's own decision, by its thresholds and its other rules. Such a look
   takes a thousand times as long as one at the youngest. So after one Python is not asked for `REST` turns, as long as
-  all looks since have found less than an object for each page: then nobody leaves something there with his pages.
+  all looks since have found less than an object for each page: its pages leave no garbage of their own then.
 * A collector that is off stays off; one whose threshold was raised looks after as many pages more.
 * Nothing of the process is changed.
 """

@@ -228,7 +228,7 @@ def test_items_are_said_where_somebody_hears_of_them(
         return record(*args, **more)
 
     monkeypatch.setattr(logging, "_logRecordFactory", counted)
-    monkeypatch.setattr(logging.getLogger(), "level", logging.DEBUG)  # as Scrapy has it: only handlers choose
+    caplog.set_level(logging.DEBUG)  # as Scrapy has it: only handlers choose
     for handler in logging.getLogger().handlers:
         monkeypatch.setattr(handler, "level", level)
     crawl(Plain, pages.proxy, settings={"LOG_LEVEL": logging.getLevelName(level)})
