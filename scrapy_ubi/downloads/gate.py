@@ -287,6 +287,7 @@ class Gate:
             return None
         if left <= WAITS and not flight.waited:
             flight.waited = True
+            self._node.access.not_before(host, left)
             return None
         self._crawler.stats.inc_value("ubi/guard/not_asked")
         return self._beside.answer(host, flight.request, left)

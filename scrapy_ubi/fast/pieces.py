@@ -22,9 +22,10 @@ from inspect import iscoroutinefunction, unwrap
 from types import coroutine
 from typing import Any
 
-from scrapy import Request
+from scrapy import Request, Spider
 from scrapy.core.scraper import Scraper
 from scrapy.http import Response
+from scrapy.logformatter import LogFormatter, LogFormatterResult
 from scrapy.pipelines import ItemPipelineManager
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 from scrapy.utils.asyncgen import as_async_generator
@@ -32,6 +33,7 @@ from scrapy.utils.defer import aiter_errback, iter_errback
 from twisted.python.failure import Failure
 
 from scrapy_ubi.components.find_scheduler import scheduler_of
+from scrapy_ubi.fast.tweaks import is_written
 from scrapy_ubi.process.garbage import GarbageTurns
 
 SLICE = 32  # pieces of output between two turns of the loop
@@ -40,12 +42,22 @@ PAUSE = 0.02  # s until output that waits is asked for again
 scraper_log = logging.getLogger("scrapy.core.scraper")  # where people look for what is said of a page
 
 
+class ItemsUnsaid(LogFormatter):
+    """In place of Scrapy's for one scraper: no record of an item that no handler would write."""
+
+    def scraped(self, item: Any, response: Response | Failure | None, spider: Spider) -> LogFormatterResult:
+        said = is_written(scraper_log, logging.DEBUG)
+        return super().scraped(item, response, spider) if said else None  # type: ignore[return-value]  # is documented
+
+
 class LeanPieces:
     """Takes the pieces for one scraper. `is_lean`: whether it does, as no pipeline is a coroutine."""
 
     def __init__(self, scraper: Scraper) -> None:
         self._scraper = scraper
         self._garbage = GarbageTurns()
+        if type(scraper.logformatter) is LogFormatter:
+            scraper.logformatter = ItemsUnsaid()
         self.is_lean = _waits_for_nothing(scraper.itemproc)
         if self.is_lean:
             self._most = _at_once(scraper)

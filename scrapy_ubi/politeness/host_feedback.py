@@ -168,8 +168,8 @@ class HostFeedback:
         if self._node.hosts.get(state, ERROR) != what and not self._node.hosts.ended(state):
             self._node.hosts.put(state, ERROR, what)
 
-    def _put_off(self, state: HostState, seconds: float, why: str) -> None:
-        self._node.hosts.postpone(state, seconds, why)
+    def _put_off(self, state: HostState, seconds: float, why: str, asked: float | None = None) -> None:
+        self._node.hosts.postpone(state, seconds, why, asked)
         self._several.put_off(state.host)
 
     def _state(self, flight: Flight) -> HostState | None:
@@ -233,9 +233,10 @@ class HostFeedback:
         if times > self._settings.retry_after_times:
             self._give_up(state, BUSY_HOST, f"has asked {times} times in a row to come back later")
         else:
+            most, asked = self._settings.max_retry_after, seconds
             if times > 1:
                 seconds = max(seconds, self._settings.host_pause / GROWTH * 2.0 ** min(times - 1, 60))
-            self._put_off(state, min(seconds, self._settings.max_retry_after), RETRY_AFTER)
+            self._put_off(state, min(seconds, most), RETRY_AFTER, min(asked, most))
 
     def _is_retried(self, request: Request, response: Response) -> bool:
         """Whether Scrapy would fetch this page again by itself, and neither request, spider nor settings want to see

@@ -5,8 +5,11 @@ requests in its queue, and the tasks and deferreds of a page. Here a page leaves
 project leaves to the collector (database sessions, files, responses) would come back after ten pages in place of one,
 and a pool of some connections would be empty before. Rules of this module:
 
-* The youngest objects are looked at after each page: there are few of them.
-* When the older ones are to be looked at is Python's own decision, by its thresholds and its other rules.
+* The youngest objects are looked at after each page: there are few of them. Those of middle age as often as by Python's
+  own thresholds.
+* When all objects are to be looked at is Python's own decision, by its thresholds and its other rules. Such a look
+  takes a thousand times as long as one at the youngest. So after one Python is not asked for `REST` turns, as long as
+  all looks since have found less than an object for each page: its pages leave no garbage of their own then.
 * A collector that is off stays off; one whose threshold was raised looks after as many pages more.
 * Nothing of the process is changed.
 """
@@ -19,24 +22,46 @@ A_PAGE = 700  # new objects that a page of plain Scrapy leaves: 0.97 and 1.07 co
 
 KEPT = 200  # lists that Python keeps for the next ones, and more: these are not counted as new
 
+REST = 100  # turns of middle age, each of eleven pages or items: some 1,100 of them
+
 
 class GarbageTurns:
     """Looks for garbage after the pages and items of one crawl."""
 
     def __init__(self) -> None:
         self._steps = 0  # since it was looked for
+        self._rest = 0  # turns for which Python is not asked to look at all objects
+        self._looks_at_all = 0  # by Python's statistics
+        self._found, self._since = 0, 0  # by them, at the last of these looks; pages and items since then
 
     def step_done(self) -> None:
         """A page, or an item, is over: its callback or its pipelines have let go of what they took for it."""
         self._steps += 1
-        young, older, _ = gc.get_threshold()
+        self._since += 1
+        young, older, oldest = gc.get_threshold()
         if not young or self._steps * A_PAGE < young or not gc.isenabled():
             return
         self._steps = 0
-        if gc.get_count()[1] <= older:
+        _, middle, old = gc.get_count()
+        if middle <= older:
             gc.collect(0)
+        elif old <= oldest or self._rests():
+            gc.collect(1)
         else:
             _make_python_look(young)
+
+    def _rests(self) -> bool:
+        """Whether Python is not asked now to look at all objects: it has, and there was no garbage to speak of."""
+        stats = gc.get_stats()
+        found, looks = sum(each["collected"] for each in stats), stats[-1]["collections"]
+        self._rest -= 1
+        leaves = found - self._found >= self._since
+        if looks != self._looks_at_all:
+            self._rest = REST
+            self._found, self._looks_at_all, self._since = found, looks, 0
+        if leaves:
+            self._rest = 0
+        return self._rest > 0
 
 
 def _make_python_look(threshold: int) -> None:

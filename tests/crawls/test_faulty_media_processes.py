@@ -1,26 +1,32 @@
 """Files and awaited downloads on hosts of every fault: the items of plain Scrapy, and no page waits for such a host.
 
 Real processes and sockets. Each way of a load beside the scheduler, times each fault: one crawl of live hosts, each
-page of which wants something of one faulty host. Plain Scrapy is the referee for the items.
+page of which wants something of one faulty host. Plain Scrapy is the referee for the items. One cell of each kind is
+among the quick tests, all others are slow.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import socketserver
 import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 
+from scrapy_ubi.protocol.ring import Ring
+from scrapy_ubi.settings_table import SETTINGS
 from tests.support.server import Server as RedisServer
 
 pytestmark = pytest.mark.processes
@@ -59,7 +65,7 @@ class Awaits:
 
 class Asks(Awaits):
     async def process_request(self, request):
-        if request.url.startswith("http://127.0.0.1:"):
+        if request.url.startswith(self.crawler.spider.bad):
             return
         number = request.url.rpartition("/")[2]
         request.meta["said"] = await said(self, f"{self.crawler.spider.bad}/asked-{number}")
@@ -71,8 +77,10 @@ class Faulty(scrapy.Spider):
     async def start(self):
         if self.way == "start":
             yield {"start": await said(self, f"{self.bad}/login")}
-        for host in range(int(self.hosts)):
-            yield scrapy.Request(f"http://127.0.0.{host + 2}:{self.port}/0")
+        for url in self.faulty_pages.split():
+            yield scrapy.Request(url, priority=1)
+        for host in self.hosts.split():
+            yield scrapy.Request(f"http://{host}/0")
 
     async def parse(self, response):
         name = response.url[7:].replace("/", "-").replace(":", "-")
@@ -106,14 +114,17 @@ class Live(socketserver.StreamRequestHandler):
     asked: ClassVar[set[tuple[str, str]]] = set()
 
     def handle(self) -> None:
-        line, host = self.rfile.readline(), b""
+        path, host = self.rfile.readline().split()[1].decode(), ""
         while header := self.rfile.readline().strip():
             if header.lower().startswith(b"host:"):
-                host = header
-        Live.asked.add((host.decode(), line.split()[1].decode()))
+                host = header.decode()
+        is_page = path != "/robots.txt"
+        if is_page:
+            Live.asked.add((host, path))
         body = b"<title>page</title>"
-        head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
-        self.wfile.write(head.encode() + body)
+        status = "200 OK" if is_page else "404 Not Found"
+        head = f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: {len(body)}\r\n"
+        self.wfile.write(f"{head}\r\n".encode() + body)
 
 
 class Bad(socketserver.StreamRequestHandler):
@@ -154,92 +165,134 @@ def serving(handler: type[socketserver.BaseRequestHandler], host: str) -> Iterat
 
 @contextmanager
 def faulty(fault: str) -> Iterator[str]:
-    """The URL of a host with this fault."""
+    """The URL of a host with this fault; with any number in place of `{}` that of another host."""
     if fault == "dead name":
-        yield "http://no-such-name.invalid"
+        yield "http://no-such-name-{}.invalid"
     elif fault == "refuse":
         with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))  # and nobody listens
-            yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+            taken.bind(("0.0.0.0", 0))  # and nobody listens
+            yield f"http://127.0.1.{{}}:{taken.getsockname()[1]}"
     else:
         Bad.fault, Bad.over = fault, threading.Event()
-        with serving(Bad, "127.0.0.1") as port:
-            yield f"http://127.0.0.1:{port}"
+        with serving(Bad, "0.0.0.0") as port:
+            yield f"http://127.0.1.{{}}:{port}"
 
 
-def crawled(place: Path, way: str, bad: str, agents: int, *, plain: bool = False, **more: Any) -> list[Any]:
-    """The items of a crawl, of one process for each agent."""
-    place.mkdir()
-    (place / "faulty.py").write_text(SPIDER)
-    settings: dict[str, Any] = {
-        "RETRY_TIMES": 2, "DOWNLOAD_TIMEOUT": 2, "CONCURRENT_REQUESTS": 4, "TELNETCONSOLE_ENABLED": False,
-        "UBI_HOST_PAUSE": PAUSE, "UBI_MAX_RETRY_AFTER": PAUSE, "UBI_HOST_DELAY": 0,
-        "ADDONS": {} if plain else {"scrapy_ubi.Addon": 500}, **COMPONENTS[way], **more,
-    }  # fmt: skip
-    Live.asked = set()
-    with serving(Live, "0.0.0.0") as port:
+class Crawl(NamedTuple):
+    """What is crawled: the live hosts, the URL of the host of files, and pages of faulty hosts. `ends`: the crawl ends
+    by itself; else its agents are told to stop when each live page was asked for."""
+
+    way: str
+    hosts: list[str]
+    bad: str
+    pages: Sequence[str] = ()
+    ends: bool = True
+
+    def run(self, place: Path, agents: int, *, plain: bool = False, **more: Any) -> list[Any]:
+        """The items of a crawl, of one process for each agent."""
+        place.mkdir()
+        (place / "faulty.py").write_text(SPIDER)
+        settings: dict[str, Any] = {
+            "RETRY_TIMES": 2, "DOWNLOAD_TIMEOUT": 2, "CONCURRENT_REQUESTS": 4, "TELNETCONSOLE_ENABLED": False,
+            "UBI_HOST_PAUSE": PAUSE, "UBI_MAX_RETRY_AFTER": PAUSE, "UBI_HOST_DELAY": 0,
+            "ADDONS": {} if plain else {"scrapy_ubi.Addon": 500}, **COMPONENTS[self.way], **more,
+        }  # fmt: skip
+        words = {"way": self.way, "hosts": " ".join(self.hosts), "bad": self.bad, "pages": PAGES}
+        words["faulty_pages"] = " ".join(self.pages)
         command = [sys.executable, "-m", "scrapy", "runspider", "faulty.py", "-L", "INFO"]
-        for name, value in {"port": port, "bad": bad, "way": way, "hosts": HOSTS, "pages": PAGES}.items():
-            command += ["-a", f"{name}={value}"]
+        for name, word in words.items():
+            command += ["-a", f"{name}={word}"]
         for name, value in settings.items():
             command += ["-s", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
-        running = [
-            subprocess.Popen(
-                [*command, "-o", f"{agent}.jsonl", "-s", f"UBI_DIR=agent{agent}", "-s", f"UBI_AGENT_ID=a{agent}"],
-                cwd=place, env={**os.environ, "PYTHONPATH": str(place)},
-                stdout=subprocess.DEVNULL,
-            )
-            for agent in range(agents)
-        ]  # fmt: skip
+        Live.asked = set()
+        running = []
         try:
-            for process in running:
-                process.wait(LIMIT)
-        except subprocess.TimeoutExpired:
+            for agent in range(agents):
+                own = ["-o", f"{agent}.jsonl", "-s", f"UBI_DIR=agent{agent}", "-s", f"UBI_AGENT_ID=a{agent}"]
+                with (place / f"{agent}.log").open("w") as log:
+                    environment = {**os.environ, "PYTHONPATH": str(place)}
+                    running.append(subprocess.Popen([*command, *own], cwd=place, env=environment, stderr=log))
+            self._wait_for(running)
+        except TimeoutError:
             log = "".join((place / f"{agent}.log").read_text()[-3000:] for agent in range(agents))
-            pytest.fail(f"{len(Live.asked)} of {HOSTS * PAGES} pages came, and the crawl stands still: {log}")
+            pytest.fail(f"{len(Live.asked)} of {self.live} pages came, and the crawl stands still: {log}")
         finally:
             for process in running:
-                if process.poll() is None:
-                    process.kill()
-                    process.wait()
-    assert len(Live.asked) == HOSTS * PAGES
-    items = [
-        json.loads(line) for agent in range(agents) for line in (place / f"{agent}.jsonl").read_text().splitlines()
-    ]
-    for item in items:
-        item.pop("file", None)
-        if "page" in item:
-            item["page"] = item["page"].replace(f":{port}/", "/")
-        for name in ("file_urls", "image_urls"):
-            item.pop(name, None)
-    return sorted(items, key=json.dumps)
+                process.kill()
+                process.wait()
+        assert len(Live.asked) == self.live
+        lines = "".join((place / f"{agent}.jsonl").read_text() for agent in range(agents)).splitlines()
+        return sorted(map(json.loads, lines), key=json.dumps)
+
+    @property
+    def live(self) -> int:
+        """How many pages there are at the live hosts."""
+        return len(self.hosts) * PAGES
+
+    def _wait_for(self, running: list[subprocess.Popen[bytes]]) -> None:
+        """Wait until these have ended. Raises TimeoutError after `LIMIT`."""
+        before = time.monotonic() + LIMIT
+        told = self.ends
+        while any(process.poll() is None for process in running):
+            if time.monotonic() > before:
+                raise TimeoutError
+            if not told and len(Live.asked) == self.live:
+                told = True
+                for process in running:
+                    process.send_signal(signal.SIGTERM)
+            time.sleep(0.05)
 
 
-def same(place: Path, way: str, fault: str, agents: int, **more: Any) -> None:
+def same(place: Path, crawl: Crawl, agents: int, **more: Any) -> None:
     """The items are those of plain Scrapy."""
-    if way == "images":
+    if crawl.way == "images":
         pytest.importorskip("PIL")
-    with faulty(fault) as bad:
-        plain = crawled(place / "plain", way, bad, 1, plain=True)
-        assert len(plain) == HOSTS * PAGES + (way == "start")
-        assert crawled(place / "ubi", way, bad, agents, **more) == plain
+    obeys = {"ROBOTSTXT_OBEY": more.get("ROBOTSTXT_OBEY", False)}
+    plain = crawl._replace(ends=True).run(place / "plain", 1, plain=True, **obeys)
+    assert len(plain) == crawl.live + (crawl.way == "start")
+    assert crawl.run(place / "ubi", agents, **more) == plain
+
+
+def live(port: int) -> list[str]:
+    """The live hosts."""
+    return [f"127.0.0.{number + 2}:{port}" for number in range(HOSTS)]
+
+
+def owned(agent: str, pattern: str) -> Iterator[str]:
+    """Hosts that this one of two agents owns, the other one keeps a copy."""
+    points = next(row.default for row in SETTINGS if row.name == "replicas")
+    ring = Ring.of({"a0": points, "a1": points})
+    hosts = (pattern.format(number) for number in range(2, 250))
+    return (host for host in hosts if ring.owner(host.removeprefix("http://")) == agent)
+
+
+def is_shown(way: str, fault: str) -> bool:
+    """Whether this cell is quick enough, and tells enough, to be among the quick tests."""
+    return (way, fault) in {("files", "refuse"), ("callback", "503+3600")}
+
+
+def cells(ways: Iterable[str], faults: Iterable[str]) -> list[Any]:
+    """Ways times faults, as parameters; all but those shown are slow."""
+    both = [(way, fault) for way in ways for fault in faults]
+    return [pytest.param(*each, marks=[] if is_shown(*each) else pytest.mark.slow) for each in both]
 
 
 FAULTS = ("refuse", "reset", "hang", "503", "503+3600", "503+1", "429+3600", "dead name")
 
 
-@pytest.mark.parametrize("way", ["files", "callback"])
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("way", "fault"), cells(COMPONENTS, FAULTS))
 def test_items_are_those_of_plain_scrapy_and_no_page_waits(tmp_path: Path, way: str, fault: str) -> None:
-    same(tmp_path, way, fault, 1)
+    with faulty(fault) as bad, serving(Live, "0.0.0.0") as port:
+        same(tmp_path, Crawl(way, live(port), bad.format(1)), 1)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("more", [{}, {"UBI_FAST": True}, {"UBI_LEAN": False}], ids=["lean", "fast", "neither"])
+@pytest.mark.parametrize("more", [{"UBI_FAST": True}, {"UBI_LEAN": False}], ids=["fast", "neither"])
 @pytest.mark.parametrize("way", COMPONENTS)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_so_it_is_for_every_way_and_setting(tmp_path: Path, way: str, fault: str, more: dict[str, Any]) -> None:
-    same(tmp_path, way, fault, 1, **more)
+    with faulty(fault) as bad, serving(Live, "0.0.0.0") as port:
+        same(tmp_path, Crawl(way, live(port), bad.format(1)), 1, **more)
 
 
 @pytest.mark.slow
@@ -249,4 +302,47 @@ def test_so_it_is_for_every_way_and_setting(tmp_path: Path, way: str, fault: str
 def test_so_it_is_with_several_agents(
     tmp_path: Path, way: str, fault: str, agents: int, one_server: RedisServer
 ) -> None:
-    same(tmp_path, way, fault, agents, UBI_REDIS_URL=one_server.url)
+    with faulty(fault) as bad, serving(Live, "0.0.0.0") as port:
+        same(tmp_path, Crawl(way, live(port), bad.format(1)), agents, UBI_REDIS_URL=one_server.url)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("owner", ["a0", "a1"])
+@pytest.mark.parametrize("way", ["files", "callback"])
+@pytest.mark.parametrize("fault", ["refuse", "hang", "503"])
+def test_an_agent_with_a_copy_of_the_host_does_not_wait_for_its_owners_rest(
+    tmp_path: Path, way: str, fault: str, owner: str, one_server: RedisServer
+) -> None:
+    """All pages are those of a0. The faulty host is its own, or it keeps a copy of what a1 knows of it; there are pages
+    of that host as well, which rest for longer than the crawl lasts."""
+    with faulty(fault) as bad, serving(Live, "0.0.0.0") as port:
+        host = next(owned(owner, bad))
+        hosts = list(islice(owned("a0", f"127.0.0.{{}}:{port}"), HOSTS))
+        pages = [f"{host}/page{number}" for number in range(10)]
+        crawl = Crawl(way, hosts, host, pages, ends=False)
+        same(tmp_path, crawl, 2, UBI_REDIS_URL=one_server.url)
+
+
+ROBOTS = ("refuse", "reset", "hang", "503", "503+3600", "dead name")
+
+
+@pytest.mark.parametrize("more", [{}, {"UBI_FAST": True}], ids=["lean", "fast"])
+@pytest.mark.parametrize(("way", "fault"), cells(["files", "images"], ROBOTS))
+def test_a_robots_txt_that_cannot_be_read_holds_up_files_only(
+    tmp_path: Path, way: str, fault: str, more: dict[str, Any]
+) -> None:
+    with faulty(fault) as bad, serving(Live, "0.0.0.0") as port:
+        same(tmp_path, Crawl(way, live(port), bad.format(1)), 1, ROBOTSTXT_OBEY=True, **more)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agents", [1, 2])
+@pytest.mark.parametrize("fault", ROBOTS)
+def test_a_robots_txt_that_cannot_be_read_holds_up_pages_of_its_host_only(
+    tmp_path: Path, fault: str, agents: int, one_server: RedisServer
+) -> None:
+    """More such hosts than requests at once, each asked before any other; files are wanted of one of them."""
+    with faulty(fault) as bad, serving(Live, "0.0.0.0") as port:
+        pages = [f"{bad.format(2 + host)}/page{number}" for number in range(2) for host in range(8)]
+        crawl = Crawl("files", live(port), bad.format(2), pages, ends=False)
+        same(tmp_path, crawl, agents, ROBOTSTXT_OBEY=True, UBI_REDIS_URL=one_server.url)

@@ -216,6 +216,27 @@ def test_what_escapes_is_the_same_loss_as_scrapys(pages: Site) -> None:
     assert items_of([lean]) == items_of([theirs])
 
 
+@pytest.mark.parametrize("level", [logging.DEBUG, logging.INFO])
+def test_items_are_said_where_somebody_hears_of_them(
+    pages: Site, level: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = list[str]()
+    record = logging.getLogRecordFactory()
+
+    def counted(*args: Any, **more: Any) -> logging.LogRecord:
+        made.append(str(args[4]))
+        return record(*args, **more)
+
+    monkeypatch.setattr(logging, "_logRecordFactory", counted)
+    caplog.set_level(logging.DEBUG)  # as Scrapy has it: only handlers choose
+    for handler in logging.getLogger().handlers:
+        monkeypatch.setattr(handler, "level", level)
+    crawl(Plain, pages.proxy, settings={"LOG_LEVEL": logging.getLevelName(level)})
+    said = ITEMS + 1 if level == logging.DEBUG else 0
+    assert caplog.text.count("Scraped from") == said
+    assert sum("Scraped from" in text for text in made) == said
+
+
 class Cancelled:
     """An extension: a receiver that ends with a cancellation for one item."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections import deque
 from collections.abc import Iterator
 
 import pytest
 
-from scrapy_ubi.process.garbage import A_PAGE, GarbageTurns
+from scrapy_ubi.process.garbage import A_PAGE, REST, GarbageTurns
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +54,29 @@ def test_what_was_in_use_then_is_gone_some_pages_later() -> None:
         turns.step_done()
     young, older, _ = (after["collections"] - before for after, before in zip(gc.get_stats(), collections, strict=True))
     assert young >= 250 and 20 <= older <= 40
+
+
+def looks_at_all(turns: GarbageTurns, kept: deque[object], pages: int, garbage: bool) -> int:
+    """How often Python looks at all objects in so many pages: each replaces what one of a while ago has left."""
+    before = gc.get_stats()[2]["collections"]
+    for _ in range(pages):
+        kept.append([[] for _ in range(300)])
+        if garbage:
+            Held()
+        turns.step_done()
+    return int(gc.get_stats()[2]["collections"]) - before
+
+
+def test_a_crawl_without_garbage_is_spared_most_looks_at_all_objects_until_there_is_some() -> None:
+    gc.freeze()  # what other tests have left is not garbage of this one, and no part of what is looked at
+    try:
+        turns, kept, pages = GarbageTurns(), deque[object](maxlen=300), 11 * REST
+        assert looks_at_all(turns, kept, pages, garbage=True) >= 5
+        looks_at_all(turns, kept, pages, garbage=False)  # it has to be seen that there is none
+        assert looks_at_all(turns, kept, pages, garbage=False) <= 2
+        assert looks_at_all(turns, kept, pages, garbage=True) >= 5
+    finally:
+        gc.unfreeze()
 
 
 def test_a_collector_that_is_off_stays_off() -> None:

@@ -153,9 +153,10 @@ class HostNotes:
         """The host is not fetched before this time (s, the agent's clock); nothing of that is noted."""
         self._frontier.postpone(state, turn)
 
-    def postpone(self, state: HostState, seconds: float, why: str) -> None:
+    def postpone(self, state: HostState, seconds: float, why: str, asked: float | None = None) -> None:
         """The host, with all of its shards that are here, is not fetched for so long from now on, `MOST_POSTPONE` at
-        most, unless that is so already. `why` is a word that people see.
+        most, unless that is so already. `why` is a word that people see. `asked`: for
+        how much of it (s) the host itself has asked, where that is less.
         """
         seconds = self._clipped(seconds)
         until = self._wall() + seconds
@@ -164,7 +165,8 @@ class HostNotes:
             self._put_off(one, seconds)
             if until > self._until(one):
                 self.counted[f"postponed/{why}"] += 1
-                self.put(one, UNTIL, [round(until, 3), why, round(seconds, 3)])
+                noted: list[object] = [round(until, 3), why, round(seconds, 3)]
+                self.put(one, UNTIL, noted if asked is None or asked >= seconds else [*noted, round(asked, 3)])
 
     def set_delay(self, state: HostState, source: str, seconds: float, kept: bool = True) -> None:
         """This source wants so many seconds between the end of one load and the start of the next, 0 for none.
@@ -215,14 +217,25 @@ class HostNotes:
     def rests(self, state: HostState) -> bool:
         """Whether its pages wait for a time that the host itself has not asked for."""
         postponed = self.postponed(state) if state.notes.text else None
-        return postponed is not None and postponed[1] in RESTS
+        if postponed is None:
+            return False
+        return postponed[1] in RESTS or (postponed[1] == RETRY_AFTER and self._longer(state) > 0)
 
     def asked_left(self, state: HostState) -> float:
         """For how long (s) the host has asked to be left alone; 0.0 where it has not, as far as is noted."""
         postponed = self.postponed(state) if state.notes.text else None
         if postponed is None or postponed[1] != RETRY_AFTER:
             return 0.0
-        return postponed[0] - self._wall()
+        return max(0.0, postponed[0] - self._longer(state) - self._wall())
+
+    def _longer(self, state: HostState) -> float:
+        """For how much longer (s) than it has asked for a host is left alone."""
+        noted = self._read(state).get(UNTIL)
+        if not isinstance(noted, list) or len(noted) < 4:
+            return 0.0
+        seconds, asked = noted[2:4]
+        known = is_number(seconds, MOST_POSTPONE) and is_number(asked, MOST_POSTPONE)
+        return float(seconds - asked) if known and 0 <= asked < seconds else 0.0
 
     def _until(self, state: HostState) -> float:
         """What is noted, as far as it holds: 0.0 when nothing is, or nothing sensible; of a clock that was ahead, what
@@ -393,9 +406,9 @@ def plight(notes: Mapping[str, object], wall: float) -> str:
 def _noted_until(notes: Mapping[str, object]) -> tuple[float, float, str]:
     """Until when (unix s) a host is left alone, for how long (s) that was set at most, and why; 0.0 for no time."""
     noted = notes.get(UNTIL)
-    if not isinstance(noted, list) or len(noted) not in (2, 3) or not is_number(noted[0], NEVER):
+    if not isinstance(noted, list) or len(noted) not in (2, 3, 4) or not is_number(noted[0], NEVER):
         return 0.0, MOST_POSTPONE, ""
-    most = noted[2] if len(noted) == 3 and is_number(noted[2], MOST_POSTPONE) else MOST_POSTPONE
+    most = noted[2] if len(noted) > 2 and is_number(noted[2], MOST_POSTPONE) else MOST_POSTPONE
     why = noted[1] if isinstance(noted[1], str) and _WHY.fullmatch(noted[1]) else "?"
     return float(noted[0]), float(most), why
 

@@ -302,6 +302,26 @@ def test_what_a_right_clock_has_noted_holds_to_its_end(house: House, seconds: fl
     assert house.hosts.ahead == 0
 
 
+@pytest.mark.parametrize("asked", [None, 0.0, 1.0, 60.0, 300.0, 500.0])
+def test_what_a_host_has_asked_for_is_told_from_what_it_is_given_beyond_that(house: House, asked: float | None) -> None:
+    """Its pages wait for the whole; files and awaited downloads for what it has asked for, at an heir as well."""
+    house.hosts.postpone(house.state(), 300.0, "retry-after", asked)
+    heir = house.arrives(json.loads(house.state().notes.text), host=OTHER)
+    left = 300.0 if asked is None else min(asked, 300.0)
+    for state in (house.state(), heir):
+        assert state.next_at == pytest.approx(house.now + 300)
+        assert house.hosts.asked_left(state) == pytest.approx(left, abs=0.01)
+        assert house.hosts.rests(state) == (left < 300)
+    house.now += 100
+    assert house.hosts.asked_left(heir) == pytest.approx(max(0.0, left - 100), abs=0.01)
+
+
+@pytest.mark.parametrize("asked", ["1", -1, 1e300, None, [], 300.0, 4000])
+def test_of_nonsense_about_what_was_asked_for_all_counts_as_asked_for(house: House, asked: Any) -> None:
+    state = house.arrives({"until": [house.now + EPOCH + 300, "retry-after", 300.0, asked]})
+    assert house.hosts.asked_left(state) == pytest.approx(300, abs=0.01) and not house.hosts.rests(state)
+
+
 def test_an_heir_keeps_to_what_the_owner_noted() -> None:
     hosts = {name: HostNotes(lambda: village.now, lambda: village.now + EPOCH) for name in "ab"}
     policies = {name: HostPolicy(on_notes=one.arrived, on_request=one.lift_for) for name, one in hosts.items()}
