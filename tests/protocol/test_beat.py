@@ -26,6 +26,7 @@ beats = st.builds(
     activity=st.integers(0, 10**15 - 1),
     pending=st.lists(hexes(16), max_size=64).map(tuple),
     dead=st.lists(hexes(8), max_size=16).map(tuple),
+    era=st.integers(0, 10**9 - 1),
 )
 counters = st.integers(0, 10**15 - 1)
 
@@ -41,17 +42,17 @@ def test_line_of_a_beat_is_short_printable_text(beat: Beat, counter: int) -> Non
     assert line.isascii()
     assert line.isprintable()
     assert len(line) < 1500
-    assert line.count(" ") == 8, "nine words, so that a person can count them"
+    assert line.count(" ") == 9, "ten words, so that a person can count them"
 
 
-GOOD = f"{INCARNATION}.0 7 200 {DIGEST} - - 3 - -"
+GOOD = f"{INCARNATION}.0 7 200 {DIGEST} - - 3 - - 0"
 
 
 def test_a_line_by_hand() -> None:
     assert Beat.parse(GOOD) == Beat(INCARNATION, 0, 200, DIGEST, activity=3, counter=7)
-    full = f"{INCARNATION}.2 7 200 {DIGEST} {DIGEST} lp 3 {DIGEST},{'ab' * 8} {INCARNATION}"
+    full = f"{INCARNATION}.2 7 200 {DIGEST} {DIGEST} lp 3 {DIGEST},{'ab' * 8} {INCARNATION} 5"
     assert Beat.parse(full) == Beat(
-        INCARNATION, 2, 200, DIGEST, DIGEST, "lp", 3, (DIGEST, "ab" * 8), (INCARNATION,), counter=7
+        INCARNATION, 2, 200, DIGEST, DIGEST, "lp", 3, (DIGEST, "ab" * 8), (INCARNATION,), counter=7, era=5
     )
 
 
@@ -80,6 +81,9 @@ def test_a_line_by_hand() -> None:
         GOOD.replace(" 3 - -", f" 3 {','.join([DIGEST] * 65)} -"),
         GOOD.replace(" 3 - -", f" 3 - {','.join([INCARNATION] * 17)}"),
         GOOD.replace(" 3 - -", f" 3 {DIGEST}, -"),
+        GOOD.removesuffix(" 0"),  # of layout 2: without an era
+        GOOD.removesuffix("0") + "-1",
+        GOOD.removesuffix("0") + f"{10**9}",
         '{"incarnation": "0123abcd"}',
     ],
 )

@@ -424,6 +424,8 @@ class Referee:
             if process.went_clean:
                 self.losses.left(process.name)
                 self.gone.left(process)
+                if self.losses.is_settled():  # those who stay, without those who are held dead: all is with them now
+                    self.gone.agree()
                 members = process.agent.view.members
                 self._vanished = bool(members) and not self.world.living and not self.world.awaited
                 if not members:  # nobody to hand over to: its done marks stay on its disk
