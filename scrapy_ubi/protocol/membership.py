@@ -16,7 +16,8 @@ Rules of this module:
   misses somebody whom the disk knows when its first view is so far, unless that one has ended the crawl: nothing that
   it knew was left then. Lossy says no more than that agents may come back, with work.
 * Whether anything is missing is asked at the end, of what is recorded: who was lost (`losses`), whom this agent misses
-  since it began again (`missed`), and whose deaths it has counted (`counted`), so that others need not miss them.
+  since it began again (`missed`), and whose deaths it has counted (`counted`), so that others need not miss them. Who
+  has left, with all handed on, is counted with the dead.
 * A death is counted by who has been in such a view, and in those since: it knows what had its copies when. Where no
   such agent is left, those who live may all be *behind* the dead: all may have settled in a view of these alone.
   The `era` in the beats tells: it grows by one with each such view, for all who see it, and stays on their disks. Where
@@ -32,7 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from scrapy_ubi.protocol.beat import LEAVING, LOSSY, NEW, OVER, Beat
+from scrapy_ubi.protocol.beat import LEAVING, LEFT, LOSSY, NEW, OVER, Beat, LastWords, words_after
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.lease import Lease
@@ -84,6 +85,7 @@ class Membership:
         ] = {}  # incarnation -> digests of the last views in which it was, the own included
         self._was_there = False  # this incarnation has seen a view in which all had settled
         self._leavers: dict[str, str] = {}  # on their way out since the last complete view: incarnation -> name
+        self.before: tuple[LastWords, ...] = ()  # of incarnations that had this name, as their last lines said
 
     def view(self, near: View | None = None) -> View:
         """The view that follows from what is seen; `near` is an earlier one."""
@@ -102,6 +104,9 @@ class Membership:
             self.usurped = self.usurped or self._goes_on(own)
         forgotten = self.watch.read(sent, received, beats, memory)
         self._look_at_eras(beats)
+        for beat in beats.values():
+            if LEFT in beat.flags and not beat.has_left_all:
+                self._leavers.pop(beat.incarnation, None)
         self.lossy = self.lossy or any(
             LOSSY in beat.flags and not self.watch.is_of_then(agent, beat) for agent, beat in beats.items()
         )
@@ -123,7 +128,10 @@ class Membership:
         """See how far everybody has come."""
         for agent, _ in self._absent:
             if agent in beats:
-                self._lines.setdefault(agent, {})[beats[agent].incarnation] = beats[agent]
+                lines = self._lines.setdefault(agent, {})
+                lines[beats[agent].incarnation] = beats[agent]
+                for words in beats[agent].before:
+                    lines.setdefault(words.incarnation, words.beat)
         for sight in self.watch.seen.values():
             self._last[sight.beat.incarnation] = sight.beat
             if LEAVING not in sight.beat.flags:
@@ -286,7 +294,7 @@ class Membership:
         if self._absent:
             self._miss(view)
         if self._was_there:
-            self._have_counted(self._lost)
+            self._have_counted((*self._lost, *self._leavers))
         self._was_there = True
         self._missed, self._dead_before = frozenset(), {}
         self._absent.clear()
@@ -352,6 +360,10 @@ class Membership:
     def _have_counted(self, incarnations: Iterable[str]) -> None:
         found = [one for one in incarnations if one not in ("", TORN)]
         self.counted = list(dict.fromkeys((*self.counted, *found)))[-MOST_COUNTED:]
+
+    def follow(self, last: Beat) -> None:
+        """This agent has taken a name whose last line says that: its own lines repeat it."""
+        self.before = words_after(last)
 
     def resume(
         self,

@@ -19,7 +19,7 @@ from scrapy_ubi.node.mail.seed_inbox import KNOWN, SeedInbox, SeedOutcome
 from scrapy_ubi.node.report.figures import losses_told
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent, Effects
-from scrapy_ubi.protocol.beat import LEFT, LOSSY, Beat
+from scrapy_ubi.protocol.beat import LOSSY, Beat
 from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.notes import canonical
@@ -169,8 +169,8 @@ class Process:
             self.after(0.3, self.join)
             return
         before = Beat.parse(self.world.redis.beats.get(self.name, ""))
-        if before is not None and LEFT not in before.flags:
-            self.agent.watch.hold_dead(before.incarnation)
+        if before is not None:
+            self.agent.follow(before)
         self.world.redis.claim(self.name, self.agent.beat.line(0))
         self.after(0, self.beat_loop)
         self.after(0.01, self.flush_loop)
