@@ -112,6 +112,11 @@ class Beat:
         """Whether the agent has left, and others have all that it knew."""
         return LEFT in self.flags and (RELIEVED in self.flags or LOSSY not in self.flags)
 
+    @property
+    def has_left_some(self) -> bool:
+        """Whether the agent has left before the crawl was over, and others may not have all that it knew."""
+        return LEFT in self.flags and OVER not in self.flags and not self.has_left_all
+
     @classmethod
     def parse(cls, line: str) -> Beat | None:
         """The beat in a line of text; None for anything that is not one."""

@@ -25,7 +25,8 @@ Rules of this module:
 * Whom an agent misses since it began again had nothing that its disk has not, where the last line of the missed one is
   of the era of that disk. So much may be away then as there are copies; else none may.
   Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
-* Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew.
+* Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew. So
+  is who leaves before it has handed on all.
 """
 
 from __future__ import annotations
@@ -102,11 +103,15 @@ class Membership:
         self.shadowed = own is not None and own.incarnation not in self._own
         if own is not None and self.shadowed:
             self.usurped = self.usurped or self._goes_on(own)
+        there = {sight.beat.incarnation for sight in self.watch.seen.values()}
         forgotten = self.watch.read(sent, received, beats, memory)
         self._look_at_eras(beats)
-        for beat in beats.values():
-            if LEFT in beat.flags and not beat.has_left_all:
-                self._leavers.pop(beat.incarnation, None)
+        for agent, beat in beats.items():
+            for last in (beat, *(words.beat for words in beat.before)):
+                if last.incarnation in there and last.has_left_some:
+                    self._leavers.pop(last.incarnation, None)
+                    self._lost[last.incarnation] = agent
+                    self._count()
         self.lossy = self.lossy or any(
             LOSSY in beat.flags and not self.watch.is_of_then(agent, beat) for agent, beat in beats.items()
         )
