@@ -34,7 +34,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from scrapy_ubi.protocol.beat import LEAVING, LEFT, LOSSY, NEW, OVER, Beat, LastWords, words_after
+from scrapy_ubi.protocol.beat import LEAVING, LOSSY, NEW, OVER, Beat, LastWords, words_after
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.lease import Lease
