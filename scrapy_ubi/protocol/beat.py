@@ -37,19 +37,20 @@ LEAVING, LEFT, PASSIVE, FENCED, LOSSY, NEW, OVER, BLANK, MANY, RELIEVED = (
 _BEAT = re.compile(
     r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) ([1-9]\d{0,5}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpfxnobmh]{1,10}|-)"
     r" (\d{1,15}) ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,63}|-) ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,15}|-)"
-    r" (\d{1,9})"
-    r"(?: ([0-9a-f]{8}\.\d{1,9}\.[0-9a-f]{16}\.[01]\.[lLpfxnobmh]{0,10}"
-    r"(?:,[0-9a-f]{8}\.\d{1,9}\.[0-9a-f]{16}\.[01]\.[lLpfxnobmh]{0,10}){0,3}))?",
+    r" (\d{1,9})(?:\.([0-9a-f]{16}))?"
+    r"(?: ([0-9a-f]{8}\.\d{1,9}\.(?:[0-9a-f]{16})?\.[0-9a-f]{16}\.[01]\.[lLpfxnobmh]{0,10}"
+    r"(?:,[0-9a-f]{8}\.\d{1,9}\.(?:[0-9a-f]{16})?\.[0-9a-f]{16}\.[01]\.[lLpfxnobmh]{0,10}){0,3}))?",
     re.ASCII,
 )
 
 
 class LastWords(NamedTuple):
-    """What an incarnation said last under a name: of its `era`, the view with that `digest`, whether it had `settled`
-    for that, its `flags`."""
+    """What an incarnation said last under a name: its `era` with the view of that (`complete`), the view with that
+    `digest`, whether it had `settled` for that, its `flags`."""
 
     incarnation: str
     era: int
+    complete: str
     digest: str
     settled: bool
     flags: str
@@ -58,16 +59,16 @@ class LastWords(NamedTuple):
     def beat(self) -> Beat:
         """The same as a beat; what is not known is as in an empty one."""
         settled = self.digest if self.settled else ""
-        return Beat(self.incarnation, 0, 1, self.digest, settled, self.flags, era=self.era)
+        return Beat(self.incarnation, 0, 1, self.digest, settled, self.flags, era=self.era, complete=self.complete)
 
     def __str__(self) -> str:
-        return f"{self.incarnation}.{self.era}.{self.digest}.{int(self.settled)}.{self.flags}"
+        return f"{self.incarnation}.{self.era}.{self.complete}.{self.digest}.{int(self.settled)}.{self.flags}"
 
     @classmethod
     def parse(cls, word: str) -> LastWords:
         """The words in a text of a beat that was checked."""
-        incarnation, era, digest, settled, flags = word.split(".")
-        return cls(incarnation, int(era), digest, settled == "1", flags)
+        incarnation, era, complete, digest, settled, flags = word.split(".")
+        return cls(incarnation, int(era), complete, digest, settled == "1", flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,8 @@ class Beat:
     but for the `pending` hosts (their ring points, 16 hex digits); `activity` counts everything it did, for
     quiescence, and is 0 while there is more to do: so what an agent at work says stays the same but for its counter.
     `dead` are the incarnations it last declared dead. `era` counts the views, one after the other, in which all had
-    settled, as far as this agent's disk has come: as it was when it came to believe in its view. `before`: last words
-    of incarnations that had its name.
+    settled, as far as this agent's disk has come: as it was when it came to believe in its view; `complete` names the
+    last of these, '' for none. `before`: last words of incarnations that had its name.
     """
 
     incarnation: str
@@ -93,6 +94,7 @@ class Beat:
     dead: tuple[str, ...] = ()
     counter: int = 0
     era: int = 0
+    complete: str = ""
     before: tuple[LastWords, ...] = ()
 
     def has_brought(self, digest: str) -> bool:
@@ -101,10 +103,11 @@ class Beat:
 
     def line(self, counter: int) -> str:
         """The beat as a short line of text, with this counter."""
+        era = f"{self.era}.{self.complete}" if self.complete else f"{self.era}"
         return (
             f"{self.incarnation}.{self.epoch} {counter} {self.replicas} {self.digest} {self.settled or '-'} "
             f"{self.flags or '-'} {self.activity} {','.join(self.pending) or '-'} {','.join(self.dead) or '-'} "
-            f"{self.era}{' ' if self.before else ''}{','.join(map(str, self.before))}"
+            + " ".join((era, ",".join(map(str, self.before)))).rstrip()
         )
 
     @property
@@ -123,7 +126,8 @@ class Beat:
         match = _BEAT.fullmatch(line)
         if match is None:
             return None
-        inc, epoch, counter, replicas, digest, settled, flags, activity, pending, dead, era, before = match.groups()
+        inc, epoch, counter, replicas, digest, settled, flags, activity, pending, dead, *more = match.groups()
+        era, complete, before = more
         return cls(
             inc,
             int(epoch),
@@ -136,11 +140,12 @@ class Beat:
             () if dead == "-" else tuple(dead.split(",")),
             int(counter),
             int(era),
+            complete or "",
             tuple(map(LastWords.parse, before.split(","))) if before else (),
         )
 
 
 def words_after(last: Beat) -> tuple[LastWords, ...]:
     """What is repeated by who writes over this line."""
-    words = LastWords(last.incarnation, last.era, last.digest, bool(last.settled), last.flags)
+    words = LastWords(last.incarnation, last.era, last.complete, last.digest, bool(last.settled), last.flags)
     return (*last.before, words)[-MOST_BEFORE:]

@@ -21,7 +21,9 @@ Rules of this module:
 * A death is counted by who has been in such a view, and in those since: it knows what had its copies when. Where no
   such agent is left, those who live may all be *behind* the dead: all may have settled in a view of these alone.
   The `era` in the beats tells: it grows by one with each such view, for all who see it, and stays on their disks. Where
-  all have just begun none has an era, and one death is one death.
+  all have just begun none has an era, and one death is one death. Nor is one ahead, whatever its era, where one of
+  those who live was in the view of that era: it was killed before it could see that all had settled. Newcomers do not
+  know that, and leave it to those who go on from disks, where there are any.
 * Whom an agent misses since it began again had nothing that its disk has not, where the last line of the missed one is
   of the era of that disk. So much may be away then as there are copies; else none may.
   Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
@@ -74,7 +76,7 @@ class Membership:
         self.missed: list[GroupLoss] = []
         self.counted: list[str] = []  # incarnations
         self.era = self.base = 0  # complete views: as far as is known, and when the present view was entered
-        self.complete = ""  # the digest of the last of them
+        self.complete = self.base_view = ""  # the digests of the last of them, as far as was known at these moments
         self.peers: Mapping[str, str] = {}  # who was in it: name -> incarnation
         self._absent: list[tuple[str, str]] = []  # who was in that of the disk or known since, until there is another
         self._dead_before: Mapping[str, str] = {}  # who of these was seen dead before: incarnation -> name
@@ -144,7 +146,7 @@ class Membership:
 
     def entered(self, view: View) -> None:
         """This agent believes in that view from now on."""
-        self.base = self.era
+        self.base, self.base_view = self.era, self.complete
         if self.me in view.members:
             self._has_entered(self.incarnation, view.digest)
 
@@ -167,6 +169,8 @@ class Membership:
         if beat is None:
             return 0
         alone = (bool(beat.settled) or NEW not in beat.flags) and not self._shared(beat.digest)
+        if not alone and self._shared(beat.complete):
+            return 0
         return max(BEGUN, beat.era) + alone
 
     @property
@@ -198,7 +202,7 @@ class Membership:
         self._views[self.incarnation] = views
         self._own.add(self.incarnation)
         self.epoch = 0
-        self.base = self.era
+        self.base, self.base_view = self.era, self.complete
         self._begin_again(self.peers, self.seen_dead)
         self._was_there = False
         self._lost = {TORN: self.me} if TORN in self._lost else {}
@@ -270,7 +274,8 @@ class Membership:
             self.lossy = True
             if self._was_there or not known:  # else who has seen all these deaths counts them
                 self._record(self._heard(self._lost), spare)
-        if not self._was_there and not known:
+        elsewhere = not self.era and any(beat.era for beat in others)  # they go on from disks, and know more
+        if not self._was_there and not known and not elsewhere:
             newest = max((BEGUN, *(beat.era for beat in others)))
             newest = newest if torn else max(newest, self.era)
             ahead = [incarnation for incarnation in self._lost if self._era_of(incarnation) > newest]
@@ -344,7 +349,8 @@ class Membership:
         """Whether who said this may have seen such a view."""
         if line.digest == self.complete:
             return False
-        return line.era > self.era or (bool(line.settled) and not self._shared(line.digest))
+        later = line.era > self.era and not self._shared(line.complete)
+        return later or (bool(line.settled) and not self._shared(line.digest))
 
     @property
     def own_views(self) -> tuple[str, ...]:
@@ -389,6 +395,6 @@ class Membership:
         self.peers = peers
         self._begin_again(peers, lost or {})
         self._missed = frozenset(peers)
-        self.complete = view
+        self.complete = self.base_view = view
         self.era = self.base = max(BEGUN, era)
         self._views[self.incarnation] = [*views, *self._views.get(self.incarnation, ())][-MOST_VIEWS:]

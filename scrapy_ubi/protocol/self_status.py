@@ -109,6 +109,7 @@ class Standing:
             pending=pending,
             dead=dead,
             era=group.base,
+            complete=group.base_view,
             before=group.before,
         )
 

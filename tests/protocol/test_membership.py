@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -542,6 +543,26 @@ def test_who_is_missed_since_the_last_run_is_recorded(lines: dict[str, int], spa
     assert group.missed == [GroupLoss(tuple(sorted({**peers("bc")}.items())), spare)]
     assert group.counted == ([incarnation(name) for name in lines if lines[name] < 3])
     assert not group.losses
+
+
+def test_who_was_in_the_view_of_a_later_era_is_not_behind() -> None:
+    """It was killed before it could see that all had settled in that view."""
+    for complete, spare in ((DIGEST, 1), (OTHER, 0)):
+        group = membership()
+        group.resume(False, peers("ab"), views=(DIGEST,))
+        group.read(0.0, 0.0, {"b": beat("b", era=2, complete=complete, flags=NEW)})
+        all_settle(group, view("a"))
+        assert [loss.spare for loss in group.missed] == [spare]
+    for complete, lost in ((DIGEST, False), (OTHER, True)):
+        group = membership()
+        group.resume(False, {}, views=(DIGEST, "cc" * 8))
+        here: dict[str, Any] = {"era": 2, "complete": complete, "digest": "cc" * 8}
+        for number in (1, 2):
+            at = number / 10
+            group.read(at, at, {"b": beat("b", number, **here), "witness": beat("witness", number, flags=NEW)})
+        group.read(1.0, 1.0, {"witness": beat("witness", 3, flags=NEW, dead=(incarnation("b"),))})
+        group.count_lost(view("a", "b", "witness"))
+        assert bool(group.losses) == lost
 
 
 def test_the_last_words_of_who_is_missed_are_of_the_view_that_the_disk_knows() -> None:

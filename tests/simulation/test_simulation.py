@@ -99,14 +99,14 @@ def hold(
 ) -> int:
     """Run one crawl (None: as the seed draws it); how many loads of a host were open at once at most. The assertion
     names the line that repeats it."""
-    plan = Plan(seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards, rounds=rounds, outside=outside, early=early)
+    drawn = {"loads": loads, "shards": shards, "rounds": rounds, "outside": outside}
+    plan = Plan(seed, kinds=kinds, on_disk=on_disk, early=early, **drawn)  # type: ignore[arg-type]
     try:
         plan.run(stride)
     except AssertionError as violation:
         frontier = "disk" if on_disk else "memory"
         repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier}"
-        given = {"loads": loads, "shards": shards, "rounds": rounds, "outside": outside}
-        repeat += "".join(f" --{name} {number}" for name, number in given.items() if number is not None)
+        repeat += "".join(f" --{name} {number}" for name, number in drawn.items() if number is not None)
         repeat += " --early" if early else ""
         repeat += f" --kinds {','.join(kinds)}" if kinds is not None else ""
         raise AssertionError(f"{violation}\n{plan}\nrepeat: {repeat}") from None
