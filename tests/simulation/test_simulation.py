@@ -82,6 +82,11 @@ ONCE_FAILED_WITH_SEEDS = {
     ),
 }
 
+# With kills in the first seconds.
+ONCE_FAILED_EARLY = {
+    1795959124138: "one was killed before it could see that all had settled, and was taken for one that was behind",
+}
+
 # With letters of three records, one under way at a time, these end a few seconds after the limit.
 LATE = (881001485, 881020392)
 
@@ -153,10 +158,14 @@ def test_promises_hold_with_seeds_from_outside_under_seeds_that_once_failed(seed
     hold(seed, outside=None)
 
 
-@pytest.mark.parametrize("kinds", [("hurry", "hurry"), ("replace", "comeback", "kill")], ids="-".join)
+@pytest.mark.parametrize("seed", ONCE_FAILED_EARLY)
+def test_promises_hold_under_kills_in_the_first_seconds_that_once_broke_one(seed: int) -> None:
+    hold(seed, loads=None, shards=None, rounds=None, outside=None, early=True)
+
+
+@pytest.mark.parametrize("kinds", [("hurry", "hurry"), ("replace", "replace")], ids="-".join)
 def test_an_alarm_comes_for_leavers_where_not_all_was_handed_over_and_only_then(kinds: tuple[str, ...]) -> None:
-    first = int(os.environ.get("UBI_TEST_SEED") or time.time_ns() // 1_000_000)
-    for seed in (*range(8), *range(first, first + 4)):
+    for seed in range(6):
         hold(seed, kinds=kinds, early=True)
 
 
