@@ -27,7 +27,7 @@ from scrapy_ubi.commands.redis_connection import RedisConnection, connect, need_
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus, read_status
-from scrapy_ubi.protocol.beat import LEFT, LOSSY
+from scrapy_ubi.protocol.beat import LEFT
 from scrapy_ubi.transport.redis_keys import RedisKeys, drain_field
 from scrapy_ubi.untrusted.terminal_text import plain
 
@@ -122,7 +122,7 @@ class Drain:
             return None
         with self._to.explained():
             self._to.client.hdel(self._keys.control, self._field)
-        if not replaced and not self._forced and _lossy(now) and not _lossy(self._agent):
+        if not replaced and not self._forced and now.beat is not None and now.beat.has_left_some:
             raise UbiNotDrained(
                 f"Agent {self.name} has left, but not everything was handed over within UBI_LEAVE_TIMEOUT: its log "
                 "says what was not."
@@ -181,10 +181,6 @@ def _is_new(agent: AgentStatus) -> bool:
 def _beats(agent: AgentStatus) -> bool:
     """Whether its last beat is still to come, which says whether all was handed over; its profile comes before."""
     return agent.beat is not None and LEFT not in agent.beat.flags
-
-
-def _lossy(agent: AgentStatus) -> bool:
-    return agent.beat is not None and LOSSY in agent.beat.flags
 
 
 def _progress_of(name: str, agent: AgentStatus) -> tuple[str, str]:

@@ -139,7 +139,7 @@ class Node:
         self._beats = Beats(crawl, transport, settings, self._heard, clock)
         self._group_watch = GroupWatch(crawl, io, transport, settings)
         self._lost_agents = LostAgents(crawl, io, transport, self._exchanges.control)
-        self._join = Join(crawl, settings, io, transport, start, self._beats.line, self._follow, clock)
+        self._join = Join(crawl, settings, io, transport, start, self._beats.publish, self._follow, clock)
         self.item_claims = ItemClaims(io, transport)
         self._leave = Leave(crawl, settings, fatal, self._exchanges, self.publisher, clock, self._lost_agents.look)
 

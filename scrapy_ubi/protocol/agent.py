@@ -234,6 +234,13 @@ class Agent:
         self.ending = None
         self.quiescence.begin_again()
 
+    def follow(self, last: Beat) -> None:
+        """This agent has taken a name whose last line says that, and has written over it."""
+        if LEFT not in last.flags:
+            self.watch.hold_dead(last.incarnation)
+        self.group.follow(last)
+        self.beat = replace(self.beat, before=self.group.before)
+
     def sure(self) -> None:
         """No other agent can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
         self.group.sure = True

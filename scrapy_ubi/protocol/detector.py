@@ -53,7 +53,7 @@ class Detector:
         self.seen: dict[str, Sight] = {}
         self._dead: dict[str, int | None] = {}  # -> the counter of its last beat, None while none was seen
         self._silent: dict[str, float] = {}  # since when those of them are silent whose beats were read
-        self._heard: set[str] = set()  # those of them that have beaten while they were watched
+        self._heard: set[str] = set()  # of these, and of those that have left, who has beaten while it was watched
         self._awake: set[str] = set()  # those of them that have beaten since
         self._told: set[str] = set()  # whom the living others named as dead at the last read
         self._left: dict[str, None] = {}  # incarnations that have left: what a late line says of them is old
@@ -79,7 +79,7 @@ class Detector:
         return self._silent.get(incarnation, math.inf)
 
     def was_heard(self, incarnation: str) -> bool:
-        """Whether that incarnation, which is dead, has beaten while this observer was there."""
+        """Whether that incarnation, which is dead or has left, has beaten while this observer was there."""
         return incarnation in self._heard
 
     def read(self, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> bool:
@@ -102,6 +102,8 @@ class Detector:
                 self.hold_dead(sight.beat.incarnation)
             if LEFT in sight.beat.flags:
                 self._leave(sight.beat.incarnation)
+                if sight.heard:
+                    self._heard.add(sight.beat.incarnation)
                 del self.seen[agent]
             elif self.is_dead(sight.beat.incarnation):
                 del self.seen[agent]
@@ -193,7 +195,9 @@ class Detector:
     def _leave(self, incarnation: str) -> None:
         self._left[incarnation] = None
         if len(self._left) > DEAD_REMEMBERED:
-            del self._left[next(iter(self._left))]
+            oldest = next(iter(self._left))
+            self._heard.discard(oldest)
+            del self._left[oldest]
 
     def alive(self, agent: str, incarnation: str) -> bool:
         """Whether that incarnation of another agent lives (the leaving included)."""

@@ -16,15 +16,19 @@ Rules of this module:
   misses somebody whom the disk knows when its first view is so far, unless that one has ended the crawl: nothing that
   it knew was left then. Lossy says no more than that agents may come back, with work.
 * Whether anything is missing is asked at the end, of what is recorded: who was lost (`losses`), whom this agent misses
-  since it began again (`missed`), and whose deaths it has counted (`counted`), so that others need not miss them.
+  since it began again (`missed`), and whose deaths it has counted (`counted`), so that others need not miss them. Who
+  has left, with all handed on, is counted with the dead.
 * A death is counted by who has been in such a view, and in those since: it knows what had its copies when. Where no
   such agent is left, those who live may all be *behind* the dead: all may have settled in a view of these alone.
   The `era` in the beats tells: it grows by one with each such view, for all who see it, and stays on their disks. Where
-  all have just begun none has an era, and one death is one death.
+  all have just begun none has an era, and one death is one death. Nor is one ahead, whatever its era, where one of
+  those who live was in the view of that era: it was killed before it could see that all had settled. Newcomers do not
+  know that, and leave it to those who go on from disks, where there are any.
 * Whom an agent misses since it began again had nothing that its disk has not, where the last line of the missed one is
   of the era of that disk. So much may be away then as there are copies; else none may.
   Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
-* Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew.
+* Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew. So
+  is who leaves before it has handed on all.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from scrapy_ubi.protocol.beat import LEAVING, LOSSY, NEW, OVER, Beat
+from scrapy_ubi.protocol.beat import LEAVING, LOSSY, NEW, OVER, Beat, LastWords, words_after
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.lease import Lease
@@ -72,7 +76,7 @@ class Membership:
         self.missed: list[GroupLoss] = []
         self.counted: list[str] = []  # incarnations
         self.era = self.base = 0  # complete views: as far as is known, and when the present view was entered
-        self.complete = ""  # the digest of the last of them
+        self.complete = self.base_view = ""  # the digests of the last of them, as far as was known at these moments
         self.peers: Mapping[str, str] = {}  # who was in it: name -> incarnation
         self._absent: list[tuple[str, str]] = []  # who was in that of the disk or known since, until there is another
         self._dead_before: Mapping[str, str] = {}  # who of these was seen dead before: incarnation -> name
@@ -84,6 +88,7 @@ class Membership:
         ] = {}  # incarnation -> digests of the last views in which it was, the own included
         self._was_there = False  # this incarnation has seen a view in which all had settled
         self._leavers: dict[str, str] = {}  # on their way out since the last complete view: incarnation -> name
+        self.before: tuple[LastWords, ...] = ()  # of incarnations that had this name, as their last lines said
 
     def view(self, near: View | None = None) -> View:
         """The view that follows from what is seen; `near` is an earlier one."""
@@ -100,8 +105,15 @@ class Membership:
         self.shadowed = own is not None and own.incarnation not in self._own
         if own is not None and self.shadowed:
             self.usurped = self.usurped or self._goes_on(own)
+        there = {sight.beat.incarnation for sight in self.watch.seen.values()}
         forgotten = self.watch.read(sent, received, beats, memory)
         self._look_at_eras(beats)
+        for agent, beat in beats.items():
+            for last in (beat, *(words.beat for words in beat.before)):
+                if last.incarnation in there and last.has_left_some:
+                    self._leavers.pop(last.incarnation, None)
+                    self._lost[last.incarnation] = agent
+                    self._count()
         self.lossy = self.lossy or any(
             LOSSY in beat.flags and not self.watch.is_of_then(agent, beat) for agent, beat in beats.items()
         )
@@ -123,7 +135,10 @@ class Membership:
         """See how far everybody has come."""
         for agent, _ in self._absent:
             if agent in beats:
-                self._lines.setdefault(agent, {})[beats[agent].incarnation] = beats[agent]
+                lines = self._lines.setdefault(agent, {})
+                lines[beats[agent].incarnation] = beats[agent]
+                for words in beats[agent].before:
+                    lines.setdefault(words.incarnation, words.beat)
         for sight in self.watch.seen.values():
             self._last[sight.beat.incarnation] = sight.beat
             if LEAVING not in sight.beat.flags:
@@ -131,7 +146,7 @@ class Membership:
 
     def entered(self, view: View) -> None:
         """This agent believes in that view from now on."""
-        self.base = self.era
+        self.base, self.base_view = self.era, self.complete
         if self.me in view.members:
             self._has_entered(self.incarnation, view.digest)
 
@@ -154,6 +169,8 @@ class Membership:
         if beat is None:
             return 0
         alone = (bool(beat.settled) or NEW not in beat.flags) and not self._shared(beat.digest)
+        if not alone and self._shared(beat.complete):
+            return 0
         return max(BEGUN, beat.era) + alone
 
     @property
@@ -185,7 +202,7 @@ class Membership:
         self._views[self.incarnation] = views
         self._own.add(self.incarnation)
         self.epoch = 0
-        self.base = self.era
+        self.base, self.base_view = self.era, self.complete
         self._begin_again(self.peers, self.seen_dead)
         self._was_there = False
         self._lost = {TORN: self.me} if TORN in self._lost else {}
@@ -257,7 +274,8 @@ class Membership:
             self.lossy = True
             if self._was_there or not known:  # else who has seen all these deaths counts them
                 self._record(self._heard(self._lost), spare)
-        if not self._was_there and not known:
+        elsewhere = not self.era and any(beat.era for beat in others)  # they go on from disks, and know more
+        if not self._was_there and not known and not elsewhere:
             newest = max((BEGUN, *(beat.era for beat in others)))
             newest = newest if torn else max(newest, self.era)
             ahead = [incarnation for incarnation in self._lost if self._era_of(incarnation) > newest]
@@ -286,7 +304,7 @@ class Membership:
         if self._absent:
             self._miss(view)
         if self._was_there:
-            self._have_counted(self._lost)
+            self._have_counted((*self._lost, *self._leavers))
         self._was_there = True
         self._missed, self._dead_before = frozenset(), {}
         self._absent.clear()
@@ -331,7 +349,8 @@ class Membership:
         """Whether who said this may have seen such a view."""
         if line.digest == self.complete:
             return False
-        return line.era > self.era or (bool(line.settled) and not self._shared(line.digest))
+        later = line.era > self.era and not self._shared(line.complete)
+        return later or (bool(line.settled) and not self._shared(line.digest))
 
     @property
     def own_views(self) -> tuple[str, ...]:
@@ -353,6 +372,10 @@ class Membership:
         found = [one for one in incarnations if one not in ("", TORN)]
         self.counted = list(dict.fromkeys((*self.counted, *found)))[-MOST_COUNTED:]
 
+    def follow(self, last: Beat) -> None:
+        """This agent has taken a name whose last line says that: its own lines repeat it."""
+        self.before = words_after(last)
+
     def resume(
         self,
         lossy: bool,
@@ -372,6 +395,6 @@ class Membership:
         self.peers = peers
         self._begin_again(peers, lost or {})
         self._missed = frozenset(peers)
-        self.complete = view
+        self.complete = self.base_view = view
         self.era = self.base = max(BEGUN, era)
         self._views[self.incarnation] = [*views, *self._views.get(self.incarnation, ())][-MOST_VIEWS:]

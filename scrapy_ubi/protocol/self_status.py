@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scrapy_ubi.protocol.beat import BLANK, FENCED, LEAVING, LEFT, LOSSY, MANY, NEW, OVER, PASSIVE, Beat
+from scrapy_ubi.protocol.beat import BLANK, FENCED, LEAVING, LEFT, LOSSY, MANY, NEW, OVER, PASSIVE, RELIEVED, Beat
 from scrapy_ubi.protocol.done_mark_delivery import Closing
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.inbound import Reception
@@ -109,6 +109,8 @@ class Standing:
             pending=pending,
             dead=dead,
             era=group.base,
+            complete=group.base_view,
+            before=group.before,
         )
 
     def last_beat(self, before: Beat, finished: bool) -> Beat:
@@ -118,4 +120,5 @@ class Standing:
         undone = any(state.waiting or state.out for state in self._frontier.states())
         clean = finished or (self.may_go() and (bool(self._keeping.view.members) or not undone))
         flags = LEFT + (LOSSY if self._group.lossy or not clean else "") + (OVER if finished else "")
+        flags += RELIEVED if clean and not finished else ""
         return replace(before, flags=flags, settled="", pending=())

@@ -8,13 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol.beat import Beat
+from scrapy_ubi.protocol.beat import LEFT, LOSSY, RELIEVED, Beat, LastWords, words_after
 from scrapy_ubi.protocol.view import Member, View
 from tests.support.builders import hexes
 
 INCARNATION, DIGEST = "0123abcd", "00000000000000ff"
 
 
+words = st.builds(
+    LastWords,
+    incarnation=hexes(8),
+    era=st.integers(0, 10**9 - 1),
+    complete=st.just("") | hexes(16),
+    digest=hexes(16),
+    settled=st.booleans(),
+    flags=st.sets(st.sampled_from("lLpfxnobmh")).map(lambda flags: "".join(sorted(flags))),
+)
 beats = st.builds(
     Beat,
     incarnation=hexes(8),
@@ -22,10 +31,13 @@ beats = st.builds(
     replicas=st.integers(1, 10**6 - 1),
     digest=hexes(16),
     settled=st.just("") | hexes(16),
-    flags=st.sets(st.sampled_from("lLpfxno")).map(lambda flags: "".join(sorted(flags))),
+    flags=st.sets(st.sampled_from("lLpfxnobmh")).map(lambda flags: "".join(sorted(flags))),
     activity=st.integers(0, 10**15 - 1),
     pending=st.lists(hexes(16), max_size=64).map(tuple),
     dead=st.lists(hexes(8), max_size=16).map(tuple),
+    era=st.integers(0, 10**9 - 1),
+    complete=st.just("") | hexes(16),
+    before=st.lists(words, max_size=4).map(tuple),
 )
 counters = st.integers(0, 10**15 - 1)
 
@@ -41,18 +53,39 @@ def test_line_of_a_beat_is_short_printable_text(beat: Beat, counter: int) -> Non
     assert line.isascii()
     assert line.isprintable()
     assert len(line) < 1500
-    assert line.count(" ") == 8, "nine words, so that a person can count them"
+    words = 10 + bool(beat.before)
+    assert line.count(" ") == words - 1, "ten words, so that a person can count them, and one of the time before"
 
 
-GOOD = f"{INCARNATION}.0 7 200 {DIGEST} - - 3 - -"
+GOOD = f"{INCARNATION}.0 7 200 {DIGEST} - - 3 - - 0"
 
 
 def test_a_line_by_hand() -> None:
     assert Beat.parse(GOOD) == Beat(INCARNATION, 0, 200, DIGEST, activity=3, counter=7)
-    full = f"{INCARNATION}.2 7 200 {DIGEST} {DIGEST} lp 3 {DIGEST},{'ab' * 8} {INCARNATION}"
+    full = f"{INCARNATION}.2 7 200 {DIGEST} {DIGEST} lp 3 {DIGEST},{'ab' * 8} {INCARNATION} 5"
     assert Beat.parse(full) == Beat(
-        INCARNATION, 2, 200, DIGEST, DIGEST, "lp", 3, (DIGEST, "ab" * 8), (INCARNATION,), counter=7
+        INCARNATION, 2, 200, DIGEST, DIGEST, "lp", 3, (DIGEST, "ab" * 8), (INCARNATION,), counter=7, era=5
     )
+
+
+def test_who_takes_a_name_repeats_the_last_words_of_those_who_had_it() -> None:
+    first = Beat(INCARNATION, 0, 200, DIGEST, DIGEST, era=3, counter=9)
+    second = Beat("0000000b", 0, 200, "ee" * 8, flags=LEFT, before=words_after(first))
+    assert [words.beat for words in words_after(second)] == [
+        Beat(INCARNATION, 0, 1, DIGEST, DIGEST, era=3),
+        Beat("0000000b", 0, 1, "ee" * 8, flags=LEFT),
+    ]
+    beat = first
+    for number in range(9):
+        beat = replace(first, incarnation=f"{number:08x}", before=words_after(beat))
+    assert [words.incarnation for words in beat.before] == [f"{number:08x}" for number in (4, 5, 6, 7)]
+
+
+@pytest.mark.parametrize(("flags", "all_left"), [("", False), (LEFT, True), (LEFT + LOSSY, False), (RELIEVED, False)])
+def test_who_has_left_in_a_lossy_crawl_says_whether_others_have_all(flags: str, all_left: bool) -> None:
+    beat = Beat(INCARNATION, 0, 200, DIGEST, flags=flags)
+    assert beat.has_left_all == all_left
+    assert replace(beat, flags=LEFT + LOSSY + RELIEVED).has_left_all
 
 
 @pytest.mark.parametrize(
@@ -80,6 +113,14 @@ def test_a_line_by_hand() -> None:
         GOOD.replace(" 3 - -", f" 3 {','.join([DIGEST] * 65)} -"),
         GOOD.replace(" 3 - -", f" 3 - {','.join([INCARNATION] * 17)}"),
         GOOD.replace(" 3 - -", f" 3 {DIGEST}, -"),
+        GOOD.removesuffix(" 0"),  # of layout 2: without an era
+        GOOD.removesuffix("0") + "-1",
+        GOOD.removesuffix("0") + f"{10**9}",
+        GOOD + " -",
+        GOOD + ".",
+        GOOD + f" {INCARNATION}.0..{DIGEST}.2.",
+        GOOD + f" {INCARNATION}.0..{DIGEST}.1.z",
+        GOOD + " " + ",".join([f"{INCARNATION}.0..{DIGEST}.1."] * 5),
         '{"incarnation": "0123abcd"}',
     ],
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 
-from scrapy_ubi.protocol.beat import LEAVING, LEFT, LOSSY, MANY, NEW, OVER, Beat
+from scrapy_ubi.protocol.beat import LEAVING, LEFT, LOSSY, MANY, NEW, OVER, RELIEVED, Beat, words_after
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.losses import MOST_LOSSES, GroupLoss
 from scrapy_ubi.protocol.membership import Membership
@@ -544,6 +545,26 @@ def test_who_is_missed_since_the_last_run_is_recorded(lines: dict[str, int], spa
     assert not group.losses
 
 
+def test_who_was_in_the_view_of_a_later_era_is_not_behind() -> None:
+    """It was killed before it could see that all had settled in that view."""
+    for complete, spare in ((DIGEST, 1), (OTHER, 0)):
+        group = membership()
+        group.resume(False, peers("ab"), views=(DIGEST,))
+        group.read(0.0, 0.0, {"b": beat("b", era=2, complete=complete, flags=NEW)})
+        all_settle(group, view("a"))
+        assert [loss.spare for loss in group.missed] == [spare]
+    for complete, lost in ((DIGEST, False), (OTHER, True)):
+        group = membership()
+        group.resume(False, {}, views=(DIGEST, "cc" * 8))
+        here: dict[str, Any] = {"era": 2, "complete": complete, "digest": "cc" * 8}
+        for number in (1, 2):
+            at = number / 10
+            group.read(at, at, {"b": beat("b", number, **here), "witness": beat("witness", number, flags=NEW)})
+        group.read(1.0, 1.0, {"witness": beat("witness", 3, flags=NEW, dead=(incarnation("b"),))})
+        group.count_lost(view("a", "b", "witness"))
+        assert bool(group.losses) == lost
+
+
 def test_the_last_words_of_who_is_missed_are_of_the_view_that_the_disk_knows() -> None:
     for digest, spare in ((DIGEST, 1), (OTHER, 0)):
         group = membership()
@@ -570,6 +591,46 @@ def test_deaths_are_counted_for_those_who_come_back_later() -> None:
     assert group.seen_dead == {incarnation("b"): "b"}
     all_settle(group, view("a", "c", "witness"))
     assert (group.counted, group.seen_dead, group.losses) == ([incarnation("b")], {}, [])
+
+
+@pytest.mark.parametrize(
+    ("flags", "counted", "lossy"),
+    [(LEFT, "bc", False), (LEFT + LOSSY + RELIEVED, "bc", True), (LEFT + LOSSY, "bc", True)],
+    ids=["clean", "clean, of a lossy crawl", "in a hurry"],
+)
+def test_who_has_left_is_counted_for_those_who_come_back_later(flags: str, counted: str, lossy: bool) -> None:
+    """With all handed on or, in a hurry, as one of those who were lost."""
+    group = old_hand()
+    hear(group, "b", "c", "d")
+    before = view("a", "b", "c", "d", "witness")
+    group.read(1.0, 1.0, {"b": beat("b", 3, flags=LEAVING), "c": beat("c", 3), "d": beat("d", 3)})
+    group.count_lost(before)
+    group.read(1.5, 1.5, {"b": beat("b", 4, flags=flags), "c": beat("c", 4), "d": beat("d", 4)})
+    kill(group, "c")
+    group.count_lost(before)
+    assert bool(group.losses) == (flags == LEFT + LOSSY)
+    all_settle(group, view("a", "d", "witness"))
+    assert set(group.counted) == {incarnation(name) for name in counted}
+    assert group.lossy == lossy
+
+
+def test_who_leaves_in_a_hurry_is_lost_though_its_name_is_taken_at_once() -> None:
+    group = old_hand(replication=0)
+    hear(group, "b")
+    left = beat("b", 3, flags=LEFT + LOSSY)
+    group.read(1.0, 1.0, {"b": replace(beat("b"), incarnation=incarnation("b", 7), before=words_after(left))})
+    assert group.losses == [GroupLoss((("b", incarnation("b")),), 0)]
+
+
+def test_last_words_that_another_has_written_over_count() -> None:
+    """An empty disk has taken the name before anybody has read them, and repeats them."""
+    for era, spare in ((2, 1), (3, 0)):
+        group = membership()
+        group.resume(False, peers("ab"), view=OTHER, era=2)
+        empty = replace(beat("b", flags=NEW), incarnation=incarnation("b", 7))
+        group.read(0.0, 0.0, {"b": replace(empty, before=words_after(beat("b", era=era)))})
+        all_settle(group, view("a"))
+        assert group.missed == [GroupLoss((("b", incarnation("b")),), spare)]
 
 
 def test_a_newcomer_counts_no_deaths_for_others() -> None:

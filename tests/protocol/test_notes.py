@@ -253,7 +253,7 @@ def test_who_comes_back_with_its_disk_brings_them_to_the_owner() -> None:
     village.kill("a")
     village.cut = set()
     village.until(lambda: "a" not in village.agents["b"].view.members)
-    saved = Saved(GroupState("0badcafe", a.journal.flush, False, frozenset()))
+    saved = Saved(GroupState("0badcafe", a.journal.flush, False, {}))
     village.agents["a"] = snapshot.restore("a", saved, village.config, a.frontier, lambda: "abcdabcd", village.now)
     assert village.state("a", host).dirty
     village.settle()

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 
-UNREAD = 1.5  # s within which an agent may not have read a line
 Pair = tuple[int, int]  # a visit of a page: key, generation
 
 
@@ -123,17 +122,11 @@ class Gone:
         self.past: list[tuple[set[int], dict[int, Disk]]] = []
         self.agreed: list[set[int]] = []  # disks of those who have settled without others, who live and are held dead
         self.begun = self.excused = False
-        self.overwritten = float("-inf")  # s
 
     def started(self, process: Process) -> None:
         """A process starts, with its disk or an empty one."""
         if not self.begun and process.seeds:
             self.there.add(id(process.disk))
-        if process.name in self.world.processes and process.disk.saved is None:
-            able = (p for p in self.world.alive() if not (p.paused or p.cut or p.deaf or self.world.declared_dead(p)))
-            if not any(p.agent.group.era for p in able):  # it writes over the last words of the lost, read by nobody
-                self.excused = True
-            self.overwritten = self.world.now
 
     def settled(self) -> None:
         """All who live have all copies."""
@@ -145,9 +138,7 @@ class Gone:
         self.there, self.away = {id(process.disk) for process in self.world.alive()}, {}
 
     def crashed(self, process: Process) -> None:
-        """A process has ended without a word. Where an empty disk has taken the name of a lost one a moment ago, this
-        one has not read the last words of the lost, maybe."""
-        self.excused = self.excused or self.world.now - self.overwritten < UNREAD
+        """A process has ended without a word."""
         self.away[id(process.disk)] = process.disk
 
     def left(self, process: Process) -> None:
@@ -424,6 +415,8 @@ class Referee:
             if process.went_clean:
                 self.losses.left(process.name)
                 self.gone.left(process)
+                if self.losses.is_settled():  # those who stay, without those who are held dead: all is with them now
+                    self.gone.agree()
                 members = process.agent.view.members
                 self._vanished = bool(members) and not self.world.living and not self.world.awaited
                 if not members:  # nobody to hand over to: its done marks stay on its disk

@@ -598,7 +598,7 @@ CAUGHT: dict[str, int] = {
     "last_words_of_the_lost_ignored": 9,
     "leaver_gone_before_the_others_are_settled": 17,
     "losses_not_recorded": 55,
-    "one_death_too_many_among_newcomers": 9,
+    "one_death_too_many_among_newcomers": 12,
     "mail_of_the_dead_forgotten": 3,
     "no_lease_at_dispatch": 10,
     "notes_of_the_sender_win": 32,

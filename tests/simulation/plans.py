@@ -42,7 +42,7 @@ KINDS = {
     "slow": "messages take long, and overtake each other",
     "shuffle": "exchanges arrive in pieces, in any order, some twice",
 }
-RARE_KINDS = ("bereave", "blink", "kill", "power", "rewind")  # not drawn: only where `kinds` asks for them
+RARE_KINDS = ("bereave", "blink", "hurry", "kill", "power", "replace", "rewind")  # only where `kinds` asks for them
 EARLY_KINDS = ("kill", "kill", "kill", "power", "restart", "comeback", "leave", "join")
 EARLY = 12.0  # s in which agents are killed, where that is asked for
 
@@ -252,6 +252,25 @@ class Plan:
     def restart(self) -> None:
         if process := self._lose(self.restart):
             self.world.at(self.world.now + self.random.choice((0.0, 1.0, 8.0)), lambda: self._begin_anew(process))
+
+    def hurry(self) -> None:
+        """An agent is asked to go, and has no time to hand over all. Not drawn, as `blink`."""
+        if process := self._pick(least=2):
+            process.leave(self.random.choice((0.0, 0.5, 1.0, 3.0)))
+
+    def replace(self) -> None:
+        """An agent is asked to go, and its name comes back with an empty disk. Not drawn, as `blink`."""
+        if process := self._pick(least=2):
+            process.leave()
+            self._replaced(process)
+
+    def _replaced(self, process: Process) -> None:
+        if self.world.now >= CALM:
+            return
+        if process.up:
+            self.world.at(self.world.now + self.random.choice((0.1, 0.5, 5.0)), lambda: self._replaced(process))
+        elif process.went_clean and self.world.processes[process.name] is process:
+            self._begin_anew(process)
 
     def _begin_anew(self, process: Process) -> None:
         if self.world.living:

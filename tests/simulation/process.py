@@ -19,7 +19,7 @@ from scrapy_ubi.node.mail.seed_inbox import KNOWN, SeedInbox, SeedOutcome
 from scrapy_ubi.node.report.figures import losses_told
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent, Effects
-from scrapy_ubi.protocol.beat import LEFT, LOSSY, Beat
+from scrapy_ubi.protocol.beat import LOSSY, Beat
 from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.notes import canonical
@@ -81,6 +81,7 @@ class Process:
         self.offset = world.random.uniform(0, 1000)
         self.up, self.paused, self.cut, self.deaf = True, False, False, False
         self.stopping = self.lossy = self.went_clean = False
+        self.leaves_by = math.inf  # s
         self.lingers = world.scribe.choice((0, 0, 3, 8))  # flushes
         self.deferred: list[Callable[[], None]] = []
         self.counter = self.cancels = 0
@@ -169,8 +170,8 @@ class Process:
             self.after(0.3, self.join)
             return
         before = Beat.parse(self.world.redis.beats.get(self.name, ""))
-        if before is not None and LEFT not in before.flags:
-            self.agent.watch.hold_dead(before.incarnation)
+        if before is not None:
+            self.agent.follow(before)
         self.world.redis.claim(self.name, self.agent.beat.line(0))
         self.after(0, self.beat_loop)
         self.after(0.01, self.flush_loop)
@@ -271,6 +272,9 @@ class Process:
         if urgent.cancels > self.cancels:
             self.cancels = urgent.cancels
             self.cancel()
+        if agent.leaving and self.world.now > self.leaves_by:
+            self.go()
+            return
         if self.stopping and agent.standing.may_go():
             if self.lingers <= 0:
                 self.go()
@@ -468,14 +472,15 @@ class Process:
 
     # -- ends
 
-    def leave(self) -> None:
-        """SIGTERM: no new fetches; when those under way have ended, hand over and go."""
+    def leave(self, within: float = math.inf) -> None:
+        """SIGTERM: no new fetches; when those under way have ended, hand over, `within` so long (s), and go."""
         self.stopping = True
 
         def ready() -> None:
             if self.visits:
                 self.after(0.1, ready)
             else:
+                self.leaves_by = self.world.now + within
                 self.agent.leave(self.now())
 
         ready()
@@ -483,7 +488,8 @@ class Process:
     def go(self) -> None:
         """The process ends by itself."""
         undone = any(state.waiting or state.out for state in self.frontier.states())
-        self.went_clean = self.agent.finished or bool(self.agent.view.members) or not undone
+        handed_over = self.agent.standing.may_go() and (bool(self.agent.view.members) or not undone)
+        self.went_clean = self.agent.finished or handed_over
         if self.agent.finished:
             self._look_for_the_lost()
         self.beat(last=True)

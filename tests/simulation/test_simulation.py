@@ -74,6 +74,19 @@ ONCE_FAILED_AS_DRAWN = {
     ),
 }
 
+# The same, with seeds from outside as the seed draws them.
+ONCE_FAILED_WITH_SEEDS = {
+    160001453: (
+        "two had left to one alone, beside a paused one that was held dead; that one left with work, and the alarm was "
+        "called a false one (no rule was broken)"
+    ),
+}
+
+# With kills in the first seconds.
+ONCE_FAILED_EARLY = {
+    1795959124138: "one was killed before it could see that all had settled, and was taken for one that was behind",
+}
+
 # With letters of three records, one under way at a time, these end a few seconds after the limit.
 LATE = (881001485, 881020392)
 
@@ -86,17 +99,20 @@ def hold(
     loads: int | None = 1,
     shards: int | None = 1,
     rounds: int | None = 0,
+    outside: int | None = 0,
+    early: bool = False,
 ) -> int:
     """Run one crawl (None: as the seed draws it); how many loads of a host were open at once at most. The assertion
     names the line that repeats it."""
-    plan = Plan(seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards, rounds=rounds)
+    drawn = {"loads": loads, "shards": shards, "rounds": rounds, "outside": outside}
+    plan = Plan(seed, kinds=kinds, on_disk=on_disk, early=early, **drawn)  # type: ignore[arg-type]
     try:
         plan.run(stride)
     except AssertionError as violation:
         frontier = "disk" if on_disk else "memory"
         repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier}"
-        given = {"loads": loads, "shards": shards, "rounds": rounds}
-        repeat += "".join(f" --{name} {number}" for name, number in given.items() if number is not None)
+        repeat += "".join(f" --{name} {number}" for name, number in drawn.items() if number is not None)
+        repeat += " --early" if early else ""
         repeat += f" --kinds {','.join(kinds)}" if kinds is not None else ""
         raise AssertionError(f"{violation}\n{plan}\nrepeat: {repeat}") from None
     return plan.world.referee.most_open
@@ -135,6 +151,22 @@ def test_promises_hold_in_rounds_under_seeds_that_once_failed(seed: int) -> None
 @pytest.mark.parametrize(("seed", "on_disk"), ONCE_FAILED_AS_DRAWN)
 def test_promises_hold_as_drawn_under_seeds_that_once_failed(seed: int, on_disk: bool) -> None:
     hold(seed, on_disk=on_disk, loads=None, shards=None, rounds=None)
+
+
+@pytest.mark.parametrize("seed", ONCE_FAILED_WITH_SEEDS)
+def test_promises_hold_with_seeds_from_outside_under_seeds_that_once_failed(seed: int) -> None:
+    hold(seed, outside=None)
+
+
+@pytest.mark.parametrize("seed", ONCE_FAILED_EARLY)
+def test_promises_hold_under_kills_in_the_first_seconds_that_once_broke_one(seed: int) -> None:
+    hold(seed, loads=None, shards=None, rounds=None, outside=None, early=True)
+
+
+@pytest.mark.parametrize("kinds", [("hurry", "hurry"), ("replace", "replace")], ids="-".join)
+def test_an_alarm_comes_for_leavers_where_not_all_was_handed_over_and_only_then(kinds: tuple[str, ...]) -> None:
+    for seed in range(6):
+        hold(seed, kinds=kinds, early=True)
 
 
 @pytest.mark.parametrize("seed", LATE)

@@ -20,6 +20,7 @@ from scrapy_ubi.node.group.retry_until import retry_until
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.run_state import is_finished, is_lossy
 from scrapy_ubi.node.start import Start
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 
@@ -28,7 +29,7 @@ logger = logging.getLogger("scrapy_ubi")
 
 
 class Join:
-    """The joining of one agent. `line` gives its beat; `on_new` is called when the crawl has begun again, and is
+    """The joining of one agent. `publish` takes its beat; `on_new` is called when the crawl has begun again, and is
     another one. `published`: its identifier's profile, where it comes with nothing of a crawl that was over."""
 
     def __init__(
@@ -38,12 +39,12 @@ class Join:
         io: IoThread,
         transport: Transport,
         start: Start,
-        line: Callable[[int], str],
+        publish: Callable[[Beat], None],
         on_new: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
         self._crawl, self._settings, self._io, self._transport = crawl, settings, io, transport
-        self._predecessor, self._line, self._on_new, self._clock = start.predecessor, line, on_new, clock
+        self._predecessor, self._publish, self._on_new, self._clock = start.predecessor, publish, on_new, clock
         self._started = clock() if start.started is None else start.started
         self.published = ""
 
@@ -61,12 +62,14 @@ class Join:
         if is_finished(control) or crawl.stays_over(control):
             crawl.agent.accept_end(is_lossy(control))
         me = crawl.agent.me
-        line = self._line(0)
         await ask(lambda: join_steps.check_group(transport, settings, me, crawl.fixed))
-        dead: list[str] = []
-        await ask(lambda: join_steps.claim(transport, settings, me, self._predecessor, line, self._clock, dead.append))
-        for incarnation in dead:
-            crawl.agent.watch.hold_dead(incarnation)
+        first, before = crawl.agent.beat, list[Beat]()
+        await ask(
+            lambda: join_steps.claim(transport, settings, me, self._predecessor, first, self._clock, before.append)
+        )
+        for beat in before:
+            crawl.agent.follow(beat)
+        self._publish(crawl.agent.beat)
         await ask(lambda: join_steps.discard(transport, mail))
         if crawl.agent.finished and crawl.disk.saved is None:
             self.published = await ask(lambda: join_steps.published(transport, me))

@@ -32,6 +32,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from scrapy_ubi.errors import UbiRefused
@@ -39,7 +40,7 @@ from scrapy_ubi.node.group.origin import other_arguments, other_class
 from scrapy_ubi.node.group.other_layouts import check_layouts, other_layout
 from scrapy_ubi.node.group.pinned_settings import BEFORE
 from scrapy_ubi.node.mail.run_state import ended_ago, is_finished, is_lossy
-from scrapy_ubi.protocol.beat import LEFT, Beat
+from scrapy_ubi.protocol.beat import LEFT, Beat, words_after
 from scrapy_ubi.protocol.ring import Ring, RingCollision
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, Transport
@@ -277,24 +278,25 @@ async def claim(
     settings: UbiSettings,
     agent: str,
     predecessor: str | None,
-    line: str,
+    first: Beat,
     clock: Callable[[], float],
-    on_dead: Callable[[str], None],
+    on_last: Callable[[Beat], None],
 ) -> None:
-    """Make the identifier this process's own. `on_dead` is told of the incarnation before, where that has not left.
-    Raises UbiRefused when another process lives under it.
+    """Make the identifier this process's own, whose `first` beat is that. `on_last` is told of the last one of the
+    incarnation before. Raises UbiRefused when another process lives under it.
     """
     for _ in range(CLAIMS):
         present = (await transport.beats()).get(agent)
-        if present == line:  # claimed before; Redis went away before it could say so
-            return
         beat = Beat.parse(present) if present is not None else None
+        if beat is not None and beat.incarnation == first.incarnation:
+            return  # claimed before; Redis went away before it could say so
         if beat is not None and LEFT not in beat.flags and beat.incarnation != predecessor:
             await _outlast(transport, settings, agent, beat, clock)
             present = (await transport.beats()).get(agent)
-        if beat is not None and LEFT not in beat.flags:
-            on_dead(beat.incarnation)
-        if await transport.claim(agent, present, line):
+        if beat is not None:
+            on_last(beat)
+        mine = replace(first, before=words_after(beat)) if beat is not None else first
+        if await transport.claim(agent, present, mine.line(0)):
             return
     raise _in_use(settings, agent)
 

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.run_state import is_lossy
-from scrapy_ubi.protocol.beat import LEFT, LOSSY, OVER, Beat
+from scrapy_ubi.protocol.beat import LEFT, OVER, Beat
 from scrapy_ubi.protocol.losses import GroupLoss, missing, read_counted, read_losses
 from scrapy_ubi.transport import Transport, TransportError
 from scrapy_ubi.transport.contract import SUMMED_UP
@@ -86,7 +86,7 @@ def lost(
     profiles = {name: _profile(text) for name, text in texts.items()}
     beats = {name: beat for name, line in lines.items() if (beat := Beat.parse(line)) is not None}
     ended = {name for name, beat in beats.items() if LEFT in beat.flags and OVER in beat.flags}
-    relieved = {name for name, beat in beats.items() if LEFT in beat.flags and LOSSY not in beat.flags}
+    relieved = {name for name, beat in beats.items() if beat.has_left_all}
     relieved |= {name for name, profile in profiles.items() if profile.get("handed_over") is True}
     relieved |= set(_names(profiles.get(SUMMED_UP, {}).get("relieved")))
     present = members | ended | relieved
@@ -94,6 +94,8 @@ def lost(
     carried = {life for name, lives in former.items() if name in present for life in lives}
     carried |= {str(profiles[name].get("incarnation")) for name in present & profiles.keys()}
     carried |= {beats[name].incarnation for name in present & beats.keys()}
+    # Who left like that, and whose name another has taken:
+    carried |= {words.incarnation for beat in beats.values() for words in beat.before if words.beat.has_left_all}
 
     def back(name: str, incarnation: str) -> bool:
         if incarnation:

@@ -57,7 +57,7 @@ class Town:
         self.hub = MemoryHub()
         self.transport = MemoryTransport(self.hub, "a", CRAWL)
         self.slept = 0
-        self.dead: list[str] = []
+        self.last: list[Beat] = []
 
     def say(self, what: str, **fields: str) -> None:
         shelf = getattr(self.hub.shelf(CRAWL), what)
@@ -75,8 +75,15 @@ class Town:
         await check_group(self.transport, settings, "a", figures.fixed(settings, "a", "spider"))
 
     async def claim(self, predecessor: str | None = None, line: str | None = None) -> None:
-        mine = line if line is not None else beat("aaaaaaaa", 0)
-        await claim(self.transport, SETTINGS, "a", predecessor, mine, self.clock, self.dead.append)
+        mine = Beat.parse(line if line is not None else beat("aaaaaaaa", 0))
+        assert mine is not None
+        await claim(self.transport, SETTINGS, "a", predecessor, mine, self.clock, self.last.append)
+
+    def claimed(self) -> tuple[str, list[str]]:
+        """Whose line stands there, and whose last words it repeats."""
+        beat = Beat.parse(self.beats()["a"])
+        assert beat is not None
+        return beat.incarnation, [words.incarnation for words in beat.before]
 
     def clock(self) -> float:
         """Each look at it is a while: what is waited for is over after some looks."""
@@ -416,8 +423,8 @@ def test_ones_own_predecessor_is_dead_for_sure() -> None:
         town = Town()
         town.say("beats", a=beat("0123abcd", 77))
         await town.claim(predecessor="0123abcd")
-        assert town.beats() == {"a": beat("aaaaaaaa", 0)}
-        assert (town.slept, town.dead) == (0, ["0123abcd"])
+        assert town.claimed() == ("aaaaaaaa", ["0123abcd"])
+        assert (town.slept, [last.counter for last in town.last]) == (0, [77])
 
     run(test)
 
@@ -427,8 +434,8 @@ def test_one_that_has_left_is_replaced_at_once() -> None:
         town = Town()
         town.say("beats", a=beat(flags=LEFT))
         await town.claim()
-        assert town.beats() == {"a": beat("aaaaaaaa", 0)}
-        assert (town.slept, town.dead) == (0, [])
+        assert town.claimed() == ("aaaaaaaa", ["0123abcd"])
+        assert (town.slept, [last.flags for last in town.last]) == (0, [LEFT])
 
     run(test)
 
@@ -438,7 +445,7 @@ def test_a_silent_one_is_watched_for_the_failure_timeout_and_replaced() -> None:
         town = Town()
         town.say("beats", a=beat())
         await town.claim(predecessor="ffffffff")
-        assert town.beats() == {"a": beat("aaaaaaaa", 0)}
+        assert town.claimed() == ("aaaaaaaa", ["0123abcd"])
         assert town.slept >= 5
 
     run(test)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.node.group.lost_agents import LostAgents, lost
-from scrapy_ubi.protocol.beat import LEFT, LOSSY, OVER, Beat
+from scrapy_ubi.protocol.beat import LEFT, LOSSY, OVER, Beat, words_after
 from scrapy_ubi.protocol.losses import GroupLoss
 from scrapy_ubi.transport import TransportDown
 
@@ -86,6 +86,13 @@ def test_who_left_is_back_in_its_last_life() -> None:
     known = SimpleNamespace(losses=[], missed=[GroupLoss((("b", B),), 0)], counted=[])
     left = json.dumps({"agent": "b", "incarnation": B, "handed_over": True})
     assert lost("a", known, {"a"}, {"b": left}, {}) == ()
+
+
+@pytest.mark.parametrize(("flags", "names"), [(LEFT, ()), (LEFT + LOSSY, ("b",)), ("", ("b",))])
+def test_who_left_is_back_though_another_has_taken_its_name(flags: str, names: tuple[str, ...]) -> None:
+    known = SimpleNamespace(losses=[], missed=[GroupLoss((("b", B),), 0)], counted=[])
+    before = words_after(Beat(B, 0, 200, "0" * 16, flags=flags))
+    assert lost("a", known, {"a", "b"}, {}, {"b": Beat("00000001", 0, 200, "0" * 16, before=before).line(1)}) == names
 
 
 def test_whom_others_miss_is_missed() -> None:
