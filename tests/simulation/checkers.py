@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import mmh3
 
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.host import HostState, Notes, VisitRow
 from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.notes import NOTHING
@@ -138,8 +140,14 @@ class Gone:
         self.there, self.away = {id(process.disk) for process in self.world.alive()}, {}
 
     def crashed(self, process: Process) -> None:
-        """A process has ended without a word."""
+        """A process has ended without a word. What it said before may have been that all of its view have all copies:
+        from then on they may have gone on without those who are not in it, though none of them has seen it complete."""
         self.away[id(process.disk)] = process.disk
+        said = Beat.parse(self.world.redis.beats.get(process.name, ""))
+        if said is None or said.incarnation != process.agent.incarnation or not said.settled:
+            return
+        if lives := _lives_of(said.settled, process.agent.view):
+            self.agreed.append({id(p.disk) for p in self.world.all if p.agent.incarnation in lives})
 
     def left(self, process: Process) -> None:
         """An agent has handed on all it had."""
@@ -164,6 +172,15 @@ class Gone:
     def agree(self) -> None:
         """All have settled, but for those who are held dead, and live: they do not know what these know by now."""
         self.agreed.append({id(p.disk) for p in self.world.alive() if not self.world.declared_dead(p)})
+
+
+def _lives_of(digest: str, later: View) -> set[str]:
+    """The incarnations of the view with this digest: the one that an agent is in now, or one of before, with fewer."""
+    for number in range(len(later.members), 0, -1):
+        for members in combinations(later.members.items(), number):
+            if View.of(dict(members)).digest == digest:
+                return {member.incarnation for _, member in members}
+    return set()
 
 
 class Referee:
@@ -421,6 +438,8 @@ class Referee:
                 self._vanished = bool(members) and not self.world.living and not self.world.awaited
                 if not members:  # nobody to hand over to: its done marks stay on its disk
                     self.grant(self._only_there(process))
+                    # Who was lost had all that it had, and its own disk is going: both copies are away.
+                    self.gone.excused = self.gone.excused or bool(self.losses.lost)
                 elif self.losses.lost and not self._heirs(process):  # they died when they had it all, and it is going
                     self.losses.too_many = self.gone.excused = True
                     self.grant(self._only_there(process))

@@ -594,7 +594,7 @@ CAUGHT: dict[str, int] = {
     "forgetting_not_noticed": 7,
     "lane_numbers_not_restored": 6,
     "last_leaver_drops_its_copies": 6,
-    "deaths_not_counted_for_others": 29,
+    "deaths_not_counted_for_others": 151,
     "last_words_of_the_lost_ignored": 9,
     "leaver_gone_before_the_others_are_settled": 17,
     "losses_not_recorded": 55,
