@@ -82,7 +82,7 @@ class Ending:
 
     def waits_for(self, flights: Flights, node: Node, settings: UbiSettings) -> str:
         """What an agent waits for that is asked to leave, and for how long at most."""
-        loads = [one for one in flights if one.held]
+        loads = [one for one in flights if one.transfer in (Transfer.TRANSFERRING, Transfer.ABORTING)]
         pages = [one for one in flights if one.transfer is Transfer.ENDED and one.visit is not None]
         parts = []
         if loads:
@@ -91,7 +91,7 @@ class Ending:
         if pages:
             callbacks = _first(list(dict.fromkeys(map(callback_of, pages))))
             parts.append(f"callbacks and pipelines of {_counted(len(pages), 'page')} ({callbacks})")
-        first = f"{' and '.join(parts)} end first" if parts else "nothing is under way"
+        first = f"this agent waits for {' and '.join(parts)}" if parts else "nothing is under way"
         others = node.others
         then = (
             f"what this agent knows is handed over to {_first(others)}, for at most {settings.leave_timeout:g} s "
