@@ -41,7 +41,7 @@ quick: lint
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not slow and not processes and not faults and not compatibility' $(QUICK)
 
 faults: $(VENV)/.stamp-dev
-	@$(BIN)/python -m pytest -m faults tests/faults tests/matrix
+	@$(BIN)/python -m pytest -m faults tests/faults tests/matrix tests/crawls/test_faulty_media_processes.py
 
 lint: $(VENV)/.stamp-dev
 	@$(BIN)/ruff check --quiet .

@@ -10,6 +10,7 @@ import pytest
 from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider, DropItem
 from scrapy.http import Response
+from scrapy.logformatter import LogFormatter
 
 from scrapy_ubi.fast import pieces as leanpieces
 from scrapy_ubi.fast import spider_output
@@ -207,6 +208,7 @@ def test_a_middleware_that_is_not_known_is_not_asked_by_its_plain_method() -> No
     class Scraper:
         spidermw = Manager()
         itemproc = object()
+        logformatter = LogFormatter()
 
     output = spider_output.LeanOutput(Scraper(), None)  # type: ignore[arg-type]
     assert not output.is_lean

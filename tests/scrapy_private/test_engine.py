@@ -153,12 +153,14 @@ def test_what_stops_the_crawler_while_it_closes_waits_for_the_end_unless_it_is_p
 
 def test_told_to_stop_while_the_spider_opens_a_crawler_stops_once_its_engine_runs(site: Site) -> None:
     """Scrapy stops nothing then, and the process ended at once: an agent that had just joined counted as crashed."""
-    site.page(f"{HOST}/")
+    for number in range(60):  # more than are fetched before the engine runs and has stopped
+        site.page(f"{HOST}/{number}")
     order: list[str] = []
 
     class Told(Spider):
         name = "told"
-        start_urls = (f"{HOST}/",)
+        start_urls = tuple(f"{HOST}/{number}" for number in range(60))
+        custom_settings = {"DOWNLOAD_DELAY": 0.5}  # noqa: RUF012
 
         @classmethod
         def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Told:
