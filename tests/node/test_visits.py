@@ -231,7 +231,9 @@ def test_what_a_node_counts_is_published() -> None:
         told = profile(alone.hub, "a")
         assert told["agent"] == "a"
         assert told["incarnation"] == alone.node.agent.incarnation
-        assert told["counters"].keys() == alone.node.counters().keys()
+        # The estimate names the slowest host only once there is one to name: at the profile, or by now.
+        estimated = {"slowest"}
+        assert told["counters"].keys() - estimated == alone.node.counters().keys() - estimated
         await alone.node.leave("test")
         told = profile(alone.hub, "a")
         assert told["state"] == "left"
