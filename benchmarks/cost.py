@@ -18,7 +18,7 @@ Then a long crawl of `--long` pages by four agents, and one by four processes of
 sampled on the way. Needs Linux, two cores, redis-server, and `pip install -e '.[bench]'` for scrapy-redis and the plot;
 forty minutes on a quiet machine. What is committed comes from
 
-    python benchmarks/cost.py --json benchmarks/results/cost.json --doc docs/explanation/cost.md \\
+    python benchmarks/cost.py --json benchmarks/results/cost.json --doc benchmarks/results/cost.md \\
         --plot docs/explanation/cost-memory.svg
 """
 

@@ -29,7 +29,7 @@ committed comes from
 
     python benchmarks/frontier.py --json benchmarks/results/frontier.json
     python benchmarks/frontier.py --only '' --json benchmarks/results/frontier.json \\
-        --doc docs/explanation/frontier.md --plot docs/explanation
+        --doc benchmarks/results/frontier.md --plot docs/explanation
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ counts are the ratios of one round, and their median. CPU is that of the crawler
 has served `--warm` pages and every spider is open until it has served `--pages` more. Needs Linux, two cores that do
 nothing else, redis-server, `pip install -e '.[bench]'`. What is committed comes from
 
-    python benchmarks/peers.py --json benchmarks/results/peers.json --doc docs/explanation/speed.md \\
+    python benchmarks/peers.py --json benchmarks/results/peers.json --doc benchmarks/results/peers.md \\
         --plot docs/explanation
 
 A part that is measured replaces that part in the file; --only with nothing behind it only writes tables and plots anew.

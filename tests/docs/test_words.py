@@ -178,9 +178,3 @@ def test_no_room_uses_idioms(room: str) -> None:
         for each in idioms(text)
     ]
     assert not found, "\n".join(found)
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if DOCS in page.parents], ids=lambda page: page.name)
-def test_every_page_begins_with_what_the_reader_can_do_after_it(page: Path) -> None:
-    title, _, first, *_ = page.read_text().split("\n")
-    assert title.startswith("# ") and first.startswith("After this page "), page
