@@ -5,7 +5,7 @@ Rules of this module:
 * Nothing of the process is changed by the parts here; a part elsewhere that stands for a function of Scrapy's is a
   `ProcessWide`: the first crawl of a process makes such a change when its spider opens, the last one undoes it when its
   spider is closed. In a program that embeds crawls (CrawlerRunner) no such change is made: the process is that
-  program's. Only what gives every caller the same result may be one (docs/decisions/0098).
+  program's. Only what gives every caller the same result may be one (docs/decisions/0085).
 * A stats collector that the user has chosen stays.
 
 | private name | used for |

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from scrapy.settings import default_settings
 
 from scrapy_ubi.process.ignored_settings import CLOSING, QUEUES, REDIS_ADDRESS, REDIS_SCHEDULER

@@ -1,9 +1,8 @@
-"""The words of the docs: the glossary, the old and new names of modules, and idioms that a newcomer stumbles over.
+"""The words of the docs: the glossary, and idioms that a newcomer stumbles over.
 
 Rules of this module:
 
 * The glossary is in order, has few words that are ours alone, and names classes that exist.
-* Decisions are not edited, so they are not judged: a page tells the new names of the modules that they name.
 * Idioms are banned in every page but the decisions, and in the docstrings, comments and texts of every room.
 """
 
@@ -24,7 +23,6 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PACKAGE = ROOT / "scrapy_ubi"
 GLOSSARY = (DOCS / "reference" / "glossary.md").read_text()
-NAMES = (DOCS / "decisions" / "old-and-new-names.md").read_text()
 MOST_OWN_WORDS = 8
 
 # What a newcomer whose first language is not English has to look up, and the plain words for it.
@@ -54,18 +52,8 @@ PAGES = [
     ROOT / "README.md",
     *sorted(page for page in DOCS.rglob("*.md") if page.parent.name != "decisions"),
     *sorted((ROOT / "example_project").rglob("*.md")),
-    DOCS / "decisions" / "old-and-new-names.md",
 ]
 ROOMS = sorted(part.stem for part in PACKAGE.iterdir() if part.suffix == ".py" or (part / "__init__.py").exists())
-WORDS = {
-    "link",
-    "stopped",
-    "body",
-    "finish",
-    "leaving",
-    "garbage",
-    "asking",
-}  # old names of modules that are values as well
 
 
 def sources(room: str) -> list[Path]:
@@ -96,46 +84,6 @@ def test_few_words_are_ours_alone() -> None:
 def test_the_classes_of_the_glossary_exist() -> None:
     for name, module, _ in rows(section(GLOSSARY, "Classes and what they are")):
         assert quoted(name)[0] in defined(PACKAGE / quoted(module)[0]), name
-
-
-def test_every_new_name_exists_and_no_old_one_does() -> None:
-    table = [row for title in re.findall(r"^## (.+)$", NAMES, re.MULTILINE) for row in rows(section(NAMES, title))]
-    assert len(table) > 100
-    new_names = {quoted(row[1])[0] for row in table if quoted(row[1])}
-    for old, new in ((quoted(row[0])[0], quoted(row[1])) for row in table):
-        assert not new or (PACKAGE / new[0]).exists(), f"{old} is not {new}"
-        kept = old in new_names or old in ("scheduler.py", "outcome.py") or (PACKAGE / old).is_dir()
-        assert kept or not (PACKAGE / old).exists(), f"{old} is still there"
-
-
-def stems() -> dict[str, str]:
-    """Old names of modules that are no module's name any longer -> the new file."""
-    now = {part.stem for part in PACKAGE.rglob("*") if part.suffix == ".py" or part.is_dir()}
-    table = [row for title in re.findall(r"^## (.+)$", NAMES, re.MULTILINE) for row in rows(section(NAMES, title))]
-    named = [(quoted(row[0])[0], row[1]) for row in table]
-    return {Path(old).stem: new for old, new in named if Path(old).stem not in now}
-
-
-def identifiers(source: Path) -> set[str]:
-    """Every name that the code of a module uses."""
-    found: set[str] = set()
-    for node in ast.walk(ast.parse(source.read_text())):
-        for field in ("id", "attr", "arg", "name"):
-            name = getattr(node, field, None)
-            if isinstance(name, str):
-                found.add(name)
-    return found
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_docstrings_name_modules_by_their_new_names(room: str) -> None:
-    old = stems()
-    for source in sources(room):
-        used = identifiers(source)
-        for line, text in texts(source):
-            for quote in quoted(text):
-                stale = {part for part in quote.split(".") if part in old and part not in used | WORDS}
-                assert not stale, f"{source}:{line}: `{quote}`: " + ", ".join(old[part] for part in stale)
 
 
 def plain_text(page: Path) -> str:
