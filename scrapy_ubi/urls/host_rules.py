@@ -16,7 +16,7 @@ Rules of this module:
   stays as it was. So it is idempotent, whatever the rules. It gives the host's partition key: all names that resolve to
   one host have one owner, one request at a time, one delay.
 * `same` gives the host of the normal form: there only synonyms count (docs/decisions/0011-host-rules.md says why;
-  LARM's patterns act there as synonyms with a star, docs/decisions/0108-synonyms-with-a-star.md), and only where
+  LARM's patterns act there as synonyms with a star), and only where
   `resolve` thinks so too. So equal normal forms have equal partition keys.
 * No server is asked: names are text, and need not exist.
 """
