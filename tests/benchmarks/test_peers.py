@@ -27,7 +27,7 @@ PAGES = [f"{size // 1000} kB with {count}" for size, count, _ in links.SIZES]
 
 def test_the_page_holds_the_committed_figures() -> None:
     figures = json.loads((FOLDER / "results" / "peers.json").read_text(encoding="utf-8"))
-    page = (ROOT / "docs" / "explanation" / "speed.md").read_text(encoding="utf-8")
+    page = (ROOT / "benchmarks" / "results" / "peers.md").read_text(encoding="utf-8")
     tables = page.partition(peers_show.BEGIN)[2].partition(END)[0]
     assert tables == f"\n{peers_show.tables(figures)}\n", "python benchmarks/peers.py --only '' --json ... --doc ..."
 
