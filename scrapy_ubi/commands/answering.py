@@ -19,6 +19,7 @@ from scrapy_ubi.commands import (
     botkey,
     collect,
     collect_graph,
+    compare,
     crawl_site,
     crawls,
     drain,
@@ -80,6 +81,7 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "seed": seed.run,
     "reset": reset.run,
     "collect": collect.run,
+    "compare": compare.run,
     "quality": collect_graph.run_quality,
     "rank": rank.run,
     "search": search.run,
@@ -104,7 +106,7 @@ def answer(settings: BaseSettings, opts: argparse.Namespace) -> int:
     # Whatever the terminal's encoding, a URL must not stop the output half way.
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
-    remark = "" if opts.what in RUNS else addon_remark(settings)
+    remark = "" if opts.what in RUNS or opts.what == "compare" else addon_remark(settings)
     if remark:
         print(f"scrapy ubi: {remark}", file=sys.stderr)
     try:

@@ -10,6 +10,7 @@ import argparse
 from typing import Any
 
 from scrapy_ubi.commands.botkey_options import add_botkey_subcommand
+from scrapy_ubi.commands.compare_options import add_compare_subcommand
 from scrapy_ubi.commands.crawl_options import add_crawl_subcommand
 from scrapy_ubi.commands.frontier_options import add_directories, add_frontier_subcommands
 from scrapy_ubi.commands.help_text import filled
@@ -101,6 +102,7 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     _drain(_sub(what, "drain", "ask an agent to hand over and leave", DRAIN))
     _sub(what, "version", "what is installed here", VERSION)
     add_run_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
+    add_compare_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_crawl_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_seed_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_steering_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
