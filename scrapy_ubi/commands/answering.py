@@ -22,6 +22,7 @@ from scrapy_ubi.commands import (
     compare,
     crawl_site,
     crawls,
+    doctor,
     drain,
     failed,
     host_report,
@@ -72,6 +73,7 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "crawls": crawls.run,
     "inbox": inbox_report.run,
     "owner": owner_report.run,
+    "doctor": doctor.run,
     "drain": drain.run,
     "hosts": host_report.run,
     "host": one_host.run,
@@ -95,6 +97,8 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "settings": live_settings.run,
 }
 
+SAY_IT_THEMSELVES = ("compare", "doctor")  # where the add-on is not on
+
 
 class UbiUnwritten(UbiError):
     """The answer cannot be written to where standard output leads."""
@@ -106,7 +110,7 @@ def answer(settings: BaseSettings, opts: argparse.Namespace) -> int:
     # Whatever the terminal's encoding, a URL must not stop the output half way.
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
-    remark = "" if opts.what in RUNS or opts.what == "compare" else addon_remark(settings)
+    remark = "" if opts.what in RUNS or opts.what in SAY_IT_THEMSELVES else addon_remark(settings)
     if remark:
         print(f"scrapy ubi: {remark}", file=sys.stderr)
     try:
