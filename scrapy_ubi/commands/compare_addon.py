@@ -30,6 +30,7 @@ from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.misc import build_from_crawler, load_object
 
 from scrapy_ubi.commands.compare_recording import Failed, Recording
+from scrapy_ubi.components.place_component import place_component
 from scrapy_ubi.requests.page_outcome import NotArchived
 
 # In the environment: the directory of this crawl, whose parent has the recording; and one of the two below.
@@ -56,7 +57,7 @@ class CompareAddon:
         settings.set(_THEIRS, dict(wrapped), over)
         own = {**settings.getdict("DOWNLOAD_HANDLERS"), **dict.fromkeys(wrapped, CompareHandler)}
         settings.set("DOWNLOAD_HANDLERS", BaseSettings(own, "cmdline"), over)
-        settings.setdefault_in_component_priority_dict("EXTENSIONS", CompareRecord, 0)
+        place_component(settings, "EXTENSIONS", CompareRecord, 0)
 
 
 class CompareHandler(BaseDownloadHandler):
