@@ -20,6 +20,7 @@ from typing import Any
 import scrapy
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.misc import load_object
+from scrapy.utils.python import global_object_name
 from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_ubi.components import bot_page
@@ -28,6 +29,7 @@ from scrapy_ubi.components.expand_middleware import INNERMOST as NEXT_TO_SPIDER
 from scrapy_ubi.components.expand_middleware import PlainLinksMiddleware
 from scrapy_ubi.components.find_scheduler import own_scheduler
 from scrapy_ubi.components.own_concurrency import OwnConcurrency
+from scrapy_ubi.components.place_component import place_component
 from scrapy_ubi.components.progress import place_progress
 from scrapy_ubi.components.robots_placing import place_robots
 from scrapy_ubi.components.scheduler import UbiScheduler
@@ -66,6 +68,7 @@ CONCURRENT_ITEMS = 4
 CODE_FROM_OUTSIDE = ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED")
 
 _ADDON = SETTINGS_PRIORITIES["addon"]
+_SCHEDULER = global_object_name(UbiScheduler)  # by its path, as Scrapy's log shows settings
 _WEB = "scrapy_ubi.web.agent_server.AgentServer"
 
 
@@ -89,7 +92,7 @@ class Addon:
         """Scrapy's hook: puts scheduler, middlewares and feed parameters in place."""
         arguments.note(settings)
         _wrap_feed_params(settings)
-        settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", PlainLinksMiddleware, NEXT_TO_SPIDER)
+        place_component(settings, "SPIDER_MIDDLEWARES", PlainLinksMiddleware, NEXT_TO_SPIDER)
         if not early(settings, "enabled"):
             logger.info("UBI_ENABLED is off: the crawl is one of plain Scrapy, without other agents.")
             return
@@ -97,15 +100,15 @@ class Addon:
         settings.set(REFUSAL, refusal(settings), _ADDON)
         # Also over a scheduler or a reactor of the user's: the start is refused with ours. And before that of an add-on
         # that comes after this one: nothing here works with another.
-        settings.set("SCHEDULER", own_scheduler(settings) or UbiScheduler, _over_addons(settings, "SCHEDULER"))
+        settings.set("SCHEDULER", own_scheduler(settings) or _SCHEDULER, _over_addons(settings, "SCHEDULER"))
         if _lacks_asyncio(settings):
             settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, _at_least_addon(settings, "TWISTED_REACTOR"))
-        settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
-        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", _gate(settings), INNERMOST)
-        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
+        place_component(settings, "SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
+        place_component(settings, "DOWNLOADER_MIDDLEWARES", _gate(settings), INNERMOST)
+        place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
         place_robots(settings)
         if settings.get("UBI_USAGE") and not settings.get(REFUSAL):
-            settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", UbiUsageMiddleware, USAGE)
+            place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiUsageMiddleware, USAGE)
         for name in CODE_FROM_OUTSIDE:
             settings.set(name, False, _ADDON)
         if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
@@ -151,7 +154,7 @@ def _place_concurrency(settings: BaseSettings) -> None:
     """As many requests at once as UBI_CONCURRENCY says; what it does not say is CONCURRENT_REQUESTS', where that is
     set."""
     if found_by_agent(settings) is not None:
-        settings.setdefault_in_component_priority_dict("EXTENSIONS", OwnConcurrency, 0)
+        place_component(settings, "EXTENSIONS", OwnConcurrency, 0)
     elif loads := early(settings, "concurrency"):
         settings.set("CONCURRENT_REQUESTS", loads.most, _at_least_addon(settings, "CONCURRENT_REQUESTS"))
 
@@ -209,7 +212,7 @@ def _over_addons(settings: BaseSettings, name: str) -> int:
 
 def _introduce(settings: BaseSettings) -> None:
     """Have the User-Agent say whom a webmaster can ask, or the user be warned that it does not."""
-    settings.setdefault_in_component_priority_dict("EXTENSIONS", bot_page.BotPage, 0)
+    place_component(settings, "EXTENSIONS", bot_page.BotPage, 0)
     if isinstance(page := settings.get("UBI_BOT_PAGE"), str) and page and not settings.get(REFUSAL):
         bot_page.introduce(settings, page, _ADDON)
 
@@ -221,7 +224,7 @@ def _show(settings: BaseSettings) -> None:
     if find_spec("aiohttp") is None:
         logger.warning("UBI_WEB shows nothing: aiohttp is not installed (pip install 'scrapy-ubi[web]').")
         return
-    settings.setdefault_in_component_priority_dict("EXTENSIONS", load_object(_WEB), 0)
+    place_component(settings, "EXTENSIONS", load_object(_WEB), 0)
 
 
 def _wrap_feed_params(settings: BaseSettings) -> None:

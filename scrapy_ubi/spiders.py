@@ -15,6 +15,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from scrapy_ubi.components.content_links import ContentLinks, Extractor, urls_of, with_texts
 from scrapy_ubi.components.expand_middleware import INNERMOST, PlainLinksMiddleware
+from scrapy_ubi.components.place_component import place_component
 from scrapy_ubi.linkextractor import UbiLinkExtractor, lexbor_page
 from scrapy_ubi.plainlinks import Method, PlainLinks, find_method
 from scrapy_ubi.scrapy_private.crawl_rules import RulesByPage
@@ -33,7 +34,7 @@ class _Linking(Spider):
     def update_settings(cls, settings: BaseSettings) -> None:
         super().update_settings(settings)
         name = "SPIDER_MIDDLEWARES"
-        settings.setdefault_in_component_priority_dict(name, PlainLinksMiddleware, INNERMOST)
+        place_component(settings, name, PlainLinksMiddleware, INNERMOST)
         # Said as a spider's own setting: at the priority of defaults a runner's defaults would take its place.
         priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["spider"])
         settings.set(name, settings.getdict(name), priority)

@@ -12,6 +12,7 @@ from scrapy.core.scheduler import Scheduler
 from scrapy.exceptions import ScrapyDeprecationWarning
 from scrapy.settings import BaseSettings, Settings
 from scrapy.utils.conf import build_component_list
+from scrapy.utils.misc import load_object
 
 from scrapy_ubi import Addon
 from scrapy_ubi.addon import ASYNCIO_REACTOR, CONCURRENT_ITEMS, refusal
@@ -34,12 +35,12 @@ class First:
 
 
 def components(settings: BaseSettings, name: str) -> list[Any]:
-    return build_component_list(settings.get_component_priority_dict_with_base(name))
+    return list(map(load_object, build_component_list(settings.get_component_priority_dict_with_base(name))))
 
 
 def test_one_line_puts_everything_in_place() -> None:
     settings = applied()
-    assert settings["SCHEDULER"] is UbiScheduler
+    assert load_object(settings["SCHEDULER"]) is UbiScheduler
     assert settings[REFUSAL] is None
     assert settings.getint("CONCURRENT_ITEMS") == CONCURRENT_ITEMS
 
@@ -81,14 +82,14 @@ def test_the_users_values_stay() -> None:
 @pytest.mark.parametrize("scheduler", [Scheduler, "scrapy.core.scheduler.Scheduler", "no.such.Scheduler"])
 def test_another_scheduler_is_refused_by_ours(scheduler: Any) -> None:
     settings = applied(SCHEDULER=scheduler)
-    assert settings["SCHEDULER"] is UbiScheduler
+    assert load_object(settings["SCHEDULER"]) is UbiScheduler
     assert settings[REFUSAL].startswith("SCHEDULER is set to")
 
 
 def test_another_add_on_does_not_put_its_scheduler_in_the_place_of_ours() -> None:
     settings = applied()
     settings.set("SCHEDULER", Scheduler, "addon")
-    assert settings["SCHEDULER"] is UbiScheduler
+    assert load_object(settings["SCHEDULER"]) is UbiScheduler
     Addon().update_settings(settings)
     assert settings[REFUSAL] is None
 

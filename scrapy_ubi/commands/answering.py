@@ -19,8 +19,10 @@ from scrapy_ubi.commands import (
     botkey,
     collect,
     collect_graph,
+    compare,
     crawl_site,
     crawls,
+    doctor,
     drain,
     failed,
     host_report,
@@ -71,6 +73,7 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "crawls": crawls.run,
     "inbox": inbox_report.run,
     "owner": owner_report.run,
+    "doctor": doctor.run,
     "drain": drain.run,
     "hosts": host_report.run,
     "host": one_host.run,
@@ -80,6 +83,7 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "seed": seed.run,
     "reset": reset.run,
     "collect": collect.run,
+    "compare": compare.run,
     "quality": collect_graph.run_quality,
     "rank": rank.run,
     "search": search.run,
@@ -93,6 +97,8 @@ FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]
     "settings": live_settings.run,
 }
 
+SAY_IT_THEMSELVES = ("compare", "doctor")  # where the add-on is not on
+
 
 class UbiUnwritten(UbiError):
     """The answer cannot be written to where standard output leads."""
@@ -104,7 +110,7 @@ def answer(settings: BaseSettings, opts: argparse.Namespace) -> int:
     # Whatever the terminal's encoding, a URL must not stop the output half way.
     for stream in (sys.stdout, sys.stderr):
         getattr(stream, "reconfigure", lambda **_: None)(errors="backslashreplace")
-    remark = "" if opts.what in RUNS else addon_remark(settings)
+    remark = "" if opts.what in RUNS or opts.what in SAY_IT_THEMSELVES else addon_remark(settings)
     if remark:
         print(f"scrapy ubi: {remark}", file=sys.stderr)
     try:

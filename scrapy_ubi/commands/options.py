@@ -10,6 +10,7 @@ import argparse
 from typing import Any
 
 from scrapy_ubi.commands.botkey_options import add_botkey_subcommand
+from scrapy_ubi.commands.compare_options import add_compare_subcommand
 from scrapy_ubi.commands.crawl_options import add_crawl_subcommand
 from scrapy_ubi.commands.frontier_options import add_directories, add_frontier_subcommands
 from scrapy_ubi.commands.help_text import filled
@@ -70,7 +71,20 @@ VERSION = """\
 Shows the versions of scrapy-ubi, Scrapy, Python and the libraries they use, the reactor of the project, and of each
 extra (pip install 'scrapy-ubi[NAME]') whether it is installed. No Redis is needed.
 """
+DOCTOR = """\
+Looks whether all is there that agents of this project need, a line for each check: versions, extras, the add-on, the
+settings and plug-ins of the project, the directory, its disk, open files, Redis (round trip, memory, rights), clocks,
+and whether the agents of the crawl are alike. It changes nothing.
+
+  ok         as it should be
+  look       costs items, time or peace; the line says what to do
+  wrong      refuses a start, or stops a crawl; the line says what to do
+  unknown    cannot be seen from here
+
+Exit status: 1 where something is wrong, else 0.
+"""
 EXAMPLES = {
+    "doctor": "examples:\n  scrapy ubi doctor\n  scrapy ubi doctor myspider --json",
     "version": "examples:\n  scrapy ubi version\n  scrapy ubi version --json",
     "status": "examples:\n  scrapy ubi status\n  scrapy ubi status --watch\n  scrapy ubi status --json",
     "agents": "examples:\n  scrapy ubi agents\n  scrapy ubi agents --crawl mybot:news --redis-url redis://redis.lan/0",
@@ -100,7 +114,10 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     report.add_argument("--html", metavar="FILE", help="write a page to FILE that stands alone, with charts over time")
     _drain(_sub(what, "drain", "ask an agent to hand over and leave", DRAIN))
     _sub(what, "version", "what is installed here", VERSION)
+    doctor = _sub(what, "doctor", "is all there that agents of this project need?", DOCTOR)
+    doctor.add_argument("spider", metavar="SPIDER", nargs="?", help="look at this spider's custom_settings as well")
     add_run_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
+    add_compare_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_crawl_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_seed_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_steering_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -178,6 +179,18 @@ def _log(root: Path, name: str) -> Path:
 
 def _given(settings: BaseSettings) -> list[str]:
     """What the command line sets, for the command lines of agents."""
+    return [part for name, text in command_line_settings(settings).items() for part in ("-s", f"{name}={text}")]
+
+
+def command_line_settings(settings: BaseSettings) -> dict[str, str]:
+    """The settings that the command line has set, as it would name them again; but for LOG_FILE, of this process."""
     least = get_settings_priority("cmdline")
     names = [name for name in settings if isinstance(name, str) and (settings.getpriority(name) or 0) >= least]
-    return [part for name in sorted(names) if name != "LOG_FILE" for part in ("-s", f"{name}={settings[name]}")]
+    return {name: _as_text(settings[name]) for name in sorted(names) if name != "LOG_FILE"}
+
+
+def _as_text(value: object) -> str:
+    """A value of a setting as Scrapy reads it of a command line: JSON where it has parts."""
+    if isinstance(value, BaseSettings):
+        value = value.copy_to_dict()
+    return json.dumps(value) if isinstance(value, dict) else str(value)

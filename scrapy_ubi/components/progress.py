@@ -22,6 +22,7 @@ from scrapy.extensions.logstats import LogStats
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.components.find_scheduler import scheduler_of
+from scrapy_ubi.components.place_component import place_component
 from scrapy_ubi.components.scheduler import UbiScheduler
 
 logger = logging.getLogger("scrapy_ubi")
@@ -35,7 +36,7 @@ def place_progress(settings: BaseSettings) -> None:
     """Put it in place of Scrapy's, where that would be."""
     if LogStats in map(_loaded, settings.get_component_priority_dict_with_base("EXTENSIONS")):
         settings.set_in_component_priority_dict("EXTENSIONS", LogStats, None)
-        settings.setdefault_in_component_priority_dict("EXTENSIONS", Progress, 0)
+        place_component(settings, "EXTENSIONS", Progress, 0)
 
 
 def _loaded(name: object) -> object:

@@ -12,6 +12,7 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
 
+from scrapy_ubi.components.place_component import place_component
 from scrapy_ubi.components.robots_middleware import UbiRobotsMiddleware
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ def place_robots(settings: BaseSettings) -> None:
         )
     elif RobotsTxtMiddleware in places:
         settings.set_in_component_priority_dict(MIDDLEWARES, RobotsTxtMiddleware, None)
-        settings.setdefault_in_component_priority_dict(MIDDLEWARES, UbiRobotsMiddleware, places[RobotsTxtMiddleware])
+        place_component(settings, MIDDLEWARES, UbiRobotsMiddleware, places[RobotsTxtMiddleware])
     else:
         logger.info("RobotsTxtMiddleware is switched off in %s: robots.txt is left to what replaces it.", MIDDLEWARES)
 

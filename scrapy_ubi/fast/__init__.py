@@ -25,6 +25,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.python import global_object_name
 
+from scrapy_ubi.components.place_component import place_component
 from scrapy_ubi.fast.parts import PARTS, FastPart
 from scrapy_ubi.settings import early
 
@@ -51,9 +52,9 @@ def install(settings: BaseSettings) -> None:
 
 def _place(settings: BaseSettings, part: FastPart, cls: Any) -> None:
     if part.kind == "extension":
-        settings.setdefault_in_component_priority_dict("EXTENSIONS", cls, 0)
+        place_component(settings, "EXTENSIONS", cls, 0)
     elif part.kind == "handler":
         import_module(f"{__name__}.http.placing").place_handler(settings)
     # A collector of the user's has its own purpose.
     elif settings["STATS_CLASS"] in (MemoryStatsCollector, global_object_name(MemoryStatsCollector)):
-        settings.set("STATS_CLASS", cls, max(_ADDON, settings.getpriority("STATS_CLASS") or 0))
+        settings.set("STATS_CLASS", global_object_name(cls), max(_ADDON, settings.getpriority("STATS_CLASS") or 0))

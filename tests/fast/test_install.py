@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import scrapy
 from scrapy.settings import Settings
+from scrapy.utils.misc import load_object
 
 import scrapy_ubi
 from scrapy_ubi import fast
@@ -40,15 +41,15 @@ def extensions() -> set[Any]:
 @pytest.mark.parametrize("users", [{}, {"UBI_LEAN": True}, {"UBI_LEAN": "1"}, {"UBI_LEAN": None}])
 def test_all_parts_have_their_place(users: dict[str, Any]) -> None:
     settings = applied(**users)
-    assert extensions() <= set(settings.getwithbase("EXTENSIONS"))
-    assert settings["STATS_CLASS"] is LeanStats
+    assert extensions() <= set(map(load_object, settings.getwithbase("EXTENSIONS")))
+    assert load_object(settings["STATS_CLASS"]) is LeanStats
 
 
 @pytest.mark.parametrize("value", [False, "0", "False"])
 @pytest.mark.parametrize("fast", [False, True])
 def test_without_it_scrapy_is_as_it_is(value: Any, fast: bool) -> None:
     settings = applied(UBI_LEAN=value, UBI_FAST=fast)
-    assert not extensions() & set(settings.getwithbase("EXTENSIONS"))
+    assert not extensions() & set(map(load_object, settings.getwithbase("EXTENSIONS")))
     assert settings["STATS_CLASS"] == Settings()["STATS_CLASS"]
 
 
@@ -78,7 +79,7 @@ def test_a_part_that_does_not_fit_this_scrapy_is_left_out(
     monkeypatch.setitem(sys.modules, f"{ROOM}.signals", None)  # as where an import in it fails
     with caplog.at_level(logging.INFO, ROOM):
         settings = applied()
-    assert extensions_but(left) <= set(settings.getwithbase("EXTENSIONS"))
+    assert extensions_but(left) <= set(map(load_object, settings.getwithbase("EXTENSIONS")))
     assert left not in settings.getwithbase("EXTENSIONS")
     said = [record.getMessage() for record in caplog.records if record.name == ROOM]
     assert len(said) == 1 + len(OUT)

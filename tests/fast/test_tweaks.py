@@ -14,6 +14,7 @@ from scrapy import Spider
 from scrapy.crawler import Crawler
 from scrapy.settings import Settings
 from scrapy.statscollectors import DummyStatsCollector, MemoryStatsCollector, StatsCollector
+from scrapy.utils.misc import load_object
 
 from scrapy_ubi import Addon
 from scrapy_ubi.fast.tweaks import LeanStats, is_written, least_written
@@ -61,7 +62,7 @@ def test_it_takes_the_place_of_the_default_one_only(default: object) -> None:
     for users, expected in ((chosen, LeanStats), ({"STATS_CLASS": DummyStatsCollector}, DummyStatsCollector)):
         settings = Settings(users)
         Addon().update_settings(settings)
-        assert settings["STATS_CLASS"] is expected
+        assert load_object(settings["STATS_CLASS"]) is expected
 
 
 def test_without_ubi_lean_scrapys_stays() -> None:

@@ -31,6 +31,7 @@ MAX_REASONS = 1_000  # distinct reasons of failed URLs
 MAX_ARGUMENTS = 100  # of a spider
 LONGEST_ARGUMENT = 1_000  # characters
 MAX_EXAMPLES = 10  # of what one step has joined
+MAX_CODE = 16  # digits of a digest
 MAX_PATH = 1_000  # characters of its directory
 MAX_ADDRESS = 300  # characters of where it answers Prometheus
 LONGEST_HOST = 300  # characters of a host's name
@@ -85,11 +86,11 @@ STANDING = ("unique", "known", "queued", "in_flight", "hosts", "hosts_held", "ho
 @dataclass(frozen=True, slots=True)
 class Profile:
     """One agent's profile. `started` and `updated` are unix seconds by the agent's own clock; `metrics` is where it
-    answers Prometheus (host:port), empty: nowhere; `directory` is the agent's on its machine, empty: not known.
-    `seeds`: it takes URLs from outside; `serve`: the crawl waits for them. `slowest`: what its slowest host needs;
-    `curve`: `remaining.Point`, the youngest first; `endless`: the setting by which its crawl does not end by itself;
-    `most_pages`, `most_seconds`: the limits of the crawl (0: none); `idle`: why it fetches nothing, where it does
-    not."""
+    answers Prometheus (host:port), empty: nowhere; `directory` is the agent's on its machine, empty: not known. `code`:
+    a digest of the spider's code, empty: none. `seeds`: it takes URLs from outside; `serve`: the crawl waits for them.
+    `slowest`: what its slowest host needs; `curve`: `remaining.Point`, the youngest first; `endless`: the setting by
+    which its crawl does not end by itself; `most_pages`, `most_seconds`: the limits of the crawl (0: none); `idle`: why
+    it fetches nothing, where it does not."""
 
     agent: str
     incarnation: str = ""
@@ -106,6 +107,7 @@ class Profile:
     serve: bool = False
     spider: str = ""
     spider_class: str = ""
+    code: str = ""
     arguments: Mapping[str, str] = field(default_factory=dict)
     host_name: str = ""
     pid: int = 0
@@ -198,6 +200,7 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         serve=data.get("serve") is True,
         spider=said.text("spider"),
         spider_class=said.text("spider_class"),
+        code=said.text("code")[:MAX_CODE],
         arguments=_arguments(data.get("arguments", {})),
         host_name=said.text("host_name"),
         pid=said.count("pid"),
