@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from scrapy.settings import default_settings
 
 from scrapy_ubi.process.ignored_settings import CLOSING, QUEUES, REDIS_ADDRESS, REDIS_SCHEDULER
@@ -15,7 +14,6 @@ from scrapy_ubi.settings import SETTINGS
 DOCS = Path(__file__).parents[2] / "docs"
 DIFFERENCES = (DOCS / "reference" / "differences-from-scrapy.md").read_text()
 FROM_SCRAPY_REDIS = (DOCS / "how-to" / "from-scrapy-redis.md").read_text()
-FIRST = ["explanation/is-it-for-me.md", "how-to/add-to-a-project.md", "how-to/from-scrapy-redis.md"]
 
 # Names in capitals that are settings of scrapy-redis alone, or of Scrapy and gone from its defaults.
 OF_SCRAPY_REDIS = {
@@ -52,11 +50,6 @@ def test_every_page_is_in_the_index() -> None:
     pages = {str(page.relative_to(DOCS)) for page in DOCS.rglob("*.md")}
     decisions = {page for page in pages if page.startswith("decisions/")} - {"decisions/README.md"}
     assert pages - decisions - {"README.md"} <= set(re.findall(r"\]\(([^)#]+)\)", index))
-
-
-@pytest.mark.parametrize("page", [*FIRST, "reference/differences-from-scrapy.md"])
-def test_a_page_begins_with_what_its_reader_can_do_after_it(page: str) -> None:
-    assert (DOCS / page).read_text().split("\n\n")[1].startswith("After this page ")
 
 
 def test_the_table_of_differences_is_one_and_whole() -> None:

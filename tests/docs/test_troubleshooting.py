@@ -1,4 +1,4 @@
-"""docs/how-to/troubleshooting.md quotes what the suite really says: the fixed words of each message stand in the source.
+"""docs/how-to/troubleshooting.md quotes what the suite really says: each message's fixed words stand in the source.
 
 Rules of this module:
 
@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.test_house import quoted, rows
+from tests.support.parsed import parsed
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "troubleshooting.md"
@@ -33,7 +34,7 @@ def texts() -> tuple[str, ...]:
     """Every text of the package, with one blank between words."""
     found: set[str] = set()
     for source in (ROOT / "scrapy_ubi").rglob("*.py"):
-        tree = ast.parse(source.read_text())
+        tree = parsed(source.read_text())
         docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
         for node in ast.walk(tree):
             if id(node) in docstrings:

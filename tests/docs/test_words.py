@@ -1,10 +1,10 @@
-"""The words of the docs: the glossary, the old and new names of modules, and idioms that a newcomer stumbles over.
+"""The names in the docs: the glossary, and the old and new names of modules. How a page is worded is not tested.
 
 Rules of this module:
 
 * The glossary is in order, has few words that are ours alone, and names classes that exist.
 * Decisions are not edited, so they are not judged: a page tells the new names of the modules that they name.
-* Idioms are banned in every page but the decisions, and in the docstrings, comments and texts of every room.
+* Docstrings, comments and texts of every room name modules by their new names.
 """
 
 from __future__ import annotations
@@ -27,35 +27,6 @@ GLOSSARY = (DOCS / "reference" / "glossary.md").read_text()
 NAMES = (DOCS / "decisions" / "old-and-new-names.md").read_text()
 MOST_OWN_WORDS = 15
 
-# What a newcomer whose first language is not English has to look up, and the plain words for it.
-IDIOMS = {
-    r"nobody": "no agent, no other process; or turn the sentence round",
-    r"whoever": "the agent that, the user who",
-    r"in vain": "without effect",
-    r"befalls?|befell|befallen": "happens to, happened to",
-    r"with less ado": "for less processor time, in fewer calls",
-    r"by and by": "slowly, a part at a time",
-    r"no more(?! than)": "no longer, nothing else",
-    r"for good": "permanently, after all retries",
-    r"no matter": "whatever the ..., also if",
-    r"as ever": "as before, as usual",
-    r"for ever": "permanently, without end",
-    r"all the same": "still, nevertheless, even so",
-    r"come of it|come of that": "result",
-    r"anew": "again, from the beginning",
-    r"now and then": "at times, every N seconds",
-    r"thanks to": "because of",
-    r"hither|thither|whence|thereof|hence": "from here, because of it",
-    r"lest": "so that ... not",
-    r"for want of|for lack of": "without, because there is no",
-    r"at a stroke|in one go": "at once, together",
-}
-PAGES = [
-    ROOT / "README.md",
-    *sorted(page for page in DOCS.rglob("*.md") if page.parent.name != "decisions"),
-    *sorted((ROOT / "example_project").rglob("*.md")),
-    DOCS / "decisions" / "old-and-new-names.md",
-]
 ROOMS = sorted(part.stem for part in PACKAGE.iterdir() if part.suffix == ".py" or (part / "__init__.py").exists())
 WORDS = {
     "link",
@@ -138,12 +109,6 @@ def test_docstrings_name_modules_by_their_new_names(room: str) -> None:
                 assert not stale, f"{source}:{line}: `{quote}`: " + ", ".join(old[part] for part in stale)
 
 
-def plain_text(page: Path) -> str:
-    """A page without its blocks of code and the names that it quotes."""
-    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    return re.sub(r"`[^`\n]*`", "", text)
-
-
 def texts(source: Path) -> Iterator[tuple[int, str]]:
     """The comments and constant texts of a module, docstrings among them, with their lines."""
     code = source.read_text()
@@ -153,34 +118,3 @@ def texts(source: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
-
-
-def idioms(text: str) -> Iterator[str]:
-    joined = re.sub(r"\s+", " ", text)
-    for idiom, instead in IDIOMS.items():
-        for match in re.finditer(rf"\b(?:{idiom})\b", joined, re.IGNORECASE):
-            around = joined[max(0, match.start() - 40) : match.end() + 40]
-            yield f"'{match[0]}' in '...{around}...': say {instead}"
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_no_page_uses_idioms(page: Path) -> None:
-    found = [*idioms(plain_text(page))]
-    assert not found, "\n".join(found)
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_no_room_uses_idioms(room: str) -> None:
-    found = [
-        f"{source.name}:{line}: {each}"
-        for source in sources(room)
-        for line, text in texts(source)
-        for each in idioms(text)
-    ]
-    assert not found, "\n".join(found)
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if DOCS in page.parents], ids=lambda page: page.name)
-def test_every_page_begins_with_what_the_reader_can_do_after_it(page: Path) -> None:
-    title, _, first, *_ = page.read_text().split("\n")
-    assert title.startswith("# ") and first.startswith("After this page "), page
