@@ -139,7 +139,7 @@ def html(text: str = "") -> Page:
     return Page(text, headers={"Content-Type": "text/html"})
 
 
-@pytest.mark.parametrize("page", ["docs/how-to/plain-links.md", "README.md"])
+@pytest.mark.parametrize("page", ["docs/how-to/plain-links.md"])
 def test_a_spider_that_hands_over_its_links(site: Site, page: str) -> None:
     site.page(f"{HOME}/", html(links("/1", "/2")))
     site.page(f"{HOME}/1", html(links("/", "/2", "/3")))
