@@ -48,3 +48,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, own = _PLACES[name]
     return getattr(import_module(module), own)
+
+
+def __dir__() -> list[str]:
+    """The public names, also before they are imported."""
+    return sorted(__all__)
