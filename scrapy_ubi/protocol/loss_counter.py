@@ -6,7 +6,7 @@ Rules of this module:
   views, and what only they knew may be lost: the crawl is *lossy* from then on. So it is when an agent that begins
   again from a disk misses somebody whom the disk knows when its first view is so far, unless that one has ended the
   crawl: nothing that it knew was left then. Lossy says no more than that agents may come back, with work.
-* Where all are on their way out nobody keeps what they hand on: that they have settled means nothing.
+* Where all are on their way out no agent keeps what they hand on: that they have settled means nothing.
 * Whether anything is missing is asked at the end, of what is in the `book`: who was lost, whom this agent misses since
   it began again, whose deaths it has counted, so that others need not miss them, and who is *safe*. Who has left, with
   all handed on, is counted with the dead.
