@@ -199,7 +199,7 @@ class LossCounter:
         if self._missed - view.members.keys():
             self.lossy = True  # even one: this disk may be older than theirs
         if self._absent:
-            self._miss(view)
+            self._miss(view, {life for beat in beats for life in (beat.incarnation, *beat.carried)})
         if self._was_there:
             self.book.count((*self._lost, *self._leavers))
         self._was_there = True
@@ -211,19 +211,21 @@ class LossCounter:
         self.era = max((BEGUN, *(beat.era for beat in beats))) + 1
         self.complete, self.peers = view.digest, {name: member.incarnation for name, member in view.members.items()}
 
-    def _miss(self, view: View) -> None:
-        """Say who of the last complete view that is known here is not there: its deaths were not seen."""
+    def _miss(self, view: View, there: Collection[str]) -> None:
+        """Say who of the last complete view that is known here is not there: its deaths were not seen. The disks of the
+        incarnations `there` are: what they have said is no sign that anybody is ahead."""
         told_of = [line for lines in self._lines.values() for line in lines.values()]
         ended = {line.digest for line in told_of if OVER in line.flags}  # views in which the crawl was found to be over
         missed: list[tuple[str, str]] = []
         level: list[str] = []
         for name, incarnation in self._absent:
             lines = [*self._lines.get(name, {}).values()]
-            here = view.incarnation(name) == incarnation if incarnation else name in view.members
+            here = incarnation in there if incarnation else name in view.members
             if name == self.me or here or any(line.digest in ended for line in lines):
                 continue
             missed.append((name, incarnation))
-            told = any(self._is_level(line, incarnation) for line in lines) and not any(map(self._is_ahead, lines))
+            ahead = any(self._is_ahead(line) for line in lines if line.incarnation not in there)
+            told = not ahead and any(self._is_level(line, incarnation) for line in lines)
             if told or incarnation in self._dead_before:
                 level.append(incarnation)
         if not missed:

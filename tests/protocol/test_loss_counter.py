@@ -455,3 +455,21 @@ def kill_among_newcomers(group: Membership, agent: str, counter: int = 1) -> Non
     dead = (incarnation(agent),)
     group.read(1.0, 1.0, {"witness": beat("witness", counter, flags=NEW, digest=OTHER, dead=dead)})
     group.losses.view_ended(view("a", agent, "witness"))
+
+
+def test_who_is_back_is_not_ahead_by_what_its_name_has_said() -> None:
+    """An empty disk had the name of one that is missed, has settled with others, and is here now."""
+    for carried, spare in (((incarnation("b", 7),), 1), ((), 0)):
+        group = membership()
+        group.losses.resume(False, peers("ab"), view=DIGEST, era=2)
+        said = [
+            beat("b", digest=DIGEST, settled=DIGEST),
+            replace(beat("b", settled=OTHER, digest=OTHER), incarnation=incarnation("b", 7)),
+        ]
+        here = replace(
+            beat("b", flags=NEW, carried=carried), incarnation=incarnation("b", 8), before=words_after(said[0])
+        )
+        here = replace(here, before=words_after(replace(said[1], before=here.before)))
+        group.read(0.0, 0.0, {"b": here})
+        all_settle(group, view("a"), here)
+        assert group.losses.book.missed == [GroupLoss((("b", incarnation("b")),), spare)]

@@ -575,7 +575,7 @@ AIM: dict[str, tuple[str, ...]] = {
     "leaver_gone_before_the_others_are_settled": ("leave", "slow"),
     "empty_disk_taken_for_a_returned_one": ("restart", "restart", "restart"),
     "leavers_by_views_of_others_ahead": ("leave", "hurry", "restart"),
-    "leavers_in_a_hurry_not_counted": ("hurry", "hurry", "crash"),
+    "leavers_in_a_hurry_not_counted": ("hurry", "hurry", "hurry"),
     "losses_not_recorded": ("crash", "crash", "restart"),
     "newcomers_judge": ("join", "join", "crash", "deaf"),
     "returned_disks_forgotten": ("pause", "crash", "restart"),
@@ -608,7 +608,7 @@ EARLY = {
 }
 
 # Where it shows when more disks are lost at once than there are copies.
-CARELESS = {"empty_disk_taken_for_a_returned_one", "leavers_in_a_hurry_not_counted", "losses_not_recorded"}
+CARELESS = {"empty_disk_taken_for_a_returned_one", "losses_not_recorded"}
 
 # Where it shows with several loads of a host at once only.
 LOADS: dict[str, int] = {"one_load_more_after_a_handoff": 2}
@@ -645,6 +645,7 @@ CAUGHT: dict[str, int] = {
     "acknowledged_before_successors": 8,
     "copies_not_dirty_after_restart": 6,
     "doubled_page_kept": 11,
+    "empty_disk_taken_for_a_returned_one": 285,
     "seed_acknowledged_before_disk": 80,
     "fence_ends_by_itself": 5,
     "forgetting_not_noticed": 7,
