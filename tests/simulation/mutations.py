@@ -574,10 +574,8 @@ AIM: dict[str, tuple[str, ...]] = {
     "last_leaver_drops_its_copies": ("leave", "leave", "pause"),
     "leaver_gone_before_the_others_are_settled": ("leave", "slow"),
     "empty_disk_taken_for_a_returned_one": ("restart", "restart", "restart"),
-    "leavers_by_views_of_others_ahead": ("leave", "hurry", "restart"),
     "leavers_in_a_hurry_not_counted": ("hurry", "hurry", "hurry"),
     "losses_not_recorded": ("crash", "crash", "restart"),
-    "newcomers_judge": ("join", "join", "crash", "deaf"),
     "returned_disks_forgotten": ("pause", "crash", "crash", "restart"),
     "no_lease_at_dispatch": ("pause", "pause", "pause"),
     "notes_not_handed_over": ("join", "join", "restart"),
@@ -636,6 +634,9 @@ ON_DISK = {"row_lost_at_a_restart"}  # where it shows with the frontier on disk 
 
 SHARDS: dict[str, int] = {"two_owners_of_a_shard": 4}  # where it shows with hosts in shards only
 
+# Where it shows in one crawl of thousands, and the seed that has shown it is tried with all as it draws it.
+AS_DRAWN = {"leavers_by_views_of_others_ahead", "newcomers_judge", "view_of_an_era_ignored"}
+
 # Seeds that have caught a mistake, where the first ones do not: to be tried first.
 CAUGHT: dict[str, int] = {
     "end_while_pages_are_due": 7,
@@ -654,7 +655,10 @@ CAUGHT: dict[str, int] = {
     "deaths_not_counted_for_others": 151,
     "last_words_of_the_lost_ignored": 9,
     "leaver_gone_before_the_others_are_settled": 17,
+    "leavers_by_views_of_others_ahead": 2912001801,
     "leavers_in_a_hurry_not_counted": 130,
+    "newcomers_judge": 2913001153,
+    "view_of_an_era_ignored": 1795959124138,
     "returned_disks_forgotten": 18,
     "losses_not_recorded": 55,
     "one_death_too_many_among_newcomers": 12,
@@ -689,15 +693,15 @@ def mutated(name: str) -> Iterator[None]:
 def said(name: str, seed: int) -> str:
     """What the simulator says of the protocol as it is, in the crawl of that seed for this mutation; '' if nothing."""
     try:
-        loads, shards, rounds = LOADS.get(name, 1), SHARDS.get(name, 1), ROUNDS.get(name, 0)
+        drawn = name in AS_DRAWN
         Plan(
             seed,
             kinds=AIM.get(name),
             on_disk=name in ON_DISK,
-            loads=loads,
-            shards=shards,
-            rounds=rounds,
-            outside=OUTSIDE.get(name, 0),
+            loads=None if drawn else LOADS.get(name, 1),
+            shards=None if drawn else SHARDS.get(name, 1),
+            rounds=None if drawn else ROUNDS.get(name, 0),
+            outside=None if drawn else OUTSIDE.get(name, 0),
             early=name in EARLY,
             careless=name in CARELESS or None,
         ).run()
