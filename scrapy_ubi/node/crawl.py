@@ -32,12 +32,13 @@ from scrapy_ubi.node.report.host_sums import HostSums
 from scrapy_ubi.node.steering.live_entries import LiveTable
 from scrapy_ubi.node.steering.runtime import refusal
 from scrapy_ubi.node.work.revisits import Recrawl
-from scrapy_ubi.protocol import losses, snapshot
+from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, Failure
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.lane import Bounds
+from scrapy_ubi.protocol.losses import LossBook
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.untrusted.terminal_text import plain
@@ -106,16 +107,15 @@ class Crawl:
         self.tally = figures.Tally(now)
         figures.restore(self.agent, self.tally, disk.facts)
         self.counts_anew = disk.saved is None  # nothing of what it counts was ever said
-        group, facts = self.agent.group, disk.facts
-        group.losses, group.missed = (losses.read_losses(facts.get(name)) for name in ("losses", "missed"))
-        group.counted = losses.read_counted(facts.get("counted"))
         self._former = self._former_lives()
+        losses = self.agent.group.losses
+        losses.book, losses.former = LossBook.read(disk.facts), [*self._former]
         self._facts_at = 0.0
         self._kept: tuple[Any, ...] = ()  # the run, whether it is over, losses, what people said: as written
 
     def _former_lives(self) -> list[str]:
         """The incarnations whose disk this one is."""
-        if self.disk.saved is None:
+        if self.disk.saved is None or self.disk.saved.torn:  # what a torn one has lost is not back
             return []
         known = self.disk.facts.get("former")
         lives = [life for life in known if isinstance(life, str)] if isinstance(known, list) else []
@@ -229,8 +229,8 @@ class Crawl:
 
     def facts(self, run: str) -> dict[str, Any] | None:
         """What the disk is to hold of the crawl beside the protocol's matter, when that is due."""
-        now, over, group = self._clock(), self.agent.finished, self.agent.group
-        kept = (run, over, tuple(group.losses), tuple(group.missed), tuple(group.counted), self.live.mark)
+        now, over, lost = self._clock(), self.agent.finished, self.agent.group.losses.book.told()
+        kept = (run, over, lost, self.live.mark)
         if now < self._facts_at and kept == self._kept:
             return None
         self._facts_at, self._kept = now + FACTS_EVERY, kept
@@ -244,7 +244,7 @@ class Crawl:
             "settings": fixed_settings(self.fixed),
             "spider": self.fixed["spider"],
             "former": [*self.former, self.agent.incarnation],
-            **figures.losses_told(self.agent),
+            **lost,
             "lost": list(self.lost[:MOST_LOST]),
             "origin": kept_origin(self.fixed),
             "counters": figures.kept(self.agent, self.tally, now),

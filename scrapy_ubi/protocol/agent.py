@@ -170,7 +170,7 @@ class Agent:
     @property
     def lossy(self) -> bool:
         """Whether more agents were lost at once than there are copies."""
-        return self.group.lossy
+        return self.group.losses.lossy
 
     @property
     def usurped(self) -> bool:
@@ -196,7 +196,7 @@ class Agent:
             self._rejoin()
         self._notice_gaps()
         self._look(received)
-        self.group.count_lost_leavers()
+        self.group.losses.count_leavers()
         self.handover.read(alive)
         own = alive.get(self.me)
         if own is not None and own.incarnation == self.incarnation:
@@ -207,7 +207,7 @@ class Agent:
         view, copied = self.keeping.view, self.tenure.released
         if self.tenure.read(alive):
             if self.tenure.released and not copied:
-                self.group.released(view, [beat.era for beat in alive.values()])
+                self.group.losses.released(view, alive.values())
             if self.tenure.complete is view:
                 self.handover.completed()
             self.frontier.look_again()
@@ -217,7 +217,7 @@ class Agent:
         self.ending = None
         if self.quiescence.read(alive, view.digest, frozenset(alive), sent):
             # An agent that knows no URL cannot tell that no other agent has work.
-            lossy = self.group.lossy or all(BLANK in beat.flags for beat in alive.values())
+            lossy = self.lossy or all(BLANK in beat.flags for beat in alive.values())
             # An agent that comes back to a lossy crawl may have brought work since those beats.
             if not lossy or not self.work.is_left():
                 self.ending = Ending(self.quiescence.mark, lossy)
@@ -238,8 +238,8 @@ class Agent:
         """This agent has taken a name whose last line says that, and has written over it."""
         if LEFT not in last.flags:
             self.watch.hold_dead(last.incarnation)
-        self.group.follow(last)
-        self.beat = replace(self.beat, before=self.group.before)
+        self.group.losses.follow(last)
+        self.beat = replace(self.beat, before=self.group.losses.before)
 
     def sure(self) -> None:
         """No other agent can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
@@ -274,12 +274,12 @@ class Agent:
         self.quiescence.activity += 1
         self.keeping.enter(view)
         self.tenure.enter(view, now)
-        self.group.entered(view)
+        self.group.losses.entered(view)
         thin: list[Record] = []
         if before is not None and any(view.incarnation(a) != m.incarnation for a, m in before.members.items()):
             self.discovery.forget()
             thin = self.outbox.take_thin()
-            self.group.count_lost(before)
+            self.group.losses.view_ended(before)
         if before is not None and any(map(self.group.leaves, before.members.keys() - view.members.keys())):
             self.handover.pause(now, self.config.leave_pause)
         gone, entries, states = self.outbox.take_back(view)
@@ -300,7 +300,7 @@ class Agent:
         agents, or it has taken something from outside (Redis had forgotten the end): then the crawl goes on here."""
         if not (lossy or self._took) or not self.work.is_left():
             self.finished = self.work.stopped = True
-            self.group.lossy = self.group.lossy or (self.ending is not None and self.ending.lossy)
+            self.group.losses.lossy = self.lossy or (self.ending is not None and self.ending.lossy)
 
     def outlive(self) -> None:
         """Word came that the crawl is over, and that those who are there now have begun another one."""

@@ -3,7 +3,8 @@
 Rules of this module:
 
 * A line is read whole or not at all: anything that is not one is None.
-* A beat stays short, whatever happens: what it lists is bounded (`MOST_PENDING`, `MOST_DEAD`, `MOST_BEFORE`).
+* A beat stays short, whatever happens: what it lists is bounded (`MOST_PENDING`, `MOST_DEAD`, `MOST_CARRIED`,
+  `MOST_BEFORE`).
 * A beat writes over the one before under that name. What this one said last, of what its disk had come to know, is
   repeated: else those who begin again later could not read it.
 """
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 MOST_PENDING = 64  # a beat stays short: an agent with more pending hosts has not settled yet, and says so (MANY)
 MOST_DEAD = 16  # deaths named in a beat: the last ones, and those who beat on, of whom there may be more in turn
+MOST_CARRIED = 8  # incarnations before whose disk this one has: the last ones
 MOST_BEFORE = 4  # incarnations before under this name, of which a beat repeats the last words
 
 # Flags of a beat: going; gone; nothing left to do; without the right to fetch; has seen more agents lost than there are
@@ -37,7 +39,7 @@ LEAVING, LEFT, PASSIVE, FENCED, LOSSY, NEW, OVER, BLANK, MANY, RELIEVED = (
 _BEAT = re.compile(
     r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) ([1-9]\d{0,5}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpfxnobmh]{1,10}|-)"
     r" (\d{1,15}) ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,63}|-) ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,15}|-)"
-    r" (\d{1,9})(?:\.([0-9a-f]{16}))?"
+    r" ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,7}|-) (\d{1,9})(?:\.([0-9a-f]{16}))?"
     r"(?: ([0-9a-f]{8}\.\d{1,9}\.(?:[0-9a-f]{16})?\.[0-9a-f]{16}\.[01]\.[lLpfxnobmh]{0,10}"
     r"(?:,[0-9a-f]{8}\.\d{1,9}\.(?:[0-9a-f]{16})?\.[0-9a-f]{16}\.[01]\.[lLpfxnobmh]{0,10}){0,3}))?",
     re.ASCII,
@@ -78,9 +80,10 @@ class Beat:
     `digest` names the view it believes in; `settled` the view for which it has handed on all it holds ('' for none),
     but for the `pending` hosts (their ring points, 16 hex digits); `activity` counts everything it did, for
     quiescence, and is 0 while there is more to do: so what an agent at work says stays the same but for its counter.
-    `dead` are the incarnations it last declared dead. `era` counts the views, one after the other, in which all had
-    settled, as far as this agent's disk has come: as it was when it came to believe in its view; `complete` names the
-    last of these, '' for none. `before`: last words of incarnations that had its name.
+    `dead` are the incarnations it last declared dead; `carried` those before it whose disk it has. `era` counts the
+    views, one after the other, in which all had settled, as far as this agent's disk has come: as it was when it came
+    to believe in its view; `complete` names the last of these, '' for none. `before`: last words of incarnations that
+    had its name.
     """
 
     incarnation: str
@@ -92,6 +95,7 @@ class Beat:
     activity: int = 0
     pending: tuple[str, ...] = ()
     dead: tuple[str, ...] = ()
+    carried: tuple[str, ...] = ()
     counter: int = 0
     era: int = 0
     complete: str = ""
@@ -107,7 +111,7 @@ class Beat:
         return (
             f"{self.incarnation}.{self.epoch} {counter} {self.replicas} {self.digest} {self.settled or '-'} "
             f"{self.flags or '-'} {self.activity} {','.join(self.pending) or '-'} {','.join(self.dead) or '-'} "
-            + " ".join((era, ",".join(map(str, self.before)))).rstrip()
+            f"{','.join(self.carried) or '-'} " + " ".join((era, ",".join(map(str, self.before)))).rstrip()
         )
 
     @property
@@ -127,7 +131,7 @@ class Beat:
         if match is None:
             return None
         inc, epoch, counter, replicas, digest, settled, flags, activity, pending, dead, *more = match.groups()
-        era, complete, before = more
+        carried, era, complete, before = more
         return cls(
             inc,
             int(epoch),
@@ -138,6 +142,7 @@ class Beat:
             int(activity),
             () if pending == "-" else tuple(pending.split(",")),
             () if dead == "-" else tuple(dead.split(",")),
+            () if carried == "-" else tuple(carried.split(",")),
             int(counter),
             int(era),
             complete or "",

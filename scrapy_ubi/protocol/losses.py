@@ -2,18 +2,21 @@
 
 Rules of this module:
 
-* A loss is recorded by who sees it (`Membership`), is kept on its disk, and is told the others at the end of the crawl.
+* A loss is recorded by who sees it (`loss_counter.py`), is kept on its disk, and is told the others at the end of the
+  crawl.
 * An agent that comes back with its disk brings what it knew: it is no longer lost. So whether anything is missing is
   asked at the end (`missing`), not when the loss is seen.
 * Who begins again from a disk *misses* agents whose deaths it has not seen. Where somebody was there and has counted
   such a death, that one's word stands: it has recorded a loss, or every host had its copies again.
+* Whose disk was there when all had settled later, or who has handed on all, is *safe*: others have what it knew, and
+  when that disk is lost after all, this is no part of the old loss.
 * What is read was written by another agent: it is validated, and bounded.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from scrapy_ubi.untrusted.checks import NAME, fits, is_count
@@ -21,6 +24,7 @@ from scrapy_ubi.untrusted.checks import NAME, fits, is_count
 MOST_LOSSES = 16  # recorded by one agent: the oldest are forgotten
 MOST_MEMBERS = 64  # of one loss
 MOST_COUNTED = 256  # deaths counted, of which one agent tells
+MOST_SAFE = 256  # incarnations whose disks are safe, of which one agent tells
 
 _INCARNATION = re.compile(r"(?:[0-9a-f]{8})?")
 LIFE = re.compile(r"[0-9a-f]{8}")
@@ -36,18 +40,74 @@ class GroupLoss(NamedTuple):
     spare: int
 
 
-def missing(
-    losses: Iterable[GroupLoss],
-    back: Back,
-    missed: Iterable[GroupLoss] = (),
-    counted: Collection[str] = (),
-) -> tuple[str, ...]:
-    """The names of the agents without whom something may be missing, sorted. `losses` were seen; `missed` are those
-    whom somebody missed that began again, `counted` the incarnations whose deaths others have seen and counted."""
+class LossBook:
+    """What one agent knows of those who were lost: `losses` that it has seen, those whom it has `missed` when it began
+    again, and the lives whose deaths it has `counted`, or of which others have all that was on the disk (`safe`)."""
+
+    def __init__(self) -> None:
+        self.losses: list[GroupLoss] = []
+        self.missed: list[GroupLoss] = []
+        self.counted: list[str] = []
+        self.safe: list[str] = []
+        self._open = False  # more may be lost together with the last of the losses
+
+    def record(self, lost: tuple[tuple[str, str], ...], spare: int) -> None:
+        """So many were lost together, as far as is seen by now."""
+        if len(lost) <= spare:
+            return
+        if self._open:
+            spare = min(spare, self.losses.pop().spare)
+        self._open = True
+        self.losses = [*self.losses, GroupLoss(lost[-MOST_MEMBERS:], spare)][-MOST_LOSSES:]
+
+    def close(self) -> None:
+        """Who is lost from now on is so in another time."""
+        self._open = False
+
+    def miss(self, members: Collection[tuple[str, str]], spare: int) -> None:
+        """These are not there, of whom so many may stay away."""
+        self.missed = [*self.missed, GroupLoss(tuple(sorted(members))[-MOST_MEMBERS:], spare)][-MOST_LOSSES:]
+
+    def count(self, lives: Iterable[str]) -> None:
+        """The deaths of these are counted."""
+        self.counted = list(dict.fromkeys((*self.counted, *filter(None, lives))))[-MOST_COUNTED:]
+
+    def are_safe(self, lives: Iterable[str]) -> None:
+        """Others have what was on the disks of these."""
+        self.safe = list(dict.fromkeys((*self.safe, *lives)))[-MOST_SAFE:]
+
+    def told(self) -> dict[str, Any]:
+        """The book as JSON; what there is none of is left out."""
+        said = {
+            "losses": written(self.losses),
+            "missed": written(self.missed),
+            "counted": [*self.counted],
+            "safe": [*self.safe],
+        }
+        return {name: value for name, value in said.items() if value}
+
+    @classmethod
+    def read(cls, told: Mapping[str, Any]) -> LossBook:
+        """The book of which that tells; what does not hold is left out."""
+        book = cls()
+        book.losses, book.missed = read_losses(told.get("losses")), read_losses(told.get("missed"))
+        book.counted, book.safe = read_lives(told.get("counted")), read_lives(told.get("safe"))
+        return book
+
+
+def missing(books: Collection[LossBook], back: Back) -> tuple[str, ...]:
+    """The names of the agents without whom something may be missing, sorted, as these books say together. Who was
+    missed by somebody that began again is not, where somebody else has seen that death, and counted it."""
+    counted = {life for book in books for life in book.counted}
+    safe = {life for book in books for life in book.safe}
     names: set[str] = set()
-    unseen = (GroupLoss(tuple(one for one in loss.members if one[1] not in counted), loss.spare) for loss in missed)
-    for loss in (*losses, *unseen):
-        away = {name for name, incarnation in loss.members if not back(name, incarnation)}
+    unseen = (
+        GroupLoss(tuple(one for one in loss.members if one[1] not in counted), loss.spare)
+        for book in books
+        for loss in book.missed
+    )
+    for loss in (*(loss for book in books for loss in book.losses), *unseen):
+        away = {name for name, life in loss.members if life not in safe and not back(name, life)}
         if len(away) > loss.spare:
             names |= away
     return tuple(sorted(names))
@@ -65,11 +125,11 @@ def read_losses(value: object) -> list[GroupLoss]:
     return [loss for row in value[:MOST_LOSSES] if (loss := _read(row)) is not None]
 
 
-def read_counted(value: object) -> list[str]:
-    """The incarnations whose deaths an agent has counted; what does not hold is left out."""
+def read_lives(value: object) -> list[str]:
+    """The lives that an agent tells of, counted or safe; what does not hold is left out."""
     if not isinstance(value, list):
         return []
-    return [one for one in value[-MOST_COUNTED:] if fits(one, LIFE)]
+    return [one for one in value[-max(MOST_COUNTED, MOST_SAFE) :] if fits(one, LIFE)]
 
 
 def _read(row: object) -> GroupLoss | None:

@@ -88,11 +88,12 @@ class Standing:
     def beat(self, now: float, exhausted: bool) -> Beat:
         """What this agent says of itself at this time (s)."""
         group, tenure, view = self._group, self._tenure, self._keeping.view
+        losses = group.losses
         flags = LEAVING if group.leaving else ""
         if passive := self.passive(now, exhausted):
             flags += PASSIVE if len(self._frontier) else PASSIVE + BLANK
         flags += "" if group.lease.holds(now) else FENCED
-        flags += LOSSY if group.lossy else ""
+        flags += LOSSY if losses.lossy else ""
         flags += NEW if tenure.complete is None else ""
         settled = view.digest if self.settled else ""
         flags += MANY if not self._handover.settled and self._brought else ""
@@ -108,9 +109,10 @@ class Standing:
             activity=self._quiescence.activity if passive else 0,
             pending=pending,
             dead=dead,
-            era=group.base,
-            complete=group.base_view,
-            before=group.before,
+            carried=losses.carried,
+            era=losses.base,
+            complete=losses.base_view,
+            before=losses.before,
         )
 
     def last_beat(self, before: Beat, finished: bool) -> Beat:
@@ -119,6 +121,6 @@ class Standing:
         """
         undone = any(state.waiting or state.out for state in self._frontier.states())
         clean = finished or (self.may_go() and (bool(self._keeping.view.members) or not undone))
-        flags = LEFT + (LOSSY if self._group.lossy or not clean else "") + (OVER if finished else "")
+        flags = LEFT + (LOSSY if self._group.losses.lossy or not clean else "") + (OVER if finished else "")
         flags += RELIEVED if clean and not finished else ""
         return replace(before, flags=flags, settled="", pending=())

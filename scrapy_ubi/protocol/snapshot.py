@@ -128,18 +128,18 @@ class Saved:
 
 def changes(agent: Agent) -> Changes:
     """What is to be durable of the agent at this moment, and was not at the last call."""
-    flush, group = agent.journal.flush, agent.group
+    flush, losses = agent.journal.flush, agent.group.losses
     oldest = min((f for f in (agent.outbox.oldest(), agent.closing.oldest()) if f is not None), default=flush + 1)
     return Changes(
         group=GroupState(
             agent.outbox.store,
             flush,
             agent.lossy,
-            group.peers,
-            group.complete,
-            group.era,
-            group.seen_dead,
-            group.own_views,
+            losses.peers,
+            losses.complete,
+            losses.era,
+            losses.seen_dead,
+            losses.own_views,
         ),
         numbers=agent.outbox.new_numbers(),
         lanes_in={
@@ -181,7 +181,7 @@ def restore(
     agent = Agent(me, saved.group.store, config, frontier, new_incarnation, now, policy)
     agent.resume(saved.group.flush + 1)
     group = saved.group
-    agent.group.resume(group.lossy, group.peers, saved.torn, group.view, group.era, group.lost, group.views)
+    agent.group.losses.resume(group.lossy, group.peers, saved.torn, group.view, group.era, group.lost, group.views)
     agent.outbox.resume(saved.numbers, saved.discovered, saved.told)
     agent.journal.resume(written(saved.parts))
     unsents: list[Unsent | UnsentVisit] = [*saved.unsent, *saved.unsent_visits]

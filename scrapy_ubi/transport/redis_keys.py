@@ -30,7 +30,7 @@ import re
 
 from redis.crc import key_slot
 
-LAYOUT = 3
+LAYOUT = 4
 """Which layout of keys, beats and letters this is: 1 had no pulses, 2 no era in a beat, and ended crawls without a look
 at seeds. Agents of two do not understand each other, and each refuses to join those of the other. It is raised with
 every such change. So that all versions can tell, some things stay as they are in each layout: the hash `agents` (before

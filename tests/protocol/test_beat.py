@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol.beat import LEFT, LOSSY, RELIEVED, Beat, LastWords, words_after
+from scrapy_ubi.protocol.beat import LEFT, LOSSY, MOST_CARRIED, RELIEVED, Beat, LastWords, words_after
 from scrapy_ubi.protocol.view import Member, View
 from tests.support.builders import hexes
 
@@ -35,6 +35,7 @@ beats = st.builds(
     activity=st.integers(0, 10**15 - 1),
     pending=st.lists(hexes(16), max_size=64).map(tuple),
     dead=st.lists(hexes(8), max_size=16).map(tuple),
+    carried=st.lists(hexes(8), max_size=MOST_CARRIED).map(tuple),
     era=st.integers(0, 10**9 - 1),
     complete=st.just("") | hexes(16),
     before=st.lists(words, max_size=4).map(tuple),
@@ -52,19 +53,19 @@ def test_line_of_a_beat_is_short_printable_text(beat: Beat, counter: int) -> Non
     line = beat.line(counter)
     assert line.isascii()
     assert line.isprintable()
-    assert len(line) < 1500
-    words = 10 + bool(beat.before)
-    assert line.count(" ") == words - 1, "ten words, so that a person can count them, and one of the time before"
+    assert len(line) < 1600
+    words = 11 + bool(beat.before)
+    assert line.count(" ") == words - 1, "eleven words, so that a person can count them, and one of the time before"
 
 
-GOOD = f"{INCARNATION}.0 7 200 {DIGEST} - - 3 - - 0"
+GOOD = f"{INCARNATION}.0 7 200 {DIGEST} - - 3 - - - 0"
 
 
 def test_a_line_by_hand() -> None:
     assert Beat.parse(GOOD) == Beat(INCARNATION, 0, 200, DIGEST, activity=3, counter=7)
-    full = f"{INCARNATION}.2 7 200 {DIGEST} {DIGEST} lp 3 {DIGEST},{'ab' * 8} {INCARNATION} 5"
+    full = f"{INCARNATION}.2 7 200 {DIGEST} {DIGEST} lp 3 {DIGEST},{'ab' * 8} {INCARNATION} 0000000a,0000000b 5"
     assert Beat.parse(full) == Beat(
-        INCARNATION, 2, 200, DIGEST, DIGEST, "lp", 3, (DIGEST, "ab" * 8), (INCARNATION,), counter=7, era=5
+        INCARNATION, 2, 200, DIGEST, DIGEST, "lp", 3, (DIGEST, "ab" * 8), (INCARNATION,), ("0000000a", "0000000b"), 7, 5
     )
 
 
@@ -113,7 +114,9 @@ def test_who_has_left_in_a_lossy_crawl_says_whether_others_have_all(flags: str, 
         GOOD.replace(" 3 - -", f" 3 {','.join([DIGEST] * 65)} -"),
         GOOD.replace(" 3 - -", f" 3 - {','.join([INCARNATION] * 17)}"),
         GOOD.replace(" 3 - -", f" 3 {DIGEST}, -"),
+        GOOD.replace(" - 0", f" {','.join([INCARNATION] * (MOST_CARRIED + 1))} 0"),
         GOOD.removesuffix(" 0"),  # of layout 2: without an era
+        GOOD.replace(" - 0", " 0"),  # of layout 3: without the lives before
         GOOD.removesuffix("0") + "-1",
         GOOD.removesuffix("0") + f"{10**9}",
         GOOD + " -",

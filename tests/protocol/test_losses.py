@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol.losses import MOST_LOSSES, MOST_MEMBERS, GroupLoss, missing, read_losses, written
+from scrapy_ubi.protocol.losses import MOST_LOSSES, MOST_MEMBERS, GroupLoss, LossBook, missing, read_losses, written
 
 B, C, D = ("b", "0000000b"), ("c", "0000000c"), ("d", "0000000d")
 
@@ -25,7 +25,9 @@ B, C, D = ("b", "0000000b"), ("c", "0000000c"), ("d", "0000000d")
     ],
 )
 def test_who_is_missing(losses: list[GroupLoss], back: tuple[tuple[str, str], ...], names: tuple[str, ...]) -> None:
-    assert missing(losses, lambda name, incarnation: (name, incarnation) in back) == names
+    book = LossBook()
+    book.losses = losses
+    assert missing([book], lambda name, incarnation: (name, incarnation) in back) == names
 
 
 members = st.tuples(st.from_regex(r"[A-Za-z0-9_.:-]{1,64}", fullmatch=True), st.sampled_from(["", "0123abcd"]))

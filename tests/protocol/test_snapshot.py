@@ -163,5 +163,5 @@ def test_nobody_is_missed_when_all_are_back() -> None:
 
 def test_that_a_crawl_is_lossy_is_remembered() -> None:
     town = Town("a", "b")
-    town.agents["a"].group.lossy = True
+    town.agents["a"].group.losses.lossy = True
     assert town.back("a", town.crash("a")).lossy

@@ -95,7 +95,7 @@ class Losses:
     def would_be_too_many(self, name: str) -> bool:
         """Whether one loss more excuses missing pages."""
         names = {name, *(process.name for process in self.lost)}
-        first = {process.name for process in self.world.all if process.seeds}
+        first = {process.name for process in self.world.all if process.seeds and not process.went_clean}
         there = (
             first if self.settled is None else self.settled
         )  # at first each knows the seeds, and nobody anything else
@@ -134,6 +134,10 @@ class Gone:
         """All who live have all copies."""
         if self.away:
             self.past.append((self.there, self.away))
+        here = {id(process.disk) for process in self.world.alive()}
+        self.past = [  # who is here with its disk has brought what it knew: it is another loss if that goes now
+            (there, {disk: one for disk, one in away.items() if disk not in here}) for there, away in self.past
+        ]
         self.begun = True
         down = {id(process.disk) for process in self.world.all if not process.up}
         self.agreed = [there for there in self.agreed if there <= down]

@@ -109,7 +109,7 @@ class Disk:
         self.ledger = Ledger()
         self.merged: frozenset[int] = frozenset()
         self.lives: list[str] = []  # the incarnations that have run on it
-        self.lost: tuple[Any, Any, Any] = ((), (), ())  # what the agent knows of those who were lost
+        self.lost: dict[str, Any] = {}  # what the agent knows of those who were lost
         self.outputs = Outputs()
 
     @property

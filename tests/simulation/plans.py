@@ -243,6 +243,7 @@ class Plan:
         if not process.up:
             return
         self.world.referee.look()
+        for_good = for_good and self.world.living + self.world.awaited > 1  # somebody is to tell of it
         if for_good and (self.careless or not self.world.referee.losses.would_be_too_many(process.name)):
             process.crash()
         else:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.node.group.lost_agents import lost
 from scrapy_ubi.node.mail.seed_inbox import KNOWN, SeedInbox, SeedOutcome
-from scrapy_ubi.node.report.figures import losses_told
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.beat import LOSSY, Beat
 from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
+from scrapy_ubi.protocol.losses import LossBook
 from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.wire import decode
@@ -88,8 +88,8 @@ class Process:
         self.visits: list[Visit] = []
         self.disk = disk or (StoreDisk() if world.on_disk else Disk())
         self.agent, self.frontier = self._begin_agent()
-        group = self.agent.group
-        group.losses, group.missed, group.counted = map(list, self.disk.lost)
+        losses = self.agent.group.losses
+        losses.book, losses.former = LossBook.read(self.disk.lost), self.disk.lives[:-1]
         self.alarm: tuple[str, ...] = ()  # who is lost, as it says at its end
         self.returned_done = self.disk.done_keys() if disk is not None else set()
         if disk is None:
@@ -211,7 +211,7 @@ class Process:
     def profile(self, last: bool) -> str:
         """What it publishes of those who were lost."""
         lives = [life for life in self.disk.lives if life != self.agent.incarnation]
-        told = {"incarnation": self.agent.incarnation, "former": lives, **losses_told(self.agent)}
+        told = {"incarnation": self.agent.incarnation, "former": lives, **self.agent.group.losses.book.told()}
         left = last and not self.agent.finished and self.went_clean
         return json.dumps({**told, "handed_over": True} if left else told)
 
@@ -219,7 +219,7 @@ class Process:
         redis, agent = self.world.redis, self.agent
         if agent.lossy or redis.control.get("finished") == "lossy":
             members = {self.name, *agent.view.members}
-            self.alarm = lost(self.name, agent.group, members, redis.profiles, redis.beats)
+            self.alarm = lost(self.name, agent.group.losses.book, members, redis.profiles, redis.beats)
 
     def beaten(self, sent: float, lines: dict[str, str], memory: str) -> None:
         """Everybody's beats have come."""
@@ -300,7 +300,7 @@ class Process:
         disk.merged = frozenset(self.in_hand)
         new = snapshot.changes(agent)
         disk.ledger.write(new)
-        disk.lost = (tuple(agent.group.losses), tuple(agent.group.missed), tuple(agent.group.counted))
+        disk.lost = agent.group.losses.book.told()
         if isinstance(disk, StoreDisk):
             disk.written(self.frontier, new)
 

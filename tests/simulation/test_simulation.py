@@ -82,8 +82,20 @@ ONCE_FAILED_WITH_SEEDS = {
     ),
 }
 
+# All of it as the seed draws it; on disk or not.
+ONCE_FAILED_ALL_DRAWN = {
+    (2911001019, True): "one came back with its disk, and lost it later: the old loss counted it (no alarm was due)",
+    (2913001531, True): "the same, of another one that was lost together with it (no alarm was due)",
+    (1795962880277, False): "the same, and its name has an empty disk by now (no alarm was due)",
+    (2913001153, False): "a newcomer did not know that others had been in the view of the dead one (no alarm was due)",
+}
+
 # With kills in the first seconds.
 ONCE_FAILED_EARLY = {
+    2912001801: "two leavers were alone, and one of them had settled in the view of the others (no alarm was due)",
+    2912001835: "one had seen a view complete, and others as well, but had gone on to another (no alarm was due)",
+    2915000618: "one was back whose empty disk had settled with others in a former life (no alarm was due)",
+    2916000085: "the last one was killed for good, and one had left before all had settled (no rule was broken)",
     1795959124138: "one was killed before it could see that all had settled, and was taken for one that was behind",
     1795959766375: "one had settled alone and was killed, which who was back could not know (no rule was broken)",
     2912000099: "one lost its disk, and the other left with nobody there (no rule was broken)",
@@ -160,13 +172,20 @@ def test_promises_hold_with_seeds_from_outside_under_seeds_that_once_failed(seed
     hold(seed, outside=None)
 
 
+@pytest.mark.parametrize(("seed", "on_disk"), ONCE_FAILED_ALL_DRAWN)
+def test_promises_hold_with_all_as_drawn_under_seeds_that_once_failed(seed: int, on_disk: bool) -> None:
+    hold(seed, on_disk=on_disk, loads=None, shards=None, rounds=None, outside=None)
+
+
 @pytest.mark.parametrize("on_disk", [False, True])
 @pytest.mark.parametrize("seed", ONCE_FAILED_EARLY)
 def test_promises_hold_under_kills_in_the_first_seconds_that_once_broke_one(seed: int, on_disk: bool) -> None:
     hold(seed, on_disk=on_disk, loads=None, shards=None, rounds=None, outside=None, early=True)
 
 
-@pytest.mark.parametrize("kinds", [("hurry", "hurry"), ("replace", "replace")], ids="-".join)
+@pytest.mark.parametrize(
+    "kinds", [("hurry", "hurry"), ("replace", "replace"), ("replace", "comeback", "kill")], ids="-".join
+)
 def test_an_alarm_comes_for_leavers_where_not_all_was_handed_over_and_only_then(kinds: tuple[str, ...]) -> None:
     for seed in range(6):
         hold(seed, kinds=kinds, early=True)

@@ -12,6 +12,7 @@ import pytest
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.handover import Handover
+from scrapy_ubi.protocol.loss_counter import LossCounter
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.view_change import Alive, Tenure
@@ -63,7 +64,7 @@ def _deaths_not_told_on() -> Any:
 
 
 def _never_lossy() -> Any:
-    return patch.object(Membership, "lossy", property(lambda self: False, lambda self, value: None), create=True)
+    return patch.object(LossCounter, "lossy", property(lambda self: False, lambda self, value: None), create=True)
 
 
 def _many_pending_hosts_not_told() -> Any:

@@ -15,34 +15,18 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from scrapy_ubi.node.crawl import Crawl
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.run_state import is_lossy
 from scrapy_ubi.protocol.beat import LEFT, OVER, Beat
-from scrapy_ubi.protocol.losses import GroupLoss, missing, read_counted, read_losses
+from scrapy_ubi.protocol.losses import LossBook, missing
 from scrapy_ubi.transport import Transport, TransportError
 from scrapy_ubi.transport.contract import SUMMED_UP
 
 logger = logging.getLogger("scrapy_ubi")
-
-
-class Known(Protocol):
-    """What an agent knows of those who were lost (`Membership`)."""
-
-    @property
-    def losses(self) -> Sequence[GroupLoss]:
-        """Those that it has seen."""
-
-    @property
-    def missed(self) -> Sequence[GroupLoss]:
-        """Those whom it has missed since it began again."""
-
-    @property
-    def counted(self) -> Sequence[str]:
-        """The incarnations whose deaths it has counted."""
 
 
 class LostAgents:
@@ -68,7 +52,7 @@ class LostAgents:
             lines = await self._io.call(self._transport.beats())
         except TransportError as error:
             logger.warning("It cannot be seen which agents are lost, beside those that this one has missed: %s", error)
-        self.names = lost(agent.me, agent.group, self._members(), texts, lines)
+        self.names = lost(agent.me, agent.group.losses.book, self._members(), texts, lines)
         self._crawl.tally.lost_agents = len(self.names)
         self._crawl.lost = self.names
         self._crawl.write_facts()
@@ -79,9 +63,9 @@ class LostAgents:
 
 
 def lost(
-    me: str, known: Known, members: set[str], texts: Mapping[str, str], lines: Mapping[str, str]
+    me: str, book: LossBook, members: set[str], texts: Mapping[str, str], lines: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """Who is lost: `known` is what `me` has seen, `members` take part in the end; `texts` are the profiles and `lines`
+    """Who is lost: `book` is that of `me`, `members` take part in the end; `texts` are the profiles and `lines`
     the beats that Redis has."""
     profiles = {name: _profile(text) for name, text in texts.items()}
     beats = {name: beat for name, line in lines.items() if (beat := Beat.parse(line)) is not None}
@@ -102,11 +86,8 @@ def lost(
             return incarnation in carried
         return name in relieved or (name in present and bool(former.get(name)))
 
-    others = [profile for name, profile in profiles.items() if name != me]
-    seen = [*known.losses, *(one for profile in others for one in read_losses(profile.get("losses")))]
-    missed = [*known.missed, *(one for profile in others for one in read_losses(profile.get("missed")))]
-    counted = {*known.counted, *(life for profile in others for life in read_counted(profile.get("counted")))}
-    return missing(seen, back, missed, counted)
+    others = [LossBook.read(profile) for name, profile in profiles.items() if name != me]
+    return missing([book, *others], back)
 
 
 def _profile(text: str) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.report.heavy_hitters import HeavyHitters
 from scrapy_ubi.node.report.host_sums import HostSums
 from scrapy_ubi.node.steering.live_entries import LiveTable
-from scrapy_ubi.protocol import losses
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.redis_keys import LAYOUT
@@ -245,13 +244,6 @@ def count_anew(agent: Agent, tally: Tally) -> None:
     tally.resumed()
 
 
-def losses_told(agent: Agent) -> dict[str, Any]:
-    """What the agent knows of those who were lost, as JSON; what there is none of is left out."""
-    group = agent.group
-    said = {"losses": losses.written(group.losses), "missed": losses.written(group.missed), "counted": group.counted}
-    return {name: value for name, value in said.items() if value}
-
-
 def text(
     fixed_part: dict[str, Any],
     agent: Agent,
@@ -274,5 +266,5 @@ def text(
         told["live"] = live.mark
     if live is not None and live.refused:
         told["live_refused"] = live.told_refused
-    told |= losses_told(agent)
+    told |= agent.group.losses.book.told()
     return json.dumps({**fixed_part, **moving, **told}, separators=(",", ":"), ensure_ascii=False)

@@ -24,7 +24,7 @@ from scrapy_ubi.node.report.figures import MOST_REASONS
 from scrapy_ubi.node.report.heavy_hitters import MOST_REASONS as MOST_PLACES
 from scrapy_ubi.node.report.heavy_hitters import PUBLISHED
 from scrapy_ubi.node.report.profile import COUNTERS, MAX_PROFILE, STANDING, Profile, read_profile
-from scrapy_ubi.protocol.losses import MOST_COUNTED, MOST_LOSSES, GroupLoss, read_counted, read_losses, written
+from scrapy_ubi.protocol.losses import MOST_COUNTED, MOST_LOSSES, MOST_SAFE, GroupLoss, read_lives, read_losses, written
 from scrapy_ubi.transport.contract import SUMMED_UP
 from scrapy_ubi.untrusted.checks import MOST_COUNT, Fields, Malformed, json_object
 
@@ -143,14 +143,20 @@ def _of_losses(told: list[dict[str, Any]], losses: set[GroupLoss]) -> dict[str, 
     lives, names = {life for _, life in members if life}, {name for name, _ in members}
     former: dict[str, None] = {}
     relieved: dict[str, None] = {}
-    counted = dict.fromkeys(life for one in told for life in read_counted(one.get("counted")))
+    counted = dict.fromkeys(life for one in told for life in read_lives(one.get("counted")))
     for one in told:
         if one.get("handed_over") is not True:
             continue
         carried = (*_texts(one.get("former")), *_texts([one.get("incarnation")]))
         former |= dict.fromkeys(life for life in carried if life in lives)
         relieved |= dict.fromkeys(name for name in (one.get("agent"), *_texts(one.get("relieved"))) if name in names)
-    found: dict[str, Any] = {"former": list(former), "relieved": list(relieved), "counted": [*counted][-MOST_COUNTED:]}
+    safe = dict.fromkeys(life for one in told for life in read_lives(one.get("safe")))
+    found: dict[str, Any] = {
+        "former": list(former),
+        "relieved": list(relieved),
+        "counted": [*counted][-MOST_COUNTED:],
+        "safe": [*safe][-MOST_SAFE:],
+    }
     for name in ("losses", "missed"):
         kept = [loss for one in told for loss in read_losses(one.get(name))]
         found[name] = written(list(dict.fromkeys(kept))[-MOST_LOSSES:])

@@ -11,7 +11,7 @@ import pytest
 
 from scrapy_ubi.node.group.lost_agents import LostAgents, lost
 from scrapy_ubi.protocol.beat import LEFT, LOSSY, OVER, Beat, words_after
-from scrapy_ubi.protocol.losses import GroupLoss
+from scrapy_ubi.protocol.losses import GroupLoss, LossBook
 from scrapy_ubi.transport import TransportDown
 
 B, C = "0000000b", "0000000c"
@@ -22,6 +22,12 @@ MISSED = GroupLoss((("b", ""),), 0)
 def profile(agent: str, *former: str, losses: Any = None) -> str:
     told = {"former": list(former)} | ({"losses": losses} if losses is not None else {})
     return json.dumps({"agent": agent, **told})
+
+
+def book(losses: Any = (), missed: Any = (), counted: Any = (), safe: Any = ()) -> LossBook:
+    known = LossBook()
+    known.losses, known.missed, known.counted, known.safe = list(losses), list(missed), list(counted), list(safe)
+    return known
 
 
 def line(flags: str) -> str:
@@ -60,7 +66,7 @@ def line(flags: str) -> str:
 def test_who_is_lost(
     losses: list[GroupLoss], members: str, profiles: dict[str, str], beats: dict[str, str], names: tuple[str, ...]
 ) -> None:
-    assert lost("a", SimpleNamespace(losses=losses, missed=[], counted=[]), set(members), profiles, beats) == names
+    assert lost("a", book(losses), set(members), profiles, beats) == names
 
 
 @pytest.mark.parametrize(
@@ -76,27 +82,27 @@ def test_who_is_lost(
 def test_who_is_missed_is_not_lost_where_somebody_has_counted_its_death(
     counted: list[str], told: dict[str, Any], names: tuple[str, ...]
 ) -> None:
-    known = SimpleNamespace(losses=[], missed=[GroupLoss((("b", B),), 0)], counted=counted)
+    known = book(missed=[GroupLoss((("b", B),), 0)], counted=counted)
     assert lost("a", known, {"a", "x"}, {"x": json.dumps({"agent": "x", **told})}, {}) == names
-    known = SimpleNamespace(losses=[GroupLoss((("b", B),), 0)], missed=[], counted=counted)
+    known = book([GroupLoss((("b", B),), 0)], counted=counted)
     assert lost("a", known, {"a", "x"}, {"x": json.dumps({"agent": "x", **told})}, {}) == ("b",), "this was seen"
 
 
 def test_who_left_is_back_in_its_last_life() -> None:
-    known = SimpleNamespace(losses=[], missed=[GroupLoss((("b", B),), 0)], counted=[])
+    known = book(missed=[GroupLoss((("b", B),), 0)])
     left = json.dumps({"agent": "b", "incarnation": B, "handed_over": True})
     assert lost("a", known, {"a"}, {"b": left}, {}) == ()
 
 
 @pytest.mark.parametrize(("flags", "names"), [(LEFT, ()), (LEFT + LOSSY, ("b",)), ("", ("b",))])
 def test_who_left_is_back_though_another_has_taken_its_name(flags: str, names: tuple[str, ...]) -> None:
-    known = SimpleNamespace(losses=[], missed=[GroupLoss((("b", B),), 0)], counted=[])
+    known = book(missed=[GroupLoss((("b", B),), 0)])
     before = words_after(Beat(B, 0, 200, "0" * 16, flags=flags))
     assert lost("a", known, {"a", "b"}, {}, {"b": Beat("00000001", 0, 200, "0" * 16, before=before).line(1)}) == names
 
 
 def test_whom_others_miss_is_missed() -> None:
-    known = SimpleNamespace(losses=[], missed=[], counted=[])
+    known = book()
     assert lost("a", known, {"a", "x"}, {"x": json.dumps({"agent": "x", "missed": [[0, ["b", B]]]})}, {}) == ("b",)
 
 
@@ -120,7 +126,7 @@ class Redis:
 
 
 def look(lossy: bool, control: dict[str, str], down: bool = False) -> tuple[Any, Any, Redis]:
-    group = SimpleNamespace(losses=[BOTH], missed=[], counted=[])
+    group = SimpleNamespace(losses=SimpleNamespace(book=book([BOTH])))
     agent = SimpleNamespace(me="a", lossy=lossy, group=group, view=SimpleNamespace(members={}))
     tally, written = SimpleNamespace(lost_agents=0), list[str]()
     crawl: Any = SimpleNamespace(agent=agent, tally=tally, was_over=False, write_facts=lambda: written.append("facts"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from scrapy_ubi.node.group.lost_agents import lost
 from scrapy_ubi.node.report.figures import MOST_REASONS
 from scrapy_ubi.node.report.profile import COUNTERS, MAX_PROFILE, STANDING, Profile, read_profile
 from scrapy_ubi.node.report.summed_up import SummedUp, read_sum, sum_of
+from scrapy_ubi.protocol.losses import LossBook
 from scrapy_ubi.transport.contract import SUMMED_UP
 
 
@@ -114,15 +114,17 @@ MISSED = [[0, ["b", ""]]]
         ({"b": profile("b", former=[B], handed_over=True)}, {"x": profile("x", losses=BOTH)}, ()),
         ({"b": profile("b", handed_over=True)}, {"x": profile("x", losses=MISSED)}, ()),
         ({"b": profile("b")}, {"x": profile("x", losses=MISSED)}, ("b",)),
+        ({"x": profile("x", losses=BOTH), "y": profile("y", safe=[B])}, {}, ()),
         ({"b": profile("b", former=["garbage", 1], losses="garbage", handed_over=True)}, {}, ()),
     ],
     ids=["the loss is not forgotten", "one was back, and left", "one was back, and died", "one is back",
-         "another has seen the loss", "missed, and had left", "missed, and had died", "garbage"],
+         "another has seen the loss", "missed, and had left", "missed, and had died", "one was back, and all settled",
+         "garbage"],
 )  # fmt: skip
 def test_who_is_lost_at_the_end_is_not_changed(
     gone: dict[str, str], living: dict[str, str], names: tuple[str, ...]
 ) -> None:
-    members, known = {"a", *living}, SimpleNamespace(losses=[], missed=[], counted=[])
+    members, known = {"a", *living}, LossBook()
     assert lost("a", known, members, gone | living, {}) == names
     text: str | None = None
     for name in gone:  # one by one

@@ -1,0 +1,308 @@
+"""Counting losses: whether more agents are lost than there are copies of what they knew, as one agent sees it.
+
+Rules of this module:
+
+* Copies are whole when all have *settled* in a view, whatever is pending. More than `t` agents lost between two such
+  views, and what only they knew may be lost: the crawl is *lossy* from then on. So it is when an agent that begins
+  again from a disk misses somebody whom the disk knows when its first view is so far, unless that one has ended the
+  crawl: nothing that it knew was left then. Lossy says no more than that agents may come back, with work.
+* Where all are on their way out no agent keeps what they hand on: that they have settled means nothing.
+* Whether anything is missing is asked at the end, of what is in the `book`: who was lost, whom this agent misses since
+  it began again, whose deaths it has counted, so that others need not miss them, and who is *safe*. Who has left, with
+  all handed on, is counted with the dead.
+* A beat names the lives before whose disk its writer has (`carried`). Once all have settled in a view with it these
+  are safe: others have all that was on that disk, and should it be lost later that is another loss.
+* A death is counted by who has been in such a view, and in those since: it knows what had its copies when. Where no
+  such agent is left, those who live may all be *behind* the dead: all may have settled in a view of these alone.
+  The `era` in the beats tells: it grows by one with each such view, for all who see it, and stays on their disks. Where
+  all have just begun none has an era, and one death is one death. Nor is one ahead, whatever its era, where one of
+  those who live was in the view of that era: it was killed before it could see that all had settled. Nor is a leaver
+  by a view that it is not in itself.
+* Newcomers do not know in which views others were before. They leave the judgement to those who go on from disks, or
+  were there when they came, where there are any.
+* Whom an agent misses since it began again had nothing that its disk has not, where the last line of the missed one is
+  of the era of that disk. So much may be away then as there are copies; else none may.
+  Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
+* Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew. So
+  is who leaves before it has handed on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from scrapy_ubi.protocol.beat import LEAVING, LOSSY, MOST_CARRIED, NEW, OVER, Beat, LastWords, words_after
+from scrapy_ubi.protocol.detector import Detector
+from scrapy_ubi.protocol.losses import LossBook
+from scrapy_ubi.protocol.view import View
+
+BEGUN = 1  # the era of a disk that an agent has left before all had settled for the first time; an empty one has 0
+MOST_VIEWS = 16  # whose digests are remembered
+TORN = ""  # stands for an incarnation that is lost though its agent is there: its disk is torn
+
+
+class LossCounter:
+    """Counts the losses of a group for agent `me`, of which there are `replication` copies beside the owner's.
+
+    `lossy` and `book`: see above. `era` and `complete`: how many views in which all had settled it knows of, and the
+    digest of the last one; `base` and `base_view` are the same as of the moment when it came to believe in its view;
+    `peers` were in the last one (name -> incarnation). `former`: the lives before whose disk it has. `before`: of
+    incarnations that had its name, as their last lines said.
+    """
+
+    def __init__(self, me: str, replication: int, watch: Detector, incarnation: str) -> None:
+        self.me = me
+        self.incarnation = incarnation
+        self.lossy = False
+        self.book = LossBook()
+        self.era = self.base = 0
+        self.complete = self.base_view = ""
+        self.peers: Mapping[str, str] = {}
+        self.former: list[str] = []
+        self.before: tuple[LastWords, ...] = ()
+        self._copies, self._watch = replication, watch
+        self._was_there = False  # this incarnation has seen a view in which all had settled
+        self._elders: set[str] | None = None  # who had beaten more often than this agent when it looked first
+        # Since all had settled: incarnation -> name, of the lost, and of those on their way out.
+        self._lost: dict[str, str] = {}
+        self._leavers: dict[str, str] = {}
+        # Of those who live, or are lost, by incarnation: the last beat, the digests of the last views it was in (the
+        # own ones included).
+        self._last: dict[str, Beat] = {}
+        self._views: dict[str, list[str]] = {}
+        # Since this agent began again, until all have settled: who was in the last view known or since, which of these
+        # were seen dead (incarnation -> name), who has not ended the crawl, and their last lines, by incarnation.
+        self._absent: list[tuple[str, str]] = []
+        self._dead_before: Mapping[str, str] = {}
+        self._missed: frozenset[str] = frozenset()
+        self._lines: dict[str, dict[str, Beat]] = {}
+
+    # -- what is seen
+
+    def read(self, beats: Mapping[str, Beat], there: Collection[str]) -> None:
+        """Take in a read of all beats, which the detector has seen; the incarnations `there` lived until then."""
+        self._look_at_eras(beats)
+        for agent, beat in beats.items():
+            for last in (beat, *(words.beat for words in beat.before)):
+                if last.incarnation in there and last.has_left_some:
+                    self._leavers.pop(last.incarnation, None)
+                    self._lost[last.incarnation] = agent
+                    self._count()
+        news = {agent: beat for agent, beat in beats.items() if not self._watch.is_of_then(agent, beat)}
+        self.lossy = self.lossy or any(LOSSY in beat.flags for beat in news.values())
+        self._missed -= {agent for agent, beat in news.items() if OVER in beat.flags}
+        if self._elders is None:
+            mine = beats[self.me].counter if self.me in beats else 0
+            self._elders = {beat.incarnation for beat in beats.values() if beat.counter > mine}
+
+    def _look_at_eras(self, beats: Mapping[str, Beat]) -> None:
+        """See how far everybody has come."""
+        for agent, _ in self._absent:
+            if agent in beats:
+                lines = self._lines.setdefault(agent, {})
+                lines[beats[agent].incarnation] = beats[agent]
+                for words in beats[agent].before:
+                    lines.setdefault(words.incarnation, words.beat)
+        for sight in self._watch.seen.values():
+            self._last[sight.beat.incarnation] = sight.beat
+            if LEAVING not in sight.beat.flags:
+                self._has_entered(sight.beat.incarnation, sight.beat.digest)
+
+    def entered(self, view: View) -> None:
+        """This agent believes in that view from now on."""
+        self.base, self.base_view = self.era, self.complete
+        if self.me in view.members:
+            self._has_entered(self.incarnation, view.digest)
+
+    def _has_entered(self, incarnation: str, digest: str) -> None:
+        views = self._views.setdefault(incarnation, [])
+        if not views or views[-1] != digest:
+            views.append(digest)
+            del views[:-MOST_VIEWS]
+
+    def _others(self) -> list[Beat]:
+        return [sight.beat for sight in self._watch.seen.values()]
+
+    def _shared(self, digest: str) -> bool:
+        """Whether somebody who lives, or this agent, was in the view with that digest."""
+        lives = [self.incarnation, *(beat.incarnation for beat in self._others())]
+        return any(digest in self._views.get(life, ()) for life in lives)
+
+    # -- who is lost
+
+    def view_ended(self, before: View) -> None:
+        """The view `before` has ended: count those who died."""
+        for agent, member in before.members.items():
+            if agent == self.me:
+                continue
+            if self._watch.is_dead(member.incarnation):
+                self._lost[member.incarnation] = agent
+            elif self._watch.leaves(agent):
+                self._leavers[member.incarnation] = agent
+        self._count()
+
+    def count_leavers(self) -> None:
+        """Beats were read: count those who have died on their way out."""
+        dead = [incarnation for incarnation in self._leavers if self._watch.is_dead(incarnation)]
+        for incarnation in dead:
+            self._lost[incarnation] = self._leavers.pop(incarnation)
+        if dead:
+            self._count()
+
+    def _count(self) -> None:
+        others = self._others()
+        if not self._was_there and any(NEW not in beat.flags for beat in others):
+            self.lossy = self.lossy or len(self._lost) > self._copies
+            return  # who has seen all these deaths counts them
+        torn = TORN in self._lost  # that one does not come back
+        spare = max(0, self._copies - torn)
+        if len(self._lost) > self._copies:
+            self.lossy = True
+            self.book.record(self._heard(self._lost), spare)
+        if not self._was_there and not self._leaves_judgement(others):
+            newest = max((BEGUN, *(beat.era for beat in others)))
+            newest = newest if torn else max(newest, self.era)
+            ahead = [incarnation for incarnation in self._lost if self._era_of(incarnation) > newest]
+            if ahead:
+                self.lossy = True
+                self.book.record(self._heard(ahead), max(0, min(spare, len(ahead) - 1 - torn)))
+
+    def _leaves_judgement(self, others: Iterable[Beat]) -> bool:
+        """Whether this agent is a newcomer among some who know more: they go on from disks, or were there before."""
+        return not self.era and any(beat.era or beat.incarnation in (self._elders or ()) for beat in others)
+
+    def _era_of(self, incarnation: str) -> int:
+        """How far one that is lost can have come in a view without those who live."""
+        if incarnation == TORN:
+            return self.era
+        beat = self._last.get(incarnation)
+        if beat is None:
+            return 0
+        settled = bool(beat.settled) or (NEW not in beat.flags and not self._shared(beat.complete))
+        alone = settled and LEAVING not in beat.flags and not self._shared(beat.digest)
+        if not alone and self._shared(beat.complete):
+            return 0
+        return max(BEGUN, beat.era) + alone
+
+    def _heard(self, incarnations: Iterable[str]) -> tuple[tuple[str, str], ...]:
+        return tuple((self._lost[one], one) for one in incarnations if self._watch.was_heard(one))
+
+    # -- all have settled
+
+    def released(self, view: View, beats: Collection[Beat]) -> None:
+        """Everybody has settled in this view, the present one: every host has all its copies again, those that are
+        pending as well. `beats` are those of everybody alive."""
+        if not view.members:
+            return
+        self.book.close()
+        self.book.are_safe(life for beat in beats for life in beat.carried)
+        if self._missed - view.members.keys():
+            self.lossy = True  # even one: this disk may be older than theirs
+        if self._absent:
+            self._miss(view, {life for beat in beats for life in (beat.incarnation, *beat.carried)})
+        if self._was_there:
+            self.book.count((*self._lost, *self._leavers))
+        self._was_there = True
+        self._missed, self._dead_before = frozenset(), {}
+        for known in (self._absent, self._lines, self._lost, self._leavers, self._last):
+            known.clear()
+        alive = {self.incarnation, *(beat.incarnation for beat in self._others())}
+        self._views = {life: views for life, views in self._views.items() if life in alive}
+        self.era = max((BEGUN, *(beat.era for beat in beats))) + 1
+        self.complete, self.peers = view.digest, {name: member.incarnation for name, member in view.members.items()}
+
+    def _miss(self, view: View, there: Collection[str]) -> None:
+        """Say who of the last complete view that is known here is not there: its deaths were not seen. The disks of the
+        incarnations `there` are: what they have said is no sign that anybody is ahead."""
+        told_of = [line for lines in self._lines.values() for line in lines.values()]
+        ended = {line.digest for line in told_of if OVER in line.flags}  # views in which the crawl was found to be over
+        missed: list[tuple[str, str]] = []
+        level: list[str] = []
+        for name, incarnation in self._absent:
+            lines = [*self._lines.get(name, {}).values()]
+            here = incarnation in there if incarnation else name in view.members
+            if name == self.me or here or any(line.digest in ended for line in lines):
+                continue
+            missed.append((name, incarnation))
+            ahead = any(self._is_ahead(line) for line in lines if line.incarnation not in there)
+            told = not ahead and any(self._is_level(line, incarnation) for line in lines)
+            if told or incarnation in self._dead_before:
+                level.append(incarnation)
+        if not missed:
+            return
+        torn = TORN in self._lost
+        self.book.count(level)
+        self.book.miss(missed, max(0, self._copies - torn) if len(level) == len(missed) else 0)
+
+    def _is_level(self, line: Beat, incarnation: str) -> bool:
+        """Whether who has said this last had that disk, and cannot have seen a view with all copies that this agent
+        does not know."""
+        known = line.incarnation == incarnation or line.era in (BEGUN, self.era)
+        return (known or line.digest == self.complete) and not self._is_ahead(line)
+
+    def _is_ahead(self, line: Beat) -> bool:
+        """Whether who said this may have seen such a view."""
+        if line.digest == self.complete:
+            return False
+        later = line.era > self.era and not self._shared(line.complete)
+        return later or (bool(line.settled) and not self._shared(line.digest))
+
+    # -- lives and disks
+
+    @property
+    def carried(self) -> tuple[str, ...]:
+        """The last lives before the present one whose disk this agent has."""
+        return tuple(self.former[-MOST_CARRIED:])
+
+    @property
+    def own_views(self) -> tuple[str, ...]:
+        """The digests of the last views in which this agent was."""
+        return tuple(self._views.get(self.incarnation, ()))
+
+    @property
+    def seen_dead(self) -> dict[str, str]:
+        """Who was seen dead since all had settled: incarnation -> name."""
+        return {life: name for life, name in (*self._dead_before.items(), *self._lost.items()) if life != TORN}
+
+    def follow(self, last: Beat) -> None:
+        """This agent has taken a name whose last line says that: its own lines repeat it."""
+        self.before = words_after(last)
+
+    def rejoin(self, incarnation: str) -> None:
+        """This agent joins again, as that incarnation."""
+        self._views[incarnation] = self._views.pop(self.incarnation, [])
+        self.former.append(self.incarnation)
+        self.incarnation = incarnation
+        self.base, self.base_view = self.era, self.complete
+        self._begin_again(self.peers, self.seen_dead)
+        self._was_there = False
+        self._lost = {TORN: self.me} if TORN in self._lost else {}
+
+    def resume(
+        self,
+        lossy: bool,
+        peers: Mapping[str, str],
+        torn: bool = False,
+        view: str = "",
+        era: int = 0,
+        lost: Mapping[str, str] | None = None,
+        views: Iterable[str] = (),
+    ) -> None:
+        """What a disk tells of the group: who is not back when a view is complete again may come later, with work.
+        `torn`: its last flushes are lost, as if this agent had been lost with its disk. `view` and `era`: of the last
+        complete view; `lost` were seen dead since, `views` are digests of the last ones that it was in."""
+        self.lossy = lossy
+        if torn:
+            self._lost[TORN] = self.me
+        self.peers = peers
+        self._begin_again(peers, lost or {})
+        self._missed = frozenset(peers)
+        self.complete = self.base_view = view
+        self.era = self.base = max(BEGUN, era)
+        self._views[self.incarnation] = [*views, *self._views.get(self.incarnation, ())][-MOST_VIEWS:]
+
+    def _begin_again(self, peers: Mapping[str, str], lost: Mapping[str, str]) -> None:
+        """It is to be seen what became of these meanwhile."""
+        self._absent = list(dict.fromkeys([*peers.items(), *((name, life) for life, name in lost.items())]))
+        self._dead_before = dict(lost)
+        self._lines.clear()

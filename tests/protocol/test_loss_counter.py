@@ -1,0 +1,475 @@
+"""Losses: how many were lost, who, and who counts them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scrapy_ubi.protocol.beat import LEAVING, LEFT, LOSSY, MOST_CARRIED, NEW, OVER, RELIEVED, words_after
+from scrapy_ubi.protocol.losses import MOST_LOSSES, GroupLoss, missing
+from scrapy_ubi.protocol.membership import Membership
+from tests.protocol.members import DIGEST, OTHER, all_settle, beat, kill, membership, old_hand, peers
+from tests.support.views import incarnation, view
+
+# -- how many were lost
+
+
+@pytest.mark.parametrize("replication", [0, 1, 2])
+def test_lossy_when_more_died_than_there_are_copies(replication: int) -> None:
+    group = old_hand(replication)
+    before = view("a", "b", "c", "d", "witness")
+    for number, agent in enumerate("bcd", 1):
+        kill(group, agent)
+        group.losses.view_ended(before)
+        assert group.losses.lossy == (number > replication)
+
+
+def test_who_left_or_was_counted_before_is_no_loss() -> None:
+    group = old_hand()
+    before = view("a", "b", "c", "witness")
+    group.read(0.0, 0.0, {"b": beat("b", flags=LEFT)})
+    kill(group, "c")
+    for _ in range(3):
+        group.losses.view_ended(before)
+    assert not group.losses.lossy
+
+
+@pytest.mark.parametrize("replication", [0, 1, 2])
+def test_a_torn_disk_counts_as_one_lost(replication: int) -> None:
+    group = membership(replication)
+    group.losses.resume(False, peers("abcd"), torn=True)
+    before = view("a", "b", "c", "d", "witness")
+    for number, agent in enumerate("bcd", 1):
+        kill(group, agent)
+        group.losses.view_ended(before)
+        assert group.losses.lossy == (number + 1 > replication)
+
+
+def test_a_torn_disk_is_one_too_many_where_nobody_has_a_whole_copy() -> None:
+    group = membership(2)
+    group.losses.resume(False, peers("ab"), torn=True, era=2)
+    group.read(0.0, 0.0, {"b": beat("b", flags=NEW)})
+    group.losses.view_ended(view("a"))
+    assert group.losses.lossy
+
+
+def test_a_torn_disk_is_no_loss_any_more_when_a_view_is_complete() -> None:
+    group = membership()
+    group.losses.resume(False, peers("ab"), torn=True)
+    all_settle(group, view("a", "b"))
+    kill(group, "b")
+    group.losses.view_ended(view("a", "b", "witness"))
+    assert not group.losses.lossy
+
+
+def test_a_complete_view_has_all_copies_again() -> None:
+    group = old_hand()
+    kill(group, "b")
+    group.losses.view_ended(view("a", "b", "c", "d"))
+    all_settle(group, group.view())
+    kill(group, "c")
+    group.losses.view_ended(view("a", "c", "d"))
+    assert not group.losses.lossy
+
+
+@pytest.mark.parametrize(
+    ("era", "settled", "flags", "lossy"),
+    [
+        (0, "", NEW, False),
+        (0, DIGEST, NEW, True),
+        (0, "", "", True),
+        (2, "", NEW, True),
+        (1, "", NEW, False),
+        (2, "", "", True),
+    ],
+)
+def test_among_newcomers_a_death_is_one_too_many_where_the_dead_was_ahead(
+    era: int, settled: str, flags: str, lossy: bool
+) -> None:
+    """All may have settled in a view of the dead alone: nobody is left who has a whole copy of what it knew."""
+    group = membership()
+    group.read(0.0, 0.0, {"b": beat("b", flags=flags, era=era, settled=settled)})
+    group.read(1.0, 1.0, {"witness": beat("witness", flags=NEW, digest=OTHER, dead=(incarnation("b"),))})
+    group.losses.view_ended(view("a", "b", "witness"))
+    assert group.losses.lossy == lossy
+
+
+def test_a_death_is_counted_by_those_who_were_there() -> None:
+    for flags, era in (("", 0), (NEW, 2), (NEW, 3)):
+        group = membership()
+        group.read(0.0, 0.0, {"b": beat("b", era=2, flags=NEW)})
+        group.read(1.0, 1.0, {"witness": beat("witness", flags=flags, era=era, dead=(incarnation("b"),))})
+        group.losses.view_ended(view("a", "b", "witness"))
+        assert not group.losses.lossy, "the witness knows what the dead one knew"
+    group = old_hand()
+    group.read(0.0, 0.0, {"b": beat("b", era=1, flags=NEW)})
+    group.read(1.0, 1.0, {"witness": beat("witness", flags=NEW, dead=(incarnation("b"),))})
+    group.losses.view_ended(view("a", "b", "witness"))
+    assert not group.losses.lossy, "this one does"
+
+
+def test_who_was_in_a_view_with_the_dead_knows_what_it_knew() -> None:
+    group = membership()
+    group.losses.entered(view("a", "b"))
+    group.read(0.0, 0.0, {"b": beat("b", flags=NEW, digest=view("a", "b").digest, settled=view("a", "b").digest)})
+    group.read(1.0, 1.0, {"witness": beat("witness", flags=NEW, digest=OTHER, dead=(incarnation("b"),))})
+    group.losses.view_ended(view("a", "b", "witness"))
+    assert not group.losses.lossy
+
+
+def test_who_begins_anew_has_not_lost_itself() -> None:
+    group = membership(replication=0)
+    before = group.view()
+    kill(group, "a")
+    group.rejoin()
+    group.losses.view_ended(before)
+    assert not group.losses.lossy
+
+
+def test_who_is_missed_since_the_last_run_is_missed_until_a_view_is_complete() -> None:
+    """After that its hosts have all copies again, and when it leaves it is a leaver like any other."""
+    for back, lossy in (("ab", False), ("a", True)):
+        group = membership()
+        group.losses.resume(False, peers("ab"))
+        all_settle(group, view(*back))
+        assert group.losses.lossy == lossy
+    group = membership()
+    group.losses.resume(False, peers("ab"))
+    all_settle(group, view("a", "b"))
+    all_settle(group, view("a"))
+    assert not group.losses.lossy
+
+
+@pytest.mark.parametrize(("flags", "lossy"), [(LEFT + OVER, False), (LEFT, True), (LEFT + OVER + LOSSY, False)])
+def test_who_has_ended_the_crawl_is_not_missed(flags: str, lossy: bool) -> None:
+    """An agent comes back after the end."""
+    group = membership()
+    group.losses.resume(False, peers("ab"))
+    group.read(0.0, 0.0, {"b": beat("b", flags=flags)})
+    all_settle(group, view("a"))
+    assert (group.losses.lossy, bool(group.losses.book.missed)) == (lossy or LOSSY in flags, lossy)
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_who_dies_on_its_way_out_is_lost_until_a_view_without_it_is_complete(complete: bool) -> None:
+    group = old_hand()
+    group.read(0.0, 0.0, {agent: beat(agent, flags=LEAVING if agent == "b" else "") for agent in "bc"})
+    group.losses.view_ended(view("a", "b", "c", "witness"))
+    if complete:
+        all_settle(group, view("a", "c", "witness"))
+    dead = (incarnation("b"),)
+    group.read(1.0, 1.0, {"witness": beat("witness", dead=dead)})
+    group.losses.count_leavers()
+    assert not group.losses.lossy, "there is a copy of what it knew"
+    group.read(1.1, 1.1, {"witness": beat("witness", 2, dead=(*dead, incarnation("c")))})
+    group.losses.view_ended(view("a", "c", "witness"))
+    assert group.losses.lossy == (not complete)
+
+
+def test_word_of_a_loss_spreads() -> None:
+    for flags in (LOSSY, LEFT + LOSSY):
+        group = membership()
+        group.read(0.0, 0.0, {"b": beat("b", flags=flags)})
+        assert group.losses.lossy
+        group.read(0.1, 0.1, {"b": beat("b", 2)})
+        assert group.losses.lossy, "for ever"
+
+
+def test_losses_that_a_redis_from_its_file_tells_of_are_of_others() -> None:
+    """A line of an unknown incarnation that stands there as Redis comes back may be of a former run."""
+    group = membership()
+    group.read(0.0, 0.0, {"b": beat("b"), "c": beat("c")}, "now")
+    old = replace(beat("d", 7, flags=LEFT + LOSSY), incarnation=incarnation("d", 9))
+    own = replace(beat("a", 7, flags=LOSSY), incarnation=incarnation("a", 9))
+    group.read(1.0, 1.0, {"a": own, "b": beat("b", 2), "c": beat("c", 2), "d": old}, "of then")
+    group.read(2.0, 2.0, {"a": own, "b": beat("b", 3), "c": beat("c", 3), "d": old}, "of then")
+    assert not group.losses.lossy
+    group.read(3.0, 3.0, {"b": beat("b", 4, flags=LEFT + LOSSY), "c": beat("c", 4)}, "another connection")
+    assert group.losses.lossy, "whoever is known is believed"
+
+
+def test_losses_that_somebody_new_tells_of_count() -> None:
+    group = membership()
+    group.read(0.0, 0.0, {}, "now")
+    group.read(1.0, 1.0, {"d": beat("d", 7, flags=LOSSY)}, "of then")
+    assert not group.losses.lossy
+    group.read(2.0, 2.0, {"d": beat("d", 8, flags=LOSSY)}, "of then")
+    assert group.losses.lossy
+
+
+# -- who was lost
+
+
+def hear(group: Membership, *agents: str, at: float = 0.0) -> None:
+    """These beat on while the agent is there."""
+    for number in (1, 2):
+        group.read(at + number / 10, at + number / 10, {agent: beat(agent, number) for agent in agents})
+
+
+def test_who_was_lost_together_is_recorded() -> None:
+    group = old_hand()
+    hear(group, "b", "c", "d")
+    before = view("a", "b", "c", "d")
+    for agent, losses in (("b", []), ("c", ["bc"]), ("d", ["bcd"])):
+        kill(group, agent)
+        group.losses.view_ended(before)
+        assert group.losses.book.losses == [
+            GroupLoss(tuple((name, incarnation(name)) for name in names), 1) for names in losses
+        ]
+
+
+def test_who_was_lost_in_another_time_is_another_loss() -> None:
+    group = old_hand(replication=0)
+    hear(group, "b", "c")
+    for agent, before in (("b", "abc"), ("c", "ac")):
+        kill(group, agent)
+        group.losses.view_ended(view(*before))
+        all_settle(group, group.view())
+    assert [[name for name, _ in loss.members] for loss in group.losses.book.losses] == [["b"], ["c"]]
+
+
+def test_who_was_never_heard_was_dead_before() -> None:
+    """Lines that stand in Redis from an earlier crawl: the crawl is lossy by them, and this agent has lost nobody."""
+    group = membership()
+    group.read(0.0, 0.0, {"b": beat("b"), "c": beat("c")})
+    for agent in "bc":
+        kill(group, agent)
+    group.losses.view_ended(view("a", "b", "c"))
+    assert group.losses.lossy and not group.losses.book.losses
+
+
+@pytest.mark.parametrize(
+    ("lines", "spare"),
+    [
+        ({}, 0),
+        ({"b": 2}, 0),
+        ({"b": 2, "c": 2}, 1),
+        ({"b": 2, "c": 0}, 1),
+        ({"b": 2, "c": 3}, 0),
+    ],
+    ids=["no words", "of one only", "both are level", "one was behind", "one went on"],
+)
+def test_who_is_missed_since_the_last_run_is_recorded(lines: dict[str, int], spare: int) -> None:
+    """So many may stay away as there are copies, where the last words of all say that they cannot know more."""
+    group = membership()
+    group.losses.resume(False, peers("abc"), view=OTHER, era=2)
+    group.read(0.0, 0.0, {name: beat(name, era=era, flags=NEW) for name, era in lines.items()})
+    all_settle(group, view("a"))
+    assert group.losses.book.missed == [GroupLoss(tuple(sorted({**peers("bc")}.items())), spare)]
+    assert group.losses.book.counted == ([incarnation(name) for name in lines if lines[name] < 3])
+    assert not group.losses.book.losses
+
+
+def test_who_was_in_the_view_of_a_later_era_is_not_behind() -> None:
+    """It was killed before it could see that all had settled in that view."""
+    for complete, spare in ((DIGEST, 1), (OTHER, 0)):
+        group = membership()
+        group.losses.resume(False, peers("ab"), views=(DIGEST,))
+        group.read(0.0, 0.0, {"b": beat("b", era=2, complete=complete, flags=NEW)})
+        all_settle(group, view("a"))
+        assert [loss.spare for loss in group.losses.book.missed] == [spare]
+    for complete, lost in ((DIGEST, False), (OTHER, True)):
+        group = membership()
+        group.losses.resume(False, {}, views=(DIGEST, "cc" * 8))
+        here: dict[str, Any] = {"era": 2, "complete": complete, "digest": "cc" * 8}
+        for number in (1, 2):
+            at = number / 10
+            group.read(at, at, {"b": beat("b", number, **here), "witness": beat("witness", number, flags=NEW)})
+        group.read(1.0, 1.0, {"witness": beat("witness", 3, flags=NEW, dead=(incarnation("b"),))})
+        group.losses.view_ended(view("a", "b", "witness"))
+        assert bool(group.losses.book.losses) == lost
+
+
+def test_the_last_words_of_who_is_missed_are_of_the_view_that_the_disk_knows() -> None:
+    for digest, spare in ((DIGEST, 1), (OTHER, 0)):
+        group = membership()
+        group.losses.resume(False, peers("ab"), view=DIGEST, era=3)
+        group.read(0.0, 0.0, {"b": beat("b", era=2, settled=digest, digest=digest)})
+        kill(group, "b")
+        all_settle(group, view("a"))
+        assert [loss.spare for loss in group.losses.book.missed] == [spare]
+
+
+def test_who_was_seen_dead_before_the_restart_is_missed_with_the_others() -> None:
+    group = membership()
+    group.losses.resume(False, peers("ab"), view=DIGEST, era=3, lost={incarnation("d"): "d"})
+    group.read(0.0, 0.0, {"b": beat("b", era=2, settled=DIGEST)})
+    all_settle(group, view("a"))
+    assert group.losses.book.missed == [GroupLoss((("b", incarnation("b")), ("d", incarnation("d"))), 1)]
+
+
+def test_deaths_are_counted_for_those_who_come_back_later() -> None:
+    group = old_hand()
+    hear(group, "b", "c")
+    kill(group, "b")
+    group.losses.view_ended(view("a", "b", "c", "witness"))
+    assert group.losses.seen_dead == {incarnation("b"): "b"}
+    all_settle(group, view("a", "c", "witness"))
+    assert (group.losses.book.counted, group.losses.seen_dead, group.losses.book.losses) == ([incarnation("b")], {}, [])
+
+
+@pytest.mark.parametrize(
+    ("flags", "counted", "lossy"),
+    [(LEFT, "bc", False), (LEFT + LOSSY + RELIEVED, "bc", True), (LEFT + LOSSY, "bc", True)],
+    ids=["clean", "clean, of a lossy crawl", "in a hurry"],
+)
+def test_who_has_left_is_counted_for_those_who_come_back_later(flags: str, counted: str, lossy: bool) -> None:
+    """With all handed on or, in a hurry, as one of those who were lost."""
+    group = old_hand()
+    hear(group, "b", "c", "d")
+    before = view("a", "b", "c", "d", "witness")
+    group.read(1.0, 1.0, {"b": beat("b", 3, flags=LEAVING), "c": beat("c", 3), "d": beat("d", 3)})
+    group.losses.view_ended(before)
+    group.read(1.5, 1.5, {"b": beat("b", 4, flags=flags), "c": beat("c", 4), "d": beat("d", 4)})
+    kill(group, "c")
+    group.losses.view_ended(before)
+    assert bool(group.losses.book.losses) == (flags == LEFT + LOSSY)
+    all_settle(group, view("a", "d", "witness"))
+    assert set(group.losses.book.counted) == {incarnation(name) for name in counted}
+    assert group.losses.lossy == lossy
+
+
+def test_who_leaves_in_a_hurry_is_lost_though_its_name_is_taken_at_once() -> None:
+    group = old_hand(replication=0)
+    hear(group, "b")
+    left = beat("b", 3, flags=LEFT + LOSSY)
+    group.read(1.0, 1.0, {"b": replace(beat("b"), incarnation=incarnation("b", 7), before=words_after(left))})
+    assert group.losses.book.losses == [GroupLoss((("b", incarnation("b")),), 0)]
+
+
+def test_last_words_that_another_has_written_over_count() -> None:
+    """An empty disk has taken the name before anybody has read them, and repeats them."""
+    for era, spare in ((2, 1), (3, 0)):
+        group = membership()
+        group.losses.resume(False, peers("ab"), view=OTHER, era=2)
+        empty = replace(beat("b", flags=NEW), incarnation=incarnation("b", 7))
+        group.read(0.0, 0.0, {"b": replace(empty, before=words_after(beat("b", era=era)))})
+        all_settle(group, view("a"))
+        assert group.losses.book.missed == [GroupLoss((("b", incarnation("b")),), spare)]
+
+
+def test_a_newcomer_counts_no_deaths_for_others() -> None:
+    group = membership()
+    hear(group, "b", "c")
+    kill(group, "b")
+    group.losses.view_ended(view("a", "b", "c", "witness"))
+    all_settle(group, view("a", "c", "witness"))
+    assert group.losses.book.counted == []
+
+
+def test_eras_grow_by_one_for_all_in_a_view() -> None:
+    group = membership()
+    assert (group.losses.era, group.losses.base) == (0, 0)
+    group.losses.entered(view("a", "b"))
+    for _ in range(2):
+        group.losses.released(view("a", "b"), [beat("a", era=group.losses.base), beat("b", era=4)])
+        assert group.losses.era == 5, "once a view"
+        assert group.losses.complete == view("a", "b").digest
+    group.losses.entered(view("a"))
+    assert group.losses.base == 5
+    group.rejoin()
+    assert (group.losses.era, group.losses.base) == (5, 5)
+
+
+def test_of_many_losses_the_last_are_kept() -> None:
+    group = membership(replication=0)
+    for number in range(MOST_LOSSES + 2):
+        group.losses.resume(False, {f"b{number}": ""})
+        all_settle(group, view("a"))
+    assert len(group.losses.book.missed) == MOST_LOSSES
+    assert group.losses.book.missed[-1].members == ((f"b{MOST_LOSSES + 1}", ""),)
+
+
+# -- who is back for good, and who is not ahead
+
+
+def test_whose_disk_was_there_when_all_had_settled_is_safe() -> None:
+    group = old_hand()
+    hear(group, "b", "c", "d")
+    for agent in "bc":
+        kill(group, agent)
+    group.losses.view_ended(view("a", "b", "c", "d"))
+    book = group.losses.book
+    assert missing([book], lambda name, life: False) == ("b", "c")
+    all_settle(group, view("a", "b", "d"), replace(beat("b"), incarnation="0000000f", carried=(incarnation("b"),)))
+    assert book.safe == [incarnation("b")]
+    assert missing([book], lambda name, life: False) == (), "whatever becomes of that disk now"
+
+
+def test_an_empty_disk_under_the_name_of_the_lost_makes_none_safe() -> None:
+    group = membership()
+    group.losses.follow(beat("a", 7))
+    assert group.losses.before and not group.losses.carried
+
+
+def test_who_joins_again_carries_its_own_lives() -> None:
+    group = membership()
+    lives = []
+    for _ in range(MOST_CARRIED + 1):
+        lives.append(group.incarnation)
+        group.rejoin()
+    assert group.losses.carried == tuple(lives[1:])
+
+
+def test_where_all_are_on_their_way_out_nothing_begins_anew() -> None:
+    group = old_hand(replication=2)
+    hear(group, "b", "c")
+    for number, agent in enumerate("bc"):
+        kill(group, agent)
+        group.losses.view_ended(view("a", "b", "c"))
+        group.losses.released(view(), [beat("a", flags=LEAVING)])
+        assert len(group.losses.seen_dead) == number + 1
+    assert group.losses.era == 2
+
+
+@pytest.mark.parametrize("flags", [NEW, NEW + LEAVING])
+def test_a_leaver_is_not_ahead_by_a_view_that_it_is_not_in(flags: str) -> None:
+    group = membership()
+    group.read(0.0, 0.0, {"b": beat("b", flags=flags, settled=DIGEST)})
+    kill_among_newcomers(group, "b")
+    assert group.losses.lossy == (LEAVING not in flags)
+
+
+def test_who_has_seen_a_complete_view_is_not_ahead_where_others_were_in_that() -> None:
+    for complete, lossy in ((OTHER, False), ("cc" * 8, True)):
+        group = membership()
+        group.losses.resume(False, {}, view=OTHER, era=2, views=(OTHER,))
+        group.read(0.0, 0.0, {"b": beat("b", era=2, complete=complete)})
+        kill_among_newcomers(group, "b")
+        assert group.losses.lossy == lossy
+
+
+@pytest.mark.parametrize(("counter", "lossy"), [(4, True), (9, False)])
+def test_a_newcomer_leaves_the_judgement_to_who_was_there_before(counter: int, lossy: bool) -> None:
+    group = membership()
+    here = {"b": beat("b", 7, flags=NEW, settled=DIGEST), "witness": beat("witness", counter, flags=NEW, digest=OTHER)}
+    group.read(0.0, 0.0, {"a": beat("a", 4), **here})
+    kill_among_newcomers(group, "b", counter + 1)
+    assert group.losses.lossy == lossy
+
+
+def kill_among_newcomers(group: Membership, agent: str, counter: int = 1) -> None:
+    """One that has just come names this agent as dead."""
+    dead = (incarnation(agent),)
+    group.read(1.0, 1.0, {"witness": beat("witness", counter, flags=NEW, digest=OTHER, dead=dead)})
+    group.losses.view_ended(view("a", agent, "witness"))
+
+
+def test_who_is_back_is_not_ahead_by_what_its_name_has_said() -> None:
+    """An empty disk had the name of one that is missed, has settled with others, and is here now."""
+    for carried, spare in (((incarnation("b", 7),), 1), ((), 0)):
+        group = membership()
+        group.losses.resume(False, peers("ab"), view=DIGEST, era=2)
+        said = [
+            beat("b", digest=DIGEST, settled=DIGEST),
+            replace(beat("b", settled=OTHER, digest=OTHER), incarnation=incarnation("b", 7)),
+        ]
+        here = replace(
+            beat("b", flags=NEW, carried=carried), incarnation=incarnation("b", 8), before=words_after(said[0])
+        )
+        here = replace(here, before=words_after(replace(said[1], before=here.before)))
+        group.read(0.0, 0.0, {"b": here})
+        all_settle(group, view("a"), here)
+        assert group.losses.book.missed == [GroupLoss((("b", incarnation("b")),), spare)]
