@@ -21,7 +21,7 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.monitor.text_table import Column, folded, span, table
 from scrapy_ubi.node.steering.live_entries import LiveEntry
 from scrapy_ubi.settings import read_value
-from scrapy_ubi.settings_table.live_rows import LIVE
+from scrapy_ubi.settings.live_rows import LIVE
 from scrapy_ubi.untrusted.terminal_text import plain
 
 _COLUMNS = (Column("setting"), Column("host", cut_first=True), Column("value"), Column("since"), Column("by"))

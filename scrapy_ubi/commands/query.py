@@ -36,12 +36,12 @@ from scrapy_ubi.monitor.url_owner import GroupSettings, group_of
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.settings import FINGERPRINTER
+from scrapy_ubi.settings.url_readers import PARTITIONS
 from scrapy_ubi.untrusted.terminal_text import plain
 from scrapy_ubi.urls.host_rules import name_of
 from scrapy_ubi.urls.host_shards import name_of as shards_name
 from scrapy_ubi.urls.host_shards import read_name
 from scrapy_ubi.urls.normaliser import is_composition
-from scrapy_ubi.urls.setting_readers import PARTITIONS
 
 
 class QueryReport(NamedTuple):

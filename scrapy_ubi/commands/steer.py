@@ -52,7 +52,7 @@ from scrapy_ubi.node.steering.live_entries import (
 )
 from scrapy_ubi.node.steering.live_values import read_live
 from scrapy_ubi.node.steering.runtime import refusal
-from scrapy_ubi.settings_table.live_rows import LIVE, why_not_live
+from scrapy_ubi.settings.live_rows import LIVE, why_not_live
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain
 from scrapy_ubi.urls.host_shards import host_of_key

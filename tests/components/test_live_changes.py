@@ -19,7 +19,7 @@ from scrapy_ubi.process.error_log import Burst
 from scrapy_ubi.requests.page_outcome import TooLong
 from scrapy_ubi.scrapy_private.changed_settings import ChangedSettings
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.settings_table.live_rows import LIVE
+from scrapy_ubi.settings.live_rows import LIVE
 from tests.components.unit import Unit
 from tests.support.engines import fake_engine
 from tests.support.gated import World, in_loop

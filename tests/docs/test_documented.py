@@ -12,7 +12,7 @@ import pytest
 from scrapy_ubi.commands.options import add_subcommands
 from scrapy_ubi.node.report.profile import COUNTERS, STATES
 from scrapy_ubi.settings import SETTINGS, Setting
-from scrapy_ubi.settings_table.live_rows import LIVE
+from scrapy_ubi.settings.live_rows import LIVE
 from tests.support.parsed import parsed
 
 ROOT = Path(__file__).parents[2]

@@ -1,11 +1,24 @@
-"""What a row of the table of settings says."""
+"""How a setting is declared: one line of `declarations` gives its name, type, default, bounds and sentence.
+
+Rules of this module:
+
+* A declaration is a field of a dataclass, so that mypy knows its type; all else of it is a `Setting`, in the field's
+  metadata. `settings_of` gives the settings of a class in their order.
+* The setting of a field is `UBI_` and its name in capitals (but `UBI_AGENT_CAPACITY` for `capacity`).
+* What a value may be follows from the field's type: bool, int, float, one of a `Literal`, a path of a file. Where that
+  is not enough, the declaration names a kind, for which `readers` has a reader.
+* `bounds` says to people what the check compares with: `low` and `high` inclusive, `above` exclusive.
+* A default that is no constant is `made_of` other things, and says of what.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 PREFIX = "UBI_"
+_KEY = "setting"  # of a field's metadata
 
 Kind = Literal[
     "name",
@@ -43,7 +56,7 @@ Kind = Literal[
     "float",
     "seconds",
 ]
-
+Agree = Literal["", "ownership", "urls", "mail", "visits", "end"]
 
 # What values of a kind are, for people. Those of a choice are its choices; a number has limits besides.
 _BOUNDS: Mapping[str, str] = {
@@ -83,10 +96,12 @@ _UNITS: Mapping[str, str] = {"int": "a whole number", "float": "a number", "seco
 
 
 class Setting(NamedTuple):
-    """One row of the table.
+    """What is known of one setting, beside the type of its field.
 
     `default` None means that the default is not a constant: `default_text` then says what it is. `low` and `high` are
     inclusive, `above` is exclusive. `live`: it can be changed while a crawl runs, for the crawl, or for a host as well.
+    `agree`: all agents of a crawl must have the same, as it decides who owns a URL, which URLs are one, what may be
+    sent, when pages are visited again, or when the crawl ends. `group`: the heading of the reference it stands under.
     """
 
     name: str
@@ -101,10 +116,12 @@ class Setting(NamedTuple):
     longer_name: str = ""
     live: Literal["", "crawl", "host"] = ""
     prefix: str = PREFIX
+    agree: Agree = ""
+    group: str = ""
 
     @property
     def setting(self) -> str:
-        """The name in settings.py: UBI_REPLICAS for `replicas`."""
+        """The name in settings.py: UBI_CAPACITY for `capacity`, but for a longer name."""
         return self.prefix + (self.longer_name or self.name).upper()
 
     @property
@@ -125,3 +142,56 @@ class Setting(NamedTuple):
             f"of at most {self.high:g}" if self.high is not None else "",
         ]
         return " ".join([_UNITS[self.kind], " and ".join(limit for limit in limits if limit)]).strip()
+
+
+class Made(NamedTuple):
+    """A default that is no constant: what it is made of, for people, and what settings made by hand have instead."""
+
+    text: str
+    stand_in: object = None
+
+
+def made_of(text: str, stand_in: object = None) -> Made:
+    """Declare a default that `from_scrapy` makes of other things."""
+    return Made(text, stand_in)
+
+
+def setting(
+    default: object, sentence: str, kind: Kind | Literal[""] = "", *, shown: str = "", **more: Any
+) -> Any:
+    """Declare a setting: the value of a field. `kind` where its type does not say what values may be; `shown`: the
+    default for people; `more`: further fields of `Setting`. A `group` begins a heading: those that follow are in it,
+    too."""
+    field_default, constant, text = default, default, shown
+    if isinstance(default, Made):
+        field_default, constant, text = default.stand_in, None, default.text
+    row = Setting("", kind or "name", constant, sentence, text, **more)
+    metadata = {_KEY: (row, bool(kind))}
+    return dataclasses.field(default=field_default, repr=kind not in ("url", "secret"), metadata=metadata)
+
+
+def seconds(default: object, sentence: str, **more: Any) -> Any:
+    """Declare a setting that is a time in seconds."""
+    return setting(default, sentence, "seconds", **more)
+
+
+def settings_of(declarations: type) -> tuple[Setting, ...]:
+    """The settings that the fields of this dataclass declare, in their order."""
+    types, found, group = get_type_hints(declarations), list[Setting](), ""
+    for field in dataclasses.fields(declarations):
+        if _KEY not in field.metadata:
+            continue
+        row, has_kind = field.metadata[_KEY]
+        group = row.group or group
+        row = row._replace(name=field.name, group=group)
+        found.append(row if has_kind else row._replace(**_kind_of(types[field.name])))
+    return tuple(found)
+
+
+def _kind_of(annotation: Any) -> dict[str, object]:
+    """The kind of values of this type, and their choices."""
+    if get_origin(annotation) is Literal:
+        return {"kind": "choice", "choices": get_args(annotation)}
+    kinds = {bool: "flag", int: "int", float: "float"}
+    (wanted,) = [each for each in get_args(annotation) or (annotation,) if each is not type(None)]
+    return {"kind": kinds[wanted]}

@@ -19,8 +19,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.settings_table.loads_at_once import Loads, LoadsByHost, read_loads
-from scrapy_ubi.settings_table.row import Kind, Setting
+from scrapy_ubi.settings.declare import Kind, Setting
+from scrapy_ubi.settings.loads_at_once import Loads, LoadsByHost, read_loads
 from scrapy_ubi.untrusted.checks import NAME
 
 Reader = Callable[[Setting, object], object]
