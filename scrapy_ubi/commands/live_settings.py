@@ -22,6 +22,7 @@ from scrapy_ubi.monitor.text_table import Column, folded, span, table
 from scrapy_ubi.node.steering.live_entries import LiveEntry
 from scrapy_ubi.settings import read_value
 from scrapy_ubi.settings.live_rows import LIVE
+from scrapy_ubi.settings.values import MaxBody
 from scrapy_ubi.untrusted.terminal_text import plain
 
 _COLUMNS = (Column("setting"), Column("host", cut_first=True), Column("value"), Column("since"), Column("by"))
@@ -68,7 +69,7 @@ def _given(settings: BaseSettings, name: str) -> str:
         read = value
     if read is None and name == "UBI_HOST_DELAY":
         read = settings.get("DOWNLOAD_DELAY")
-    return plain(str(list(read) if isinstance(read, tuple) else read), 100)
+    return plain(str(list(read) if isinstance(read, tuple) and not isinstance(read, MaxBody) else read), 100)
 
 
 def _behind(spoken: Spoken) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scrapy_ubi.settings.declarations import SETTINGS
+from scrapy_ubi.settings.declarations import REPLICAS, SETTINGS
 from scrapy_ubi.settings.declare import PREFIX, Kind, Setting
 from scrapy_ubi.settings.relations import MOST_REPLICAS
 from scrapy_ubi.settings.ubi_settings import (
@@ -21,6 +21,7 @@ __all__ = [
     "FINGERPRINTER",
     "MOST_REPLICAS",
     "PREFIX",
+    "REPLICAS",
     "SETTINGS",
     "Kind",
     "Setting",

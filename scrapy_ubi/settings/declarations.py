@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from scrapy_ubi.settings.declare import made_of, seconds, setting, settings_of
+from scrapy_ubi.settings.declare import derived, derived_of, made_of, rules_of, seconds, setting, settings_of
 from scrapy_ubi.settings.loads_at_once import ONE_AT_A_TIME, Loads, LoadsByHost
+from scrapy_ubi.settings.values import WHOLE, Duplicates, MaxBody
 from scrapy_ubi.urls import HostRules
 from scrapy_ubi.urls.host_shards import HostShards
+
+REPLICAS = 200  # golden: agents of one crawl must agree on it
 
 
 # fmt: off - so that a declaration is read at one glance
@@ -68,11 +71,6 @@ class Declarations:
     capacity: float = setting(
         1.0, "How much of the web this agent takes, relative to the others: 2 owns twice the hosts of 1.",
         above=0, high=1000, longer_name="agent_capacity",
-    )
-    replicas: int = setting(
-        200,
-        "Points of an agent of capacity 1 on the ring: more balance hosts better, and make joining a little slower.",
-        low=1, high=100_000, agree="ownership",
     )
     partition: Literal["host", "domain"] = setting(
         "host",
@@ -161,26 +159,23 @@ class Declarations:
         group="Who is alive", above=0, high=7200,
     )
     lease_timeout: float = seconds(
-        10.0,
+        made_of("two thirds of `UBI_FAILURE_TIMEOUT`", rule=lambda own: own.failure_timeout * 2 / 3),
         "An agent whose last acknowledged beat is older starts no fetch; more than a heartbeat, less than the "
         "failure timeout.",
         above=0, high=3600,
     )
-    heartbeat_interval: float = seconds(1.0, "Time between two beats of an agent.", low=0.01, high=3600)
-    stall_timeout: float = seconds(
-        60.0, "An agent whose event loop has not turned for so long stops its own beats, as it does no work.",
-        above=0, high=86_400,
+    heartbeat_interval: float = seconds(
+        made_of(
+            "a fifteenth of `UBI_FAILURE_TIMEOUT`, at most 1",
+            rule=lambda own: min(1.0, max(0.01, own.failure_timeout / 15)),
+        ),
+        "Time between two beats of an agent.",
+        low=0.01, high=3600,
     )
     start_wait: float | None = seconds(
         made_of("`UBI_LEASE_TIMEOUT` and a little, 11.25 with the default settings"),
         "How long an agent that finds no other at work waits before it fetches; 0, for development: not at all.",
         low=0, high=7200,
-    )
-    handoff_timeout: float = seconds(
-        60.0,
-        "How long a new owner waits for the former one to hand a host over, before it fetches at the risk of "
-        "duplicates.",
-        above=0, high=86_400,
     )
     leave_timeout: float = seconds(
         60.0, "How long an agent that leaves tries to hand on all it holds; what is left stays on its disk.",
@@ -246,7 +241,10 @@ class Declarations:
         low=0, high=1000, live="crawl",
     )
     max_delay: float = seconds(
-        60.0, "The longest delay that UBI_DELAY_FACTOR makes of a response time.", low=0, high=86_400, live="crawl",
+        60.0,
+        "The longest delay that a response time (UBI_DELAY_FACTOR) or a Crawl-delay of robots.txt makes; 0: neither "
+        "counts.",
+        low=0, high=86_400, live="crawl",
     )
     polite_by_ip: bool = setting(
         False, "Whether hosts on one IP address, as far as one agent owns them, are loaded from as if they were one.",
@@ -255,10 +253,6 @@ class Declarations:
         600.0,
         "How long a host that answers 429 or 503 with Retry-After is left alone, at most; 0: the header is ignored.",
         low=0, high=86_400, live="crawl",
-    )
-    retry_after_times: int = setting(
-        3, "How often in a row a host may ask to come back later; at the next time it is given up.",
-        low=0, high=1_000_000, live="crawl",
     )
     foreign_downloads: Literal["polite", "refuse", "allow"] = setting(
         "polite",
@@ -277,7 +271,10 @@ class Declarations:
         "hour.",
         low=0, high=86_400, live="crawl",
     )
-    host_tries: int = setting(3, "How often a host is excluded before it is given up.", low=0, high=1000, live="crawl")
+    host_tries: int = setting(
+        3, "How often a host is excluded, or asks in a row to come back later, before it is given up.",
+        low=0, high=1000, live="crawl",
+    )
 
     # -- robots.txt
 
@@ -292,10 +289,6 @@ class Declarations:
     robots_give_up: float = seconds(
         120.0, "How long a robots.txt that cannot be read is tried, the host's pages waiting, before they fail.",
         low=0, high=31_536_000, live="crawl",
-    )
-    max_crawl_delay: float = seconds(
-        60.0, "The longest Crawl-delay of a robots.txt that is honoured; longer ones count as this; 0 ignores them.",
-        low=0, high=86_400, live="crawl",
     )
     sitemaps: int = setting(
         0, "How many URLs are taken of the sitemaps that a robots.txt names; 0: none of them is fetched.",
@@ -419,13 +412,11 @@ class Declarations:
 
     # -- What is kept of a page
 
-    max_body: int = setting(
-        0, "Bytes of a page that are loaded and kept: of a larger one only the beginning; 0 keeps all.",
-        group="What is kept of a page", low=0, high=2_000_000_000, live="crawl",
-    )
-    max_body_types: Literal["html", "all"] = setting(
-        "html", "What UBI_MAX_BODY cuts: HTML, of which a beginning is of use, or everything that callbacks get.",
-        live="crawl",
+    max_body: MaxBody = setting(
+        WHOLE,
+        "Bytes of an HTML page that are loaded and kept: of a larger one only the beginning; 0 keeps all; all(n): of "
+        "everything that callbacks get.",
+        "body", group="What is kept of a page", shown="0", live="crawl",
     )
 
     # -- Outputs
@@ -434,30 +425,17 @@ class Declarations:
         (), "What is kept of the pages, in files of the agent's directory: 'items', 'larm', 'graph', or your own.",
         "stores", group="Outputs", shown="[]",
     )
-    store_mb: int = setting(
-        64, "MB of outputs that may wait to be written; with more the agent takes no further request.",
-        low=1, high=65_536, live="crawl",
-    )
-    duplicates: str | None = setting(
+    duplicates: Duplicates | None = setting(
         None,
-        "Which pages are compared with others of their host: copies byte for byte, or those of nearly the same "
-        "words.",
+        "Which pages are compared with others of their host: copies byte for byte, or those of nearly the same words; "
+        "and what is done with one: marked, not followed (unfollow), or not handed to its callback (skip).",
         "duplicates",
-    )
-    duplicates_action: Literal["mark", "unfollow", "skip"] = setting(
-        "mark", "What is done with a page that is a duplicate: marked, not followed, or not handed to its callback.",
     )
     ship: str | None = setting(
         None,
         "Where sealed files of UBI_STORES are sent while the crawl runs: 's3://bucket/prefix', or "
         "'file:///directory'.",
         "target",
-    )
-    ship_seconds: float = seconds(
-        300.0, "How long a file of UBI_STORES is written, at most, before it is sealed and sent.", low=1, high=86_400,
-    )
-    ship_timeout: float = seconds(
-        600.0, "How long an agent that has ended waits for its last files to be sent.", low=0, high=86_400,
     )
     replay: tuple[str, ...] = setting(
         (), "WARC files that answer the spider's requests in place of the network: paths, or globs.",
@@ -482,30 +460,18 @@ class Declarations:
 
     # -- Errors
 
-    error_log: Path | None = setting(
-        made_of("`errors.log` in the agent's directory"),
-        "The file to which every unanticipated error is written, with its URL, callback and traceback.",
-        "file", group="Errors",
-    )
     error_burst: int = setting(
-        0, "So many unanticipated errors within UBI_ERROR_BURST_SECONDS stop the agent; 0: none do, as with Scrapy.",
+        0, "So many unanticipated errors within a minute stop the agent; 0: none do, as with Scrapy.", group="Errors",
         low=0, high=1_000_000, live="crawl",
-    )
-    error_burst_seconds: float = seconds(
-        60.0, "The time in which UBI_ERROR_BURST errors are a burst.", above=0, high=86_400, live="crawl",
     )
 
     # -- What travels with a request
 
-    host_cookies: bool = setting(
-        True, "Whether the cookies of a host go with it to the agent that takes it over, and survive a restart.",
-        group="What travels with a request",
-    )
     codecs: Mapping[str, object] | None = setting(
         None,
         "Codecs by the key of meta: each makes plain data of a value that cannot travel as it is, and takes it "
         "back.",
-        "codecs",
+        "codecs", group="What travels with a request",
     )
     proxies: tuple[str, ...] = setting(
         (), "The hosts of proxies that requests from other agents may go through (meta['proxy']); ['*']: any.",
@@ -516,30 +482,49 @@ class Declarations:
         low=16_384, high=256_000_000, agree="mail",
     )
 
-    # -- Mail
+    # -- Derived: no settings of their own. Code may give others; people choose what they are made of.
 
-    flush_interval: float = seconds(
-        0.2, "Time between two flushes: what was found is written down and sent, mail is read.",
-        group="Mail", low=0.01, high=60,
+    replicas: int = derived("200", lambda own: REPLICAS)  # points on the ring of an agent of capacity 1
+    flush_interval: float = derived(  # between two times that what was found is written and sent, and mail is read
+        "0.2 s; less where `UBI_HEARTBEAT_INTERVAL` is below 0.5 s",
+        lambda own: max(
+            0.01, min(0.2, 0.4 * own.heartbeat_interval, (own.failure_timeout - own.lease_timeout) / 4)
+        ),
     )
-    flush_records: int = setting(1000, "Records that make a flush come before its time.", low=1, high=1_000_000)
-    resend_timeout: float = seconds(
-        5.0, "A letter that is not acknowledged after so long is sent again.", above=0, high=3600,
+    resend_timeout: float = derived(  # until a letter that is not acknowledged is sent again
+        "25 times the time between two flushes, 5 s", lambda own: 25 * own.flush_interval
     )
-    window: int = setting(
-        8, "Letters in a lane that may wait for their acknowledgement at once; bounds the mail that Redis holds.",
-        low=1, high=1000,
+    stall_timeout: float = derived(  # until an agent whose event loop does not turn stops its own beats
+        "4 times `UBI_FAILURE_TIMEOUT`, at least 60 s", lambda own: max(60.0, 4 * own.failure_timeout)
     )
-    letter_records: int = setting(500, "Records in one letter, at most.", low=1, high=100_000)
-    outbox_records: int = setting(
-        200000, "Records that wait in the outbox before the agent stops fetching until some are acknowledged.",
-        low=1, high=100_000_000,
+    handoff_timeout: float = derived(  # until a new owner fetches without what the former one knows of a host
+        "4 times `UBI_FAILURE_TIMEOUT`, at least 60 s", lambda own: max(60.0, 4 * own.failure_timeout)
     )
-    suppressed_keys: int = setting(
-        1000000, "Keys of foreign URLs remembered as known to their owners, so that they are not sent again.",
-        low=0, high=100_000_000,
+    ship_timeout: float = derived(  # until an agent that has ended gives up to send its last files
+        "10 times `UBI_LEAVE_TIMEOUT`", lambda own: 10 * own.leave_timeout
     )
+    window: int = derived("8", lambda own: 8)  # letters of a lane that wait for their acknowledgement
+    letter_records: int = derived("500", lambda own: 500)  # in one letter, at most
+    flush_records: int = derived(  # that make a flush come before its time, and wait while Redis is away
+        "4 for each MB of `UBI_MEMORY_MB`", lambda own: _share(own, 1000)
+    )
+    outbox_records: int = derived(  # that wait in the outbox before the agent stops fetching
+        "800 for each MB of `UBI_MEMORY_MB`", lambda own: _share(own, 200_000)
+    )
+    suppressed_keys: int = derived(  # of foreign URLs that are remembered as known to their owners
+        "4,000 for each MB of `UBI_MEMORY_MB`", lambda own: _share(own, 1_000_000)
+    )
+    store_mb: int = derived(  # MB of outputs that may wait to be written
+        "a quarter of `UBI_MEMORY_MB`, at least 16", lambda own: max(16, own.memory_mb // 4)
+    )
+
+
+def _share(own: Declarations, usual: int) -> int:
+    """As many as are usual with the default of UBI_MEMORY_MB, more or less by the memory there is."""
+    return min(100_000_000, usual * own.memory_mb // 256)
 
 
 # fmt: on
 SETTINGS = settings_of(Declarations)
+DERIVED = derived_of(Declarations)  # name -> of what it is made
+RULES = rules_of(Declarations)

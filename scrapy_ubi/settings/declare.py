@@ -8,17 +8,19 @@ Rules of this module:
 * What a value may be follows from the field's type: bool, int, float, one of a `Literal`, a path of a file. Where that
   is not enough, the declaration names a kind, for which `readers` has a reader.
 * `bounds` says to people what the check compares with: `low` and `high` inclusive, `above` exclusive.
-* A default that is no constant is `made_of` other things, and says of what.
+* A default that is no constant is `made_of` other things, and says of what. What is `derived` has a rule only.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 PREFIX = "UBI_"
-_KEY = "setting"  # of a field's metadata
+_KEY, _RULE, _TEXT = "setting", "rule", "text"  # of a field's metadata
+
+Rule = Callable[[Any], object]
 
 Kind = Literal[
     "name",
@@ -52,6 +54,7 @@ Kind = Literal[
     "function",
     "listen",
     "codecs",
+    "body",
     "int",
     "float",
     "seconds",
@@ -71,7 +74,8 @@ _BOUNDS: Mapping[str, str] = {
     "'nutch' or 'stormcrawler'",
     "stores": "a list of stores",
     "handlers": "a list of 'html', 'header', 'feed', 'sitemap', 'pdf', 'css', 'json', and dotted paths of your own",
-    "duplicates": "'exact', 'near' or 'near(3)'",
+    "duplicates": "'exact', 'near' or 'near(3)', or with what is done: 'near(3, skip)', 'exact(unfollow)'",
+    "body": "a whole number of 0 to 2000000000, or 'all(1000000)'",
     "words": "a list of texts without spaces and commas",
     "usage": "'note', or a list of 'train-ai', 'ai-use', 'search'",
     "target": "an address: s3://, gs://, az:// with a bucket, or file:// with an absolute path",
@@ -145,15 +149,17 @@ class Setting(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A default that is no constant: what it is made of, for people, and what settings made by hand have instead."""
+    """A default that is no constant: what it is made of, for people. `stand_in` is what settings made by hand have
+    instead; `rule` makes it of the other settings."""
 
     text: str
     stand_in: object = None
+    rule: Rule | None = None
 
 
-def made_of(text: str, stand_in: object = None) -> Made:
-    """Declare a default that `from_scrapy` makes of other things."""
-    return Made(text, stand_in)
+def made_of(text: str, stand_in: object = None, rule: Rule | None = None) -> Made:
+    """Declare a default that its rule, or else `from_scrapy`, makes of other things."""
+    return Made(text, stand_in, rule)
 
 
 def setting(
@@ -162,17 +168,33 @@ def setting(
     """Declare a setting: the value of a field. `kind` where its type does not say what values may be; `shown`: the
     default for people; `more`: further fields of `Setting`. A `group` begins a heading: those that follow are in it,
     too."""
-    field_default, constant, text = default, default, shown
+    field_default, constant, text, rule = default, default, shown, None
     if isinstance(default, Made):
-        field_default, constant, text = default.stand_in, None, default.text
+        field_default, constant, text, rule = default.stand_in, None, default.text, default.rule
     row = Setting("", kind or "name", constant, sentence, text, **more)
-    metadata = {_KEY: (row, bool(kind))}
+    metadata = {_KEY: (row, bool(kind)), _RULE: rule}
     return dataclasses.field(default=field_default, repr=kind not in ("url", "secret"), metadata=metadata)
 
 
 def seconds(default: object, sentence: str, **more: Any) -> Any:
     """Declare a setting that is a time in seconds."""
     return setting(default, sentence, "seconds", **more)
+
+
+def derived(text: str, rule: Rule) -> Any:
+    """Declare what is no setting, but made of them by a rule. `text` says of what, to people."""
+    return dataclasses.field(default=None, metadata={_RULE: rule, _TEXT: text})
+
+
+def derived_of(declarations: type) -> Mapping[str, str]:
+    """What the fields of this dataclass derive: of what each is made."""
+    return {field.name: field.metadata[_TEXT] for field in dataclasses.fields(declarations) if _TEXT in field.metadata}
+
+
+def rules_of(declarations: type) -> tuple[tuple[str, Rule], ...]:
+    """The rules of this dataclass, in the order in which they are to be followed."""
+    fields = dataclasses.fields(declarations)
+    return tuple((field.name, field.metadata[_RULE]) for field in fields if field.metadata.get(_RULE) is not None)
 
 
 def settings_of(declarations: type) -> tuple[Setting, ...]:

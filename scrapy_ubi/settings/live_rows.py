@@ -64,7 +64,7 @@ _AGREE: Mapping[Agree, str] = {
 _WHY: Mapping[str, str] = {
     **dict.fromkeys(("capacity", "agent_id"), _AGREE["ownership"]),
     "seen": _AGREE["urls"],
-    **dict.fromkeys(("heartbeat_interval", "lease_timeout", "failure_timeout", "stall_timeout"), _ALIVE),
+    **dict.fromkeys(("heartbeat_interval", "lease_timeout", "failure_timeout"), _ALIVE),
     "host_concurrency": (
         "loads of a host are counted from the start on, or not at all: set it in settings.py, then start again"
     ),

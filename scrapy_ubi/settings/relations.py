@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from scrapy_ubi.settings.ubi_settings import UbiSettings
 
 MOST_REPLICAS = 999_999  # of one agent: as many digits as a beat has for them
+LEAST_GAP = 0.04  # seconds: an agent looks at its lease four times in it
 
 
 def check_relations(settings: UbiSettings) -> None:
@@ -33,14 +34,19 @@ def check_relations(settings: UbiSettings) -> None:
             f"is {lease:g} s and UBI_FAILURE_TIMEOUT is {failure:g} s",
             "make the lease shorter, so that an agent stops fetching before the others take its hosts",
         )
+    if settings.redis_url is not None and failure - lease < LEAST_GAP:
+        raise UbiSettingError(
+            "UBI_LEASE_TIMEOUT",
+            f"is {lease:g} s and UBI_FAILURE_TIMEOUT is {failure:g} s",
+            f"make the lease shorter by at least {LEAST_GAP:g} s, so that an agent ends its loads before the others "
+            "take its hosts",
+        )
     if not beat < lease:
         raise UbiSettingError(
             "UBI_HEARTBEAT_INTERVAL",
             f"is {beat:g} s and UBI_LEASE_TIMEOUT is {lease:g} s",
             "make the heartbeat shorter, so that an agent can keep its lease",
         )
-    if settings.redis_url is not None:
-        _check_turns(settings)
     check_shards(settings.host_shards, settings.partition, settings.host_rules)
     check_hosts(
         settings.host_concurrency, settings.partition, settings.host_rules, by_ip=settings.polite_by_ip
@@ -48,32 +54,6 @@ def check_relations(settings: UbiSettings) -> None:
     check_recrawl(settings.recrawl, settings.recrawl_rounds, iterate=settings.host_iterate, sitemaps=settings.sitemaps)
     fingerprinter = settings.fingerprinter if settings.fingerprints else None
     check_iterations(settings.host_iterate, settings.max_load_seconds, settings.rank, fingerprinter)
-    if settings.ring_replicas > MOST_REPLICAS:
-        raise UbiSettingError(
-            "UBI_REPLICAS",
-            f"times UBI_AGENT_CAPACITY is {settings.ring_replicas}",
-            f"make one of them smaller, an agent has at most {MOST_REPLICAS} replicas",
-        )
-
-
-def _check_turns(settings: UbiSettings) -> None:
-    """An agent looks once in a flush interval whether its lease has ended: it has to cancel its loads before the others
-    fetch. And one that seems stalled between two looks would not beat."""
-    flush, most = settings.flush_interval, (settings.failure_timeout - settings.lease_timeout) / 2
-    if flush > most:
-        raise UbiSettingError(
-            "UBI_FLUSH_INTERVAL",
-            f"is {flush:g} s, UBI_LEASE_TIMEOUT {settings.lease_timeout:g} s and UBI_FAILURE_TIMEOUT "
-            f"{settings.failure_timeout:g} s",
-            f"make it at most {most:g} s, half of the time between the two, so that an agent ends its loads before the "
-            "others take its hosts",
-        )
-    if settings.stall_timeout < 2 * flush:
-        raise UbiSettingError(
-            "UBI_STALL_TIMEOUT",
-            f"is {settings.stall_timeout:g} s and UBI_FLUSH_INTERVAL is {flush:g} s",
-            f"make it at least {2 * flush:g} s, or the agent does not beat",
-        )
 
 
 def check_shards(cut: HostShards | None, partition: Partition, rules: HostRules | None) -> None:

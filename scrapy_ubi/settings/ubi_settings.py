@@ -20,8 +20,9 @@ from typing import Any, cast
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings import home, url_readers
-from scrapy_ubi.settings.declarations import SETTINGS, Declarations
+from scrapy_ubi.settings.declarations import RULES, SETTINGS, Declarations
 from scrapy_ubi.settings.declare import PREFIX, Kind, Setting
+from scrapy_ubi.settings.gone import GONE
 from scrapy_ubi.settings.readers import NUMBERS, READERS, Reader, read_number
 from scrapy_ubi.settings.relations import check_relations, of_iterations
 from scrapy_ubi.untrusted.checks import NAME
@@ -49,6 +50,9 @@ class UbiSettings(Declarations):
     hosts_at_once: int = 1
 
     def __post_init__(self) -> None:
+        for name, rule in RULES:
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, rule(self))
         check_relations(self)
 
     @property
@@ -129,9 +133,11 @@ def default_crawl(bot: str, spider: str, arguments: str = "") -> str:
 
 
 def refuse_unknown(names: Iterable[str]) -> None:
-    """Raise `UbiSettingError` for the first UBI_* name that is no setting."""
+    """Raise `UbiSettingError` for the first UBI_* name that is no setting, or none any more."""
     known = [row.setting for row in SETTINGS]
     for name in names:
+        if name in GONE:
+            raise UbiSettingError(name, "is no setting any more", GONE[name])
         if name.startswith(PREFIX) and name not in known:
             remedy = ask_meant(name, known) or "docs/reference/settings.md has them all"
             raise UbiSettingError(name, "is not a setting of scrapy_ubi", remedy)

@@ -19,6 +19,7 @@ from scrapy_ubi.settings import FINGERPRINTER, SETTINGS
 logger = logging.getLogger("scrapy_ubi")
 
 AGREE = {
+    "replicas": "the points of an agent on the ring",
     **{"normaliser" if row.name == "normalise" else row.name: row.setting for row in SETTINGS if row.agree},
     "named_by": "the function of UBI_PARTITION",
     "fingerprinter": "REQUEST_FINGERPRINTER_CLASS",
