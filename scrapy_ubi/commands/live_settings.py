@@ -22,6 +22,7 @@ from scrapy_ubi.monitor.text_table import Column, folded, span, table
 from scrapy_ubi.node.steering.live_entries import LiveEntry
 from scrapy_ubi.settings import read_value
 from scrapy_ubi.settings.live_rows import LIVE
+from scrapy_ubi.settings.presets import given
 from scrapy_ubi.settings.values import MaxBody
 from scrapy_ubi.untrusted.terminal_text import plain
 
@@ -62,7 +63,7 @@ def _live(settings: BaseSettings, name: str) -> dict[str, object]:
 
 
 def _given(settings: BaseSettings, name: str) -> str:
-    row, value = LIVE[name], settings.get(name)
+    row, value = LIVE[name], given(settings, name)
     try:
         read = value if value is not None and not row.prefix else read_value(row, value)
     except UbiSettingError:

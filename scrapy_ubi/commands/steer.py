@@ -173,7 +173,9 @@ def _value(name: str, host: str, text: str) -> object:
         except ValueError:
             raise UbiSettingError(name, f"is '{plain(text, 100)}'", "write a list as JSON") from None
     read = read_live(LIVE[name], value)
-    read = str(read) if isinstance(read, MaxBody) else list(read) if isinstance(read, tuple) else read
+    if isinstance(read, MaxBody):
+        read = str(read) if read.of_all else read.size
+    read = list(read) if isinstance(read, tuple) else read
     entry = LiveEntry(name, host, read, 1, "", 0.0)
     if why := refusal(entry):
         raise UbiNotSet(why)

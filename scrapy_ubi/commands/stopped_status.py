@@ -110,7 +110,7 @@ def status_of(settings: BaseSettings, places: Sequence[FoundDirectory], crawl: s
         raise UbiNotFound(f"Here are directories of {len(crawls)} crawls: {listed(crawls)}; name one with --crawl.")
     hosts: dict[str, _Host] = {}
     facts: list[Mapping[str, Any]] = []
-    owner = _owner(settings, places)
+    owner = _owner(places)
     for place in places:
         with opened(place, settings) as stopped:
             facts.append(stopped.facts)
@@ -124,7 +124,7 @@ def status_of(settings: BaseSettings, places: Sequence[FoundDirectory], crawl: s
     return CrawlStatus(crawls[0], tuple(agents), control, time.time(), unreadable)
 
 
-def _owner(settings: BaseSettings, places: Sequence[FoundDirectory]) -> Callable[[str], str]:
+def _owner(places: Sequence[FoundDirectory]) -> Callable[[str], str]:
     """Who has a host on the ring of these agents, at equal capacities; no agent where they cannot be on one."""
     try:
         return Ring.of({place.agent: REPLICAS for place in places}).owner

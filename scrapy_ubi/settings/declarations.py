@@ -31,6 +31,10 @@ class Declarations:
         True, "Whether the add-on does anything; False leaves the crawl to plain Scrapy, to compare the two.",
         group="On or off",
     )
+    preset: Literal["one_site", "broad", "archive", "service", "development"] | None = setting(
+        None, "Values of many settings by one name, for a kind of crawl; what is set besides wins.",
+        "preset", group="Presets",
+    )
 
     # -- Who crawls together
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.settings import presets
 from scrapy_ubi.settings.loads_at_once import MOST, Loads, LoadsByHost
 from scrapy_ubi.urls import HostRules
 from scrapy_ubi.urls.host_shards import HostShards
@@ -131,7 +132,7 @@ def of_iterations(values: Mapping[str, object], given: Mapping[Any, Any]) -> dic
     take = values["host_load_take"]
     assert isinstance(take, int)
     found: dict[str, object] = {"hosts_at_once": _hosts_at_once(given.get("CONCURRENT_REQUESTS"), take)}
-    if values["host_iterate"] and given.get("UBI_HOST_CONCURRENCY") is None:
+    if values["host_iterate"] and presets.given(given, "UBI_HOST_CONCURRENCY") is None:
         found["host_concurrency"] = LoadsByHost(others=Loads(min(take, MOST)))
     return found
 

@@ -23,6 +23,7 @@ from scrapy_ubi.settings import home, url_readers
 from scrapy_ubi.settings.declarations import RULES, SETTINGS, Declarations
 from scrapy_ubi.settings.declare import PREFIX, Kind, Setting
 from scrapy_ubi.settings.gone import GONE
+from scrapy_ubi.settings.presets import given, read_preset
 from scrapy_ubi.settings.readers import NUMBERS, READERS, Reader, read_number
 from scrapy_ubi.settings.relations import check_relations, of_iterations
 from scrapy_ubi.untrusted.checks import NAME
@@ -80,24 +81,25 @@ class UbiSettings(Declarations):
         `bot` is BOT_NAME unless given. Raises `UbiSettingError` for the first thing that does not hold.
         """
         refuse_unknown(name for name in settings if isinstance(name, str))
-        values = {row.name: read_value(row, settings.get(row.setting)) for row in SETTINGS}
+        values = {row.name: read_value(row, given(settings, row.setting)) for row in SETTINGS}
         if values["partition"] not in url_readers.PARTITIONS:
             values["named_by"], values["partition"] = values["partition"], "host"
         if values["crawl"] is None:
             values["crawl"] = default_crawl(str(bot or bot_name(settings)), spider, arguments)
-        given = values["dir"] is not None or bool(settings.get("JOBDIR"))
-        is_jobdir = values["dir"] is None and given
+        dir_given = values["dir"] is not None or bool(settings.get("JOBDIR"))
+        is_jobdir = values["dir"] is None and dir_given
         if values["dir"] is None:
             values["dir"] = Path(str(settings.get("JOBDIR") or home.directory(str(values["crawl"]))))
         if values["replay"]:  # beside the crawl that wrote the files, whose directory knows all pages already
             values["crawl"] = default_crawl(str(values["crawl"]), REPLAY)
-            values["dir"] = Path(str(values["dir"])) / REPLAY if given else Path(home.directory(str(values["crawl"])))
+            usual = home.directory(str(values["crawl"]))
+            values["dir"] = Path(str(values["dir"])) / REPLAY if dir_given else Path(usual)
         if values["host_delay"] is None:
             values["host_delay"] = _download_delay(settings.get("DOWNLOAD_DELAY"))
         fingerprinter = _class_name(settings.get("REQUEST_FINGERPRINTER_CLASS") or FINGERPRINTER)
         values |= of_iterations(values, settings)
         return cls(
-            dir_given=given, dir_is_jobdir=is_jobdir, fingerprinter=fingerprinter, **cast("dict[str, Any]", values)
+            dir_given=dir_given, dir_is_jobdir=is_jobdir, fingerprinter=fingerprinter, **cast("dict[str, Any]", values)
         )
 
 
@@ -155,12 +157,12 @@ def early(settings: Mapping[Any, Any], name: str) -> Any:
     value is the default here: the start is refused because of it elsewhere."""
     row = next(row for row in SETTINGS if row.name == name)
     try:
-        return read_value(row, settings.get(row.setting))
+        return read_value(row, given(settings, row.setting))
     except UbiSettingError:
         return row.default
 
 
-_READERS: Mapping[Kind, Reader] = {**READERS, **url_readers.READERS}
+_READERS: Mapping[Kind, Reader] = {**READERS, **url_readers.READERS, "preset": read_preset}
 
 
 def _download_delay(value: object) -> float:
