@@ -4,7 +4,7 @@ Rules of this module:
 
 * What the project, a spider or the command line sets wins, and so does what another add-on sets.
 * A preset holds names of this package and of Scrapy. Those of Scrapy are set by the add-on (`place_preset`), before
-  anything reads them; those of this package are found by whoever reads settings, commands among them (`given`).
+  anything reads them; those of this package are found where settings are read, by commands as well (`given`).
 * No preset says whose Redis, directory or bot it is, names a host, or needs what is not installed with the package.
 """
 
@@ -51,7 +51,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "ROBOTSTXT_OBEY": True,
         "RETRY_TIMES": 5,
     },
-    "service": {  # a crawl without an end, that nobody looks at
+    "service": {  # a crawl without an end, without people beside it
         "UBI_SERVE": True,
         "UBI_STORES": ["items"],
         "UBI_REDIS_WAIT": 300,
