@@ -101,12 +101,14 @@ def calls_of(what: Callable[[], object], times: int) -> float:
 
 def crawl(spider: str) -> Counts:
     """Calls a page of a crawl, by component."""
-    sys.path.insert(0, str(HERE / "crawl"))
+    sys.path[:0] = [str(HERE / "crawl"), str(HERE.parent)]
     os.environ["SCRAPY_SETTINGS_MODULE"] = "bench.settings"
     import guard_web
     from scrapy.crawler import AsyncCrawlerProcess
     from scrapy.utils.project import get_project_settings
     from systems import AGENT, METHOD, SHORT
+
+    from tests.support.derived import derived
 
     calls = guard_web.calls = Calls()
     warm, pages = PAGES[spider]
@@ -122,14 +124,13 @@ def crawl(spider: str) -> Counts:
                 "LOG_LEVEL": "ERROR",
                 "LOGSTATS_INTERVAL": 0,
                 "UBI_DIR": str(Path(directory) / "agent"),
-                # What would come by the clock comes only as often as the number of records asks for.
-                "UBI_FLUSH_INTERVAL": 60,
-                "UBI_FLUSH_RECORDS": 100,
             }
         )
-        process = AsyncCrawlerProcess(settings)
-        process.crawl(spider)
-        process.start()
+        # What would come by the clock comes only as often as the number of records asks for.
+        with derived(flush_interval=60.0, flush_records=100):
+            process = AsyncCrawlerProcess(settings)
+            process.crawl(spider)
+            process.start()
     counts = {name: count / pages for name, count in calls.counts.items() if name != "sampling itself"}
     return {**counts, ALL: sum(counts.values())}
 

@@ -14,7 +14,7 @@ from statistics import mean
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.settings import replicas_for
 
-REPLICAS = 200  # the default of UBI_REPLICAS
+REPLICAS = 200  # of an agent of capacity 1
 MOST = 2  # successors asked for: figures for replication 0, 1 and 2
 
 

@@ -48,7 +48,7 @@ from scrapy_ubi.politeness import scrapy_delays
 from scrapy_ubi.process import arguments
 from scrapy_ubi.process.own_number import found_by_agent
 from scrapy_ubi.scrapy_private import versions
-from scrapy_ubi.settings import UbiSettings, early
+from scrapy_ubi.settings import UbiSettings, early, presets
 
 logger = logging.getLogger(__name__)
 
@@ -96,6 +96,7 @@ class Addon:
         if not early(settings, "enabled"):
             logger.info("UBI_ENABLED is off: the crawl is one of plain Scrapy, without other agents.")
             return
+        _place_preset(settings)
         replay.place_replay(settings)
         settings.set(REFUSAL, refusal(settings), _ADDON)
         # Also over a scheduler or a reactor of the user's: the start is refused with ours. And before that of an add-on
@@ -121,6 +122,19 @@ class Addon:
         place_progress(settings)
         scrapy_delays.let_through(settings, _ADDON)
         _say_what_is_done_otherwise(settings)
+
+
+def _place_preset(settings: BaseSettings) -> None:
+    """Set what UBI_PRESET holds, but for what anybody else has set; and say so, in a line."""
+    held = presets.values_of(settings)
+    kept = [name for name in held if settings.getpriority(name)]
+    for name, value in held.items():
+        if name not in kept:
+            settings.set(name, value, _ADDON)
+    if held:
+        besides = f"; not {', '.join(kept)}, as set elsewhere" if kept else ""
+        taken = ", ".join(f"{name} = {value!r}" for name, value in held.items() if name not in kept)
+        logger.info("Preset %s: %s%s.", settings[presets.NAME], taken or "nothing of it", besides)
 
 
 def _signing() -> ModuleType:

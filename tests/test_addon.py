@@ -104,7 +104,7 @@ def test_a_reactor_without_asyncio_is_refused_on_one_with(reactor: str | None) -
 
 def test_settings_that_do_not_hold_are_refused() -> None:
     assert applied(UBI_FOO=1)[REFUSAL].startswith("UBI_FOO is not a setting")
-    assert applied(UBI_REPLICAS=0)[REFUSAL].startswith("UBI_REPLICAS is 0")
+    assert applied(UBI_REPLICATION=9)[REFUSAL].startswith("UBI_REPLICATION is 9")
 
 
 def test_an_old_scrapy_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

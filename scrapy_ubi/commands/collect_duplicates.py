@@ -20,6 +20,7 @@ from scrapy_ubi.monitor.text_table import count
 from scrapy_ubi.outputs.collector import Collector
 from scrapy_ubi.outputs.duplicates.duplicates_store import ENDING, DuplicatesStore
 from scrapy_ubi.outputs.duplicates.groups import Copy, Groups
+from scrapy_ubi.settings.values import Duplicates
 
 NEAR = 3  # words of a hundred, where neither the command line nor UBI_DUPLICATES says another number
 
@@ -57,8 +58,8 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
 
 
 def _near(settings: BaseSettings) -> int:
-    said = setting(settings, "duplicates")
-    return 0 if said == "exact" else int(said[len("near(") : -1]) if said else NEAR
+    said: Duplicates | None = setting(settings, "duplicates")
+    return said.near if said is not None else NEAR
 
 
 def _write(groups: Groups, output: str) -> int:

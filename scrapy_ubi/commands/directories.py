@@ -25,7 +25,7 @@ from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.node.report.timeline_file import NEW, TIMELINE
 from scrapy_ubi.node.store_files import GONE, SEEN, STORE
 from scrapy_ubi.process.agent_directory import COMMAND, holder, take_lock
-from scrapy_ubi.settings_table import home
+from scrapy_ubi.settings import home
 
 RECORD = "agent.json"
 # What an agent puts into its directory: whose it is, its frontier, what was set aside of it, its timeline; the lock

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from scrapy_ubi.commands.number_arguments import seconds, whole, within
 from scrapy_ubi.node.report.host_answers import MOST_ROWS, place
 from scrapy_ubi.node.report.queries import SORTS
-from scrapy_ubi.settings_table.readers import MOST_CHANGED
+from scrapy_ubi.settings.readers import MOST_CHANGED
 
 _ROWS = whole(1, MOST_ROWS)
 _DAMPING = within(0, 0.999, float, "number")

@@ -21,7 +21,9 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.monitor.text_table import Column, folded, span, table
 from scrapy_ubi.node.steering.live_entries import LiveEntry
 from scrapy_ubi.settings import read_value
-from scrapy_ubi.settings_table.live_rows import LIVE
+from scrapy_ubi.settings.live_rows import LIVE
+from scrapy_ubi.settings.presets import given
+from scrapy_ubi.settings.values import MaxBody
 from scrapy_ubi.untrusted.terminal_text import plain
 
 _COLUMNS = (Column("setting"), Column("host", cut_first=True), Column("value"), Column("since"), Column("by"))
@@ -61,14 +63,14 @@ def _live(settings: BaseSettings, name: str) -> dict[str, object]:
 
 
 def _given(settings: BaseSettings, name: str) -> str:
-    row, value = LIVE[name], settings.get(name)
+    row, value = LIVE[name], given(settings, name)
     try:
         read = value if value is not None and not row.prefix else read_value(row, value)
     except UbiSettingError:
         read = value
     if read is None and name == "UBI_HOST_DELAY":
         read = settings.get("DOWNLOAD_DELAY")
-    return plain(str(list(read) if isinstance(read, tuple) else read), 100)
+    return plain(str(list(read) if isinstance(read, tuple) and not isinstance(read, MaxBody) else read), 100)
 
 
 def _behind(spoken: Spoken) -> list[str]:

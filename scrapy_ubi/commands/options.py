@@ -150,7 +150,8 @@ def _offline(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("url", metavar="URL", help="an absolute http or https URL")
     group = sub.add_argument_group("without Redis")
     group.add_argument("--agents", metavar="A,B=2,...", type=_agents, help="identifiers, with capacities other than 1")
-    group.add_argument("--replicas", metavar="N", type=_REPLICAS, default=200, help="UBI_REPLICAS (default: 200)")
+    points = "points of an agent on the ring (default: 200)"
+    group.add_argument("--replicas", metavar="N", type=_REPLICAS, default=200, help=points)
     group.add_argument("--partition", choices=("host", "domain"), default="host", help="UBI_PARTITION (default: host)")
     group.add_argument(
         "--replication", metavar="N", type=_COPIES, default=1, help="UBI_REPLICATION: copies kept (default: 1)"

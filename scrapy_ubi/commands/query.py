@@ -35,13 +35,13 @@ from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.monitor.url_owner import GroupSettings, group_of
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.requests.identity import RequestKeys
-from scrapy_ubi.settings import FINGERPRINTER
+from scrapy_ubi.settings import FINGERPRINTER, REPLICAS
+from scrapy_ubi.settings.url_readers import PARTITIONS
 from scrapy_ubi.untrusted.terminal_text import plain
 from scrapy_ubi.urls.host_rules import name_of
 from scrapy_ubi.urls.host_shards import name_of as shards_name
 from scrapy_ubi.urls.host_shards import read_name
 from scrapy_ubi.urls.normaliser import is_composition
-from scrapy_ubi.urls.setting_readers import PARTITIONS
 
 
 class QueryReport(NamedTuple):
@@ -220,9 +220,9 @@ def _group(
         return group
     written = [one["settings"] for one in facts.values() if isinstance(one.get("settings"), dict)]
     kept: Mapping[str, Any] = written[0] if written else {}
-    said = {name: kept.get(name, setting(settings, name)) for name in ("partition", "replicas", "replication")}
+    said = {name: kept.get(name, setting(settings, name)) for name in ("partition", "replication")}
     try:
-        replicas = int(said["replicas"])
+        replicas = int(kept.get("replicas", REPLICAS))
         normalise = str(kept.get("normaliser", setting(settings, "normalise")))
         if not is_composition(normalise):
             return GroupSettings({})

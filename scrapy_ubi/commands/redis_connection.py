@@ -19,6 +19,7 @@ from scrapy.utils.project import inside_project
 from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.settings import SETTINGS, read_value
+from scrapy_ubi.settings.presets import given
 from scrapy_ubi.transport.address import Address, address
 from scrapy_ubi.transport.clients import client_of
 from scrapy_ubi.transport.contract import TransportError
@@ -94,7 +95,7 @@ def credentials_of(settings: BaseSettings) -> GivenCredentials | None:
 def setting(settings: Mapping[Any, Any], name: str) -> Any:
     """The checked value of one of the project's settings, by its name in `UbiSettings`. Raises UbiSettingError."""
     row = next(row for row in SETTINGS if row.name == name)
-    return read_value(row, settings.get(row.setting))
+    return read_value(row, given(settings, row.setting))
 
 
 def need_agent(status: CrawlStatus, name: str) -> None:

@@ -52,7 +52,8 @@ from scrapy_ubi.node.steering.live_entries import (
 )
 from scrapy_ubi.node.steering.live_values import read_live
 from scrapy_ubi.node.steering.runtime import refusal
-from scrapy_ubi.settings_table.live_rows import LIVE, why_not_live
+from scrapy_ubi.settings.live_rows import LIVE, why_not_live
+from scrapy_ubi.settings.values import MaxBody
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.untrusted.terminal_text import plain
 from scrapy_ubi.urls.host_shards import host_of_key
@@ -172,6 +173,8 @@ def _value(name: str, host: str, text: str) -> object:
         except ValueError:
             raise UbiSettingError(name, f"is '{plain(text, 100)}'", "write a list as JSON") from None
     read = read_live(LIVE[name], value)
+    if isinstance(read, MaxBody):
+        read = str(read) if read.of_all else read.size
     read = list(read) if isinstance(read, tuple) else read
     entry = LiveEntry(name, host, read, 1, "", 0.0)
     if why := refusal(entry):

@@ -28,7 +28,7 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.commands import directories
 from scrapy_ubi.commands.crawl_choice import UbiNoCrawl, choose_crawl, given_crawl
 from scrapy_ubi.commands.directories import FoundDirectory
-from scrapy_ubi.commands.redis_connection import UbiNotFound, connect, listed, setting
+from scrapy_ubi.commands.redis_connection import UbiNotFound, connect, listed
 from scrapy_ubi.commands.stopped_agents import Stopped, opened
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
@@ -36,6 +36,7 @@ from scrapy_ubi.node.report.profile import Profile, read_profile
 from scrapy_ubi.process.agent_directory import held_since
 from scrapy_ubi.protocol.config import Counters
 from scrapy_ubi.protocol.ring import Ring, RingCollision
+from scrapy_ubi.settings import REPLICAS
 from scrapy_ubi.untrusted.terminal_text import plain
 from scrapy_ubi.urls.host_shards import FIRST, MARK
 
@@ -109,7 +110,7 @@ def status_of(settings: BaseSettings, places: Sequence[FoundDirectory], crawl: s
         raise UbiNotFound(f"Here are directories of {len(crawls)} crawls: {listed(crawls)}; name one with --crawl.")
     hosts: dict[str, _Host] = {}
     facts: list[Mapping[str, Any]] = []
-    owner = _owner(settings, places)
+    owner = _owner(places)
     for place in places:
         with opened(place, settings) as stopped:
             facts.append(stopped.facts)
@@ -123,10 +124,10 @@ def status_of(settings: BaseSettings, places: Sequence[FoundDirectory], crawl: s
     return CrawlStatus(crawls[0], tuple(agents), control, time.time(), unreadable)
 
 
-def _owner(settings: BaseSettings, places: Sequence[FoundDirectory]) -> Callable[[str], str]:
+def _owner(places: Sequence[FoundDirectory]) -> Callable[[str], str]:
     """Who has a host on the ring of these agents, at equal capacities; no agent where they cannot be on one."""
     try:
-        return Ring.of({place.agent: setting(settings, "replicas") for place in places}).owner
+        return Ring.of({place.agent: REPLICAS for place in places}).owner
     except RingCollision:
         return lambda host: ""
 

@@ -38,8 +38,6 @@ class LiveChanges:
         scheduler.gate.follow(settings)
         scheduler.sitemaps.most = settings.sitemaps
         self._parts.errors.follow(settings)
-        if self._stores is not None:
-            self._stores.writer.most = settings.store_mb << 20
         if settings.filters != before.filters:
             try:
                 self._parts.link_filter.follow(settings.filters)

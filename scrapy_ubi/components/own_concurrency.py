@@ -23,7 +23,7 @@ from scrapy_ubi.process import open_files
 from scrapy_ubi.process.own_number import found_by_agent
 from scrapy_ubi.requests.transfer_states import Transfer
 from scrapy_ubi.scrapy_private.engines import engine_of
-from scrapy_ubi.settings_table.loads_at_once import Loads
+from scrapy_ubi.settings.loads_at_once import Loads
 
 logger = logging.getLogger("scrapy_ubi")
 

@@ -99,7 +99,7 @@ class UbiRobotsMiddleware:
         if not known.noted or scheduler.settings.host_shards is not None:
             self._note_there(authority, known, request, scheduler)
         if known.record.delay and not is_page:
-            most = scheduler.settings.max_crawl_delay
+            most = scheduler.settings.max_delay
             scheduler.gate.hosts.want_abroad(request, SECTION, min(known.record.delay, most))
         if known.sitemaps is not None and is_page:
             named, known.sitemaps = known.sitemaps, None
@@ -157,7 +157,7 @@ class UbiRobotsMiddleware:
             if noted is not None and (noted.known or noted.tries):  # else only its delay has travelled
                 known = self._parsers.restore(noted)
                 cache.put(authority, known)
-                self._follow_delay(state, self._noted(state), scheduler)  # UBI_MAX_CRAWL_DELAY may be another one now
+                self._follow_delay(state, self._noted(state), scheduler)  # UBI_MAX_DELAY may be another one now
                 self._count("ubi/robots/from_notes")
         if known is None or known.agent in (None, record.digest(agent)):
             return known
@@ -327,7 +327,7 @@ class UbiRobotsMiddleware:
 
     def _follow_delay(self, state: HostState, records: dict[str, RobotsRecord], scheduler: UbiScheduler) -> bool:
         """Let the host have the largest Crawl-delay of its authorities, within bounds; whether it has or had one."""
-        hosts, most = scheduler.node.hosts, scheduler.settings.max_crawl_delay
+        hosts, most = scheduler.node.hosts, scheduler.settings.max_delay
         delay = max(one.delay for one in records.values())
         if delay > most > 0:
             self._count("ubi/robots/crawl_delay_cut")

@@ -4,7 +4,7 @@ Rules of this module:
 
 * Only pages of the queue are cut: what the spider's callbacks get. What bypasses the scheduler (media of the file
   pipelines, robots.txt, a spider's own `download_async`) comes whole.
-* With UBI_MAX_BODY_TYPES = 'html' only what Scrapy makes an `HtmlResponse` of is cut: half a page of HTML is still a
+* Where UBI_MAX_BODY is a number, only what Scrapy makes an `HtmlResponse` of is cut: half a page of HTML is still a
   page, half a JSON document, feed, sitemap or picture is none.
 * A sitemap that the suite follows may be as large as sitemaps.org says, and no larger, whatever its type.
 * A transfer is stopped as soon as the page is longer than what is kept of it; a compressed page is unpacked as far as
@@ -190,7 +190,7 @@ class UbiBodyMiddleware:
         if Mark.of(request) is not None:
             return MOST_BYTES
         own = request.meta.get(OWN_LIMIT)
-        most: int = own if type(own) is int and own >= 0 else scheduler.settings.max_body
+        most: int = own if type(own) is int and own >= 0 else scheduler.settings.max_body.size
         refused_from = request.meta.get("download_maxsize", self._most_scrapy)
         # Where Scrapy is set to refuse pages of that size, it does.
         return most if not (type(refused_from) is int and 0 < refused_from <= most) else 0
@@ -206,7 +206,7 @@ class UbiBodyMiddleware:
     def _is_cut(self, request: Request, headers: Headers, url: str, head: bytes | None = b"") -> bool:
         """Whether a page with these headers, beginning like this, is cut when it is too long."""
         settings = self._settings
-        if settings is None or settings.max_body_types == "all" or Mark.of(request) is not None:
+        if settings is None or settings.max_body.of_all or Mark.of(request) is not None:
             return settings is not None
         telling = Headers({name: headers.getlist(name) for name in _TELLING if name in headers})
         return issubclass(responsetypes.from_args(headers=telling, url=url, body=head or b""), HtmlResponse)

@@ -47,8 +47,7 @@ from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.link_scores import LinkScores
 from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.scrapy_private.pipelines import HOOK, pipelines
-from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.settings_table import home
+from scrapy_ubi.settings import UbiSettings, home
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.credentials import RedisLogin, named_credentials
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport

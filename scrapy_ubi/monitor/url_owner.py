@@ -16,10 +16,10 @@ from scrapy_ubi.monitor.status import DEAD, AgentStatus, CrawlStatus
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.requests.named_hosts import HostNames
 from scrapy_ubi.settings import FINGERPRINTER, UbiSettings
+from scrapy_ubi.settings.url_readers import PARTITIONS
 from scrapy_ubi.urls import HostRules, Partition
 from scrapy_ubi.urls.host_rules import NONE, name_of
 from scrapy_ubi.urls.host_shards import read_name
-from scrapy_ubi.urls.setting_readers import PARTITIONS
 
 _NOT_OWNERS = frozenset((DEAD, "left", "leaving", "joining"))
 

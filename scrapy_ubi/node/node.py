@@ -370,7 +370,7 @@ class Node:
     @property
     def congested(self) -> bool:
         """Whether a page that yields very many links should wait with further ones: while the outbox is full nothing is
-        fetched (UBI_OUTBOX_RECORDS), so one page must not fill it."""
+        fetched (`outbox_records` of the settings), so one page must not fill it."""
         if self.over or self._fatal.dead or self._leave.stage:
             return False
         return len(self.agent.outbox) > self.settings.outbox_records // 2

@@ -49,7 +49,10 @@ KEY = "ubi_key"  # meta key: the name of the page
 START, LOCAL = "start", "local"
 MOST_COUNTED = 1_000_000  # contents of start items, and requests without a host, that are told apart by number
 
-WAITS = "%d MB of outputs wait to be written (UBI_STORE_MB): no further request is taken until the disk has caught up."
+WAITS = (
+    "%d MB of outputs wait to be written (a quarter of UBI_MEMORY_MB): no further request is taken until the disk has "
+    "caught up."
+)
 
 
 class _Waiting:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SHIP_SECONDS = 300.0  # for which a part is written at most, where it is sent
+
 
 class Outputs:
     """What UBI_STORES asks for. `writer` is the agent's."""
@@ -45,7 +47,7 @@ class Outputs:
         if settings.ship is not None:
             self._shipper = Shipper(settings.dir, settings.agent_id, target_of(settings.ship))
             for store in made:  # so that what a lost disk takes along is bounded, and what a sender holds in memory
-                store.seconds, store.size = min(store.seconds, settings.ship_seconds), min(store.size, AT_ONCE)
+                store.seconds, store.size = min(store.seconds, SHIP_SECONDS), min(store.size, AT_ONCE)
 
     @property
     def stores(self) -> Sequence[Store]:
@@ -87,7 +89,7 @@ class Outputs:
         """What tells duplicates, where UBI_DUPLICATES asks for that."""
         if self._settings.duplicates is None:
             return None
-        judge = Judge(near_of(self._settings), self._settings.duplicates_action, count, note)
+        judge = Judge(near_of(self._settings), self._settings.duplicates.action, count, note)
         judge.restore((page.host, page.url, page.judged) for page in self._known)
         self._known = []
         return judge
@@ -106,7 +108,7 @@ class Outputs:
         timeout = self._settings.ship_timeout
         left = await asyncio.to_thread(shipper.finish, timeout)
         if left:
-            sentence = "%d files are not sent after %g s (UBI_SHIP_TIMEOUT): they are in %s. Copy them."
+            sentence = "%d files are not sent after %g s (ten times UBI_LEAVE_TIMEOUT): they are in %s. Copy them."
             logger.error(sentence, left, timeout, self._settings.dir / OUT)
         stats = self._crawler.stats
         told = {"sent": shipper.sent, "failed": shipper.failed, "refused": shipper.refused, "left": left}
@@ -132,8 +134,7 @@ class Outputs:
 
 def near_of(settings: UbiSettings) -> int | None:
     """How many words of a hundred may differ in near duplicates; None: only exact ones are told."""
-    text = settings.duplicates or "exact"
-    return int(text[len("near(") : -1]) if text.startswith("near(") else None
+    return settings.duplicates.near or None if settings.duplicates is not None else None
 
 
 def _yes(near: int | None) -> str:

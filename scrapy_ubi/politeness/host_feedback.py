@@ -7,7 +7,7 @@ The gate reports every load that had the host's permit: pages, robots.txt, media
   What was noted under other settings, before a restart, holds until the first load after it.
 * 429 and 503 with a Retry-After that can be read postpone the *host*. The page goes back to its queue, without using up
   one of its retries, where Scrapy would have retried it and neither request, spider nor settings handle that status;
-  else the response goes on as usual. A host that gives no other answer `UBI_RETRY_AFTER_TIMES` times in a row is given
+  else the response goes on as usual. A host that gives no other answer `UBI_HOST_TRIES` times in a row is given
   up: `host/busy`. From its second time on it is left alone for a growing time, even where it asks for less.
 * Loads without a response, in a row, exclude the host for a while, and at last it is given up: `host/dead` (`health`).
 * Errors (5xx, 429) of different pages in a row, where Scrapy would have retried them and neither request, spider nor
@@ -230,7 +230,7 @@ class HostFeedback:
         noted = hosts.get(state, BUSY)
         times = (noted if type(noted) is int and 0 <= noted < health.MOST_COUNT else 0) + (not late)
         hosts.put(state, BUSY, times)
-        if times > self._settings.retry_after_times:
+        if times > self._settings.host_tries:
             self._give_up(state, BUSY_HOST, f"has asked {times} times in a row to come back later")
         else:
             most, asked = self._settings.max_retry_after, seconds

@@ -20,7 +20,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.process.own_number import found_by_agent
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.settings_table.loads_at_once import LoadsByHost
+from scrapy_ubi.settings.loads_at_once import LoadsByHost
 
 PER_HOST = ("CONCURRENT_REQUESTS_PER_DOMAIN", "CONCURRENT_REQUESTS_PER_IP")  # loads at once
 _REMEDY = "give each slot a dict, with a 'delay' of 0 or more seconds"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from scrapy_ubi.settings_table.readers import PURPOSES
+from scrapy_ubi.settings.readers import PURPOSES
 
 USAGE = "ubi_usage"  # meta key: what the site of a page says, by purpose
 MOST = 8192  # characters of a statement

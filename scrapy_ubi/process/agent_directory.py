@@ -35,8 +35,7 @@ from typing import Any
 from weakref import WeakSet
 
 from scrapy_ubi.errors import UbiDirectoryError
-from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.settings_table import home
+from scrapy_ubi.settings import UbiSettings, home
 
 # More processes of one crawl on one machine, with directories not chosen by the user, are surely a runaway loop.
 MAX_DIRECTORIES = 1000

@@ -1,4 +1,4 @@
-"""Unanticipated errors: a log of their own (UBI_ERROR_LOG), and a breaker for when they come in a burst.
+"""Unanticipated errors: a log of their own, and a breaker for when they come in a burst.
 
 What a crawl must expect is *anticipated*: hosts that do not answer, error statuses, requests that a middleware ignores.
 Such are counted by reason and the crawl goes on. Everything else that is raised somewhere is a mistake in somebody's
@@ -44,13 +44,11 @@ from scrapy.exceptions import (
 from twisted.internet.error import ConnectError, ConnectionClosed, DNSLookupError
 from twisted.web.client import ResponseFailed
 
-from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.requests.decompress import BROKEN
 from scrapy_ubi.scrapy_private.versions import FileException
 
 logger = logging.getLogger("scrapy_ubi")
 
-SETTING = "UBI_ERROR_LOG"
 NAME = "errors.log"  # in the agent's directory, unless another file is named
 MOST_BYTES = 10_000_000  # of one file: some thousand errors
 FILES = 3  # older ones kept beside it
@@ -140,16 +138,6 @@ class ErrorLog:
         self._ear = _Ear(self._logged, spider)
         self._said: set[str] = set()
 
-    def check(self, named: bool) -> None:
-        """Raises UbiSettingError when a file that somebody has `named` cannot be written."""
-        if named:
-            try:
-                self._path.open("a").close()
-            except OSError as error:
-                raise UbiSettingError(
-                    SETTING, f"is {str(self._path)!r}, which cannot be written ({error.strerror})", "name another file"
-                ) from error
-
     def listen(self) -> None:
         """Hear what is logged with a traceback, until this is closed."""
         logging.getLogger().addHandler(self._ear)
@@ -208,7 +196,7 @@ class ErrorLog:
         self._count("ubi/errors/unwritten")
         if "unwritten" not in self._said:
             self._said.add("unwritten")
-            logger.warning("%s (%s) cannot be written: %s. Errors are counted only.", self._path, SETTING, error)
+            logger.warning("%s cannot be written: %s. Errors are counted only.", self._path, error)
 
 
 class _File(RotatingFileHandler):

@@ -15,6 +15,8 @@ from scrapy_ubi import clock
 from scrapy_ubi.process.error_log import NAME, Burst, ErrorLog, is_anticipated
 from scrapy_ubi.settings import UbiSettings
 
+BURST_SECONDS = 60.0
+
 
 class ErrorWatch:
     """The error log of one agent's crawl. `directory` is the agent's; `note` and `stop` as for `ErrorLog`."""
@@ -27,20 +29,23 @@ class ErrorWatch:
         note: Callable[[str], object],
         stop: Callable[[str], object],
     ) -> None:
-        """Raises UbiSettingError when UBI_ERROR_LOG cannot be written."""
         self._crawler = crawler
-        self._burst = burst = Burst(settings.error_burst, settings.error_burst_seconds)
-        path = settings.error_log or directory / NAME
+        self._burst = burst = Burst(settings.error_burst, BURST_SECONDS)
         self._log = ErrorLog(
-            path, burst, clock.now, count=crawler.stats.inc_value, note=note, stop=stop, spider=crawler.spider
+            directory / NAME,
+            burst,
+            clock.now,
+            count=crawler.stats.inc_value,
+            note=note,
+            stop=stop,
+            spider=crawler.spider,
         )
-        self._log.check(named=settings.error_log is not None)
         self.page_done = self._log.page_done
         self.close = self._log.close
 
     def follow(self, settings: UbiSettings) -> None:
         """These are the settings from now on."""
-        self._burst.set(settings.error_burst, settings.error_burst_seconds)
+        self._burst.set(settings.error_burst, BURST_SECONDS)
 
     def listen(self) -> None:
         """Begin."""

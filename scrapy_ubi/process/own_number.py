@@ -13,7 +13,7 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.python import global_object_name
 
 from scrapy_ubi.settings import early
-from scrapy_ubi.settings_table.loads_at_once import Loads
+from scrapy_ubi.settings.loads_at_once import Loads
 
 USUAL = Loads(500, auto=True)  # where nothing is set
 _KNOWN = ("scrapy.", "scrapy_ubi.")

@@ -1,4 +1,4 @@
-"""What the callback of a duplicate page asks for, where UBI_DUPLICATES_ACTION says that it is not taken.
+"""What the callback of a duplicate page asks for, where UBI_DUPLICATES says that it is not taken.
 
 Rules of this module:
 

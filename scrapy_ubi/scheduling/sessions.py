@@ -81,17 +81,16 @@ class Sessions:
         count: Callable[[str], object],
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self._crawler, self._on = crawler, settings.host_cookies
+        self._crawler = crawler
         self._hosts, self._notices, self._count, self._wall = node.hosts, notices, count, wall
         self._one_owner = settings.redis_url is None or settings.partition == "domain"
         self._known: set[str] = set()  # hosts whose noted cookies are in the jar
-        if self._on:
-            node.hosts.on_change(self._forget)
+        node.hosts.on_change(self._forget)
 
     @cached_property
     def _middleware(self) -> CookiesMiddleware | None:
-        """Looked for with the first cookie; None where cookies are switched off, here or in Scrapy."""
-        return self._crawler.get_downloader_middleware(CookiesMiddleware) if self._on else None
+        """Looked for with the first cookie; None where cookies are switched off in Scrapy."""
+        return self._crawler.get_downloader_middleware(CookiesMiddleware)
 
     def _forget(self, state: HostState) -> None:
         self._known.discard(state.host)

@@ -224,7 +224,7 @@ def command(place: Path, proxy: str, *arguments: str) -> tuple[int, str]:
     return ended.returncode, ended.stdout + ended.stderr
 
 
-QUICK = ("--delay", "0", "-s", "UBI_HEARTBEAT_INTERVAL=0.2", "-s", "UBI_FLUSH_INTERVAL=0.05")
+QUICK = ("--delay", "0", "-s", "UBI_HEARTBEAT_INTERVAL=0.2")
 
 
 @pytest.mark.processes

@@ -18,8 +18,8 @@ from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.process.error_log import Burst
 from scrapy_ubi.requests.page_outcome import TooLong
 from scrapy_ubi.scrapy_private.changed_settings import ChangedSettings
-from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.settings_table.live_rows import LIVE
+from scrapy_ubi.settings import UbiSettings, read_value
+from scrapy_ubi.settings.live_rows import LIVE
 from tests.components.unit import Unit
 from tests.support.engines import fake_engine
 from tests.support.gated import World, in_loop
@@ -28,9 +28,8 @@ VALUES: dict[str, Any] = {
     "UBI_ROBOTS_TTL": 60.0,
     "UBI_ROBOTS_TIMEOUT": 3.0,
     "UBI_ROBOTS_GIVE_UP": 9.0,
-    "UBI_MAX_CRAWL_DELAY": 5.0,
-    "UBI_MAX_BODY": 4096,
-    "UBI_MAX_BODY_TYPES": "all",
+    "UBI_MAX_DELAY": 5.0,
+    "UBI_MAX_BODY": "all(4096)",
 }
 
 
@@ -56,7 +55,7 @@ def test_what_is_read_from_the_schedulers_settings_when_it_is_needed(name: str) 
     unit = Unit()
     before = unit.settings
     say(unit.node.live, **{name: VALUES[name]})
-    assert getattr(unit.settings, LIVE[name].name) == VALUES[name]
+    assert getattr(unit.settings, LIVE[name].name) == read_value(LIVE[name], VALUES[name])
     say(unit.node.live, **{name: None})
     assert unit.settings == before
 
@@ -98,13 +97,6 @@ def test_sitemaps_are_followed_from_then_on() -> None:
     unit = Unit()
     say(unit.node.live, UBI_SITEMAPS=7)
     assert unit.sitemaps.most == 7
-
-
-def test_outputs_may_wait_in_more_memory() -> None:
-    stores: Any = SimpleNamespace(writer=SimpleNamespace(most=1))
-    unit = steered(stores)
-    say(unit.node.live, UBI_STORE_MB=3)
-    assert stores.writer.most == 3 << 20
 
 
 def test_a_burst_of_errors_is_another_one() -> None:

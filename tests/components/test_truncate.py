@@ -161,7 +161,7 @@ def test_what_is_no_html_comes_whole_unless_all_is_cut(site: Site) -> None:
     got, outcome = look(site, *paths)
     assert {path: (got[path]["body"], got[path]["cut"]) for path in paths} == dict.fromkeys(paths, (data, False))
     assert "ubi/body/truncated" not in outcome.stats
-    got, outcome = look(site, *paths, UBI_MAX_BODY_TYPES="all")
+    got, outcome = look(site, *paths, UBI_MAX_BODY=f"all({MOST})")
     assert {path: (got[path]["body"], got[path]["cut"]) for path in paths} == dict.fromkeys(paths, (data[:MOST], True))
     assert outcome.stats["ubi/body/truncated"] == 3
 
@@ -245,7 +245,7 @@ def test_a_sitemap_may_be_larger_than_a_page(site: Site, monkeypatch: pytest.Mon
     site.page(f"{HOST}/robots.txt", Page(f"Sitemap: {HOST}/map.xml\n", headers={"Content-Type": "text/plain"}))
     site.page(f"{HOST}/map.xml", Page(body))  # as HTML
     site.page(f"{HOST}/", "page")
-    settings = {"UBI_MAX_BODY_TYPES": "all", "UBI_SITEMAPS": 2000, "ROBOTSTXT_OBEY": True, "RETRY_ENABLED": False}
+    settings = {"UBI_MAX_BODY": f"all({MOST})", "UBI_SITEMAPS": 2000, "ROBOTSTXT_OBEY": True, "RETRY_ENABLED": False}
     (outcome,) = crawl(Look, site.proxy, settings={"UBI_MAX_BODY": MOST, **settings}, start_urls=[f"{HOST}/"])
     found = {visit.url for visit in site.visits} & set(pages)
     assert MOST / 1000 < len(found) < 60, "more than of a page, and no more than of a sitemap"

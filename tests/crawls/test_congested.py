@@ -12,11 +12,12 @@ from scrapy.http import Response
 
 from scrapy_ubi import UbiSpider
 from tests.support.crawls import agent_of, crawl, total
+from tests.support.derived import derived
 from tests.support.site import Site, links
 
 HOME = "http://directory.example/"
 PAGES = [f"http://h{number % 20}.example/{number}" for number in range(400)]
-MOST = 100  # UBI_OUTBOX_RECORDS
+MOST = 100  # records in the outbox
 SLACK = 64 + 20  # links between two looks, and done marks
 
 
@@ -64,7 +65,8 @@ def test_the_outbox_is_bounded_and_all_pages_are_fetched(
     site.page(HOME, links(*PAGES))
     for url in PAGES:
         site.page(url, links())
-    outcomes = crawl(spider, site.proxy, 3, {"UBI_OUTBOX_RECORDS": MOST, "UBI_LEAN": lean})
+    with derived(outbox_records=MOST):
+        outcomes = crawl(spider, site.proxy, 3, {"UBI_LEAN": lean})
     assert {outcome.reason for outcome in outcomes} == {"finished"}
     assert total(outcomes, "downloader/response_status_count/200") == len(PAGES) + 1
     if spider is not Together:

@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import pytest
 
 from scrapy_ubi.protocol.ring import Ring
-from scrapy_ubi.settings_table import SETTINGS
+from scrapy_ubi.settings import SETTINGS
 from tests.support.server import Server as RedisServer
 
 pytestmark = pytest.mark.processes

@@ -110,7 +110,7 @@ def test_all_wait_when_the_host_asks_for_it(site: Site) -> None:
 
     for number in range(1, 5):  # with the page that leads to them, all loads that are allowed
         site.page(f"http://{HOST}/{number}", busy)
-    [outcome] = crawl(Big, site.proxy, settings={"UBI_HOST_CONCURRENCY": 4, "UBI_RETRY_AFTER_TIMES": 1})
+    [outcome] = crawl(Big, site.proxy, settings={"UBI_HOST_CONCURRENCY": 4, "UBI_HOST_TRIES": 1})
     assert set(site.urls()) == set(urls)
     assert len(asked) == 4
     assert len(items_of([outcome])) == len(urls), "asked once, not four times in a row: the host is not given up"

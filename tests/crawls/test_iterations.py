@@ -107,7 +107,6 @@ SETTINGS: dict[str, Any] = {
     "DOWNLOAD_HANDLERS": {"http": f"{__name__}.Web"},
     "SCHEDULER": f"{__name__}.Noting",
     "LOG_LEVEL": "WARNING",
-    "UBI_FLUSH_INTERVAL": 0.1,
     "UBI_HEARTBEAT_INTERVAL": 0.5,
     "UBI_HOST_ITERATE": True,
     "UBI_MAX_LOAD_SECONDS": 60,
@@ -196,7 +195,7 @@ class Many(Follow):
 
 def test_a_queue_that_is_not_in_memory_is_ranked() -> None:
     """Pages that others link to come first, whatever is read and flushed in between."""
-    settings = {"UBI_HOST_LOAD_TAKE": 8, "CLOSESPIDER_PAGECOUNT": 24, "UBI_FLUSH_INTERVAL": 0.02}
+    settings = {"UBI_HOST_LOAD_TAKE": 8, "CLOSESPIDER_PAGECOUNT": 24}
     runs = crawled(3, Many, UBI_RANK="backlinks", expected="closespider_pagecount", **settings)
     assert len({tuple(run.taken[:17]) for run in runs}) == 1
     counts = Counter(to for path in runs[0].taken[:9] for to in set(links_of(int(path.partition("-")[0]))))

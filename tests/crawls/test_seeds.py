@@ -18,6 +18,7 @@ from scrapy_ubi.components.find_scheduler import scheduler_of
 from scrapy_ubi.components.spider_middleware import PAUSE_EVERY
 from tests.crawls.ring import AGENTS, HOSTS, Walk
 from tests.support.crawls import LIMIT, agent_of, crawl, items_of
+from tests.support.derived import derived
 from tests.support.site import Held, Page, Site, links
 
 
@@ -37,7 +38,8 @@ class Floods(Walk):
 
 def test_seeds_wait_while_too_many_are_to_be_sent(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Floods, "most", 0)
-    crawl(Floods, site.proxy, 3, {"UBI_OUTBOX_RECORDS": 100, "HTTPERROR_ALLOW_ALL": True})
+    with derived(outbox_records=100):
+        crawl(Floods, site.proxy, 3, {"HTTPERROR_ALLOW_ALL": True})
     assert site.urls() == {f"{HOSTS[number % 8]}/{number}": 1 for number in range(400)}
     assert Floods.most <= 100 + 2 * PAUSE_EVERY  # each may be told to its owner and a successor
 

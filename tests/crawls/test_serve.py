@@ -122,7 +122,8 @@ def serve(
         for crawler in crawlers:
             crawler.signals.connect(begun, signals.spider_opened, weak=False)
 
-    own = {"SCHEDULER": "tests.support.crawls.SharedScheduler", "TEST_AGENTS": agents, "UBI_SERVE": True}
+    own = {"SCHEDULER": "tests.support.crawls.SharedScheduler", "TEST_AGENTS": agents}
+    own |= {} if "UBI_PRESET" in settings else {"UBI_SERVE": True}
     outcomes = crawl(spider, site.proxy, agents, {**own, **settings}, watch)
     tasks[0].result()
     assert [outcome.reason for outcome in outcomes] == ["finished"] * agents

@@ -12,7 +12,10 @@ import pytest
 from scrapy_ubi.commands.options import add_subcommands
 from scrapy_ubi.node.report.profile import COUNTERS, STATES
 from scrapy_ubi.settings import SETTINGS, Setting
-from scrapy_ubi.settings_table.live_rows import LIVE
+from scrapy_ubi.settings.declarations import DERIVED
+from scrapy_ubi.settings.gone import GONE
+from scrapy_ubi.settings.live_rows import LIVE
+from scrapy_ubi.settings.presets import PRESETS
 from tests.support.parsed import parsed
 
 ROOT = Path(__file__).parents[2]
@@ -39,16 +42,33 @@ def test_setting_has_a_section_that_begins_with_its_default(row: Setting) -> Non
 
 
 def test_every_setting_is_in_the_index_of_its_page() -> None:
-    index = text("settings.md").partition("\n## ")[0]
+    index = sections("settings.md")["All of them"]
     assert [row.setting for row in SETTINGS if f"(#{row.setting.lower()})" not in index] == []
 
 
 def test_no_setting_is_documented_that_does_not_exist() -> None:
     names = {row.setting for row in SETTINGS}
-    assert set(sections("settings.md")) == names
+    assert {title for title in sections("settings.md") if title.startswith("UBI_")} == names
     for page in (ROOT / "docs").rglob("*.md"):
         named = set(re.findall(r"\bUBI_[A-Z_]+[A-Z]\b", page.read_text()))
-        assert named <= names, f"{page} names settings that do not exist"
+        before = set(GONE) if page.parent.name == "decisions" or page.name == "settings.md" else set()
+        assert named <= names | before, f"{page} names settings that do not exist"
+
+
+def test_the_tables_of_the_settings_are_those_of_the_declarations() -> None:
+    page = sections("settings.md")
+    values = dict.fromkeys(setting for held in PRESETS.values() for setting in held)
+    shown = [[f"`{held[name]!r}`" if name in held else "" for held in PRESETS.values()] for name in values]
+    rows = [f"| `{name}` | {' | '.join(row)} |" for name, row in zip(values, shown, strict=True)]
+    assert re.findall(r"^\| `[A-Z_]+` .*$", page["Presets"], re.MULTILINE) == rows
+    assert re.findall(r"^\| `([A-Z_]+)` \| (.*) \|$", page["Names of before"], re.MULTILINE) == [*GONE.items()]
+    assert re.findall(r" \| ([^|]+) \|$", page["What follows from others"], re.MULTILINE)[2:] == [*DERIVED.values()]
+
+
+def test_the_index_of_the_settings_has_their_groups_in_order() -> None:
+    index = sections("settings.md")["All of them"]
+    groups = dict.fromkeys(row.group for row in SETTINGS)
+    assert re.findall(r"^- (.+?): \[", index, re.MULTILINE) == [*groups]
 
 
 def used_stats() -> set[str]:

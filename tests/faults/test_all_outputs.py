@@ -38,7 +38,7 @@ SEED = int(os.environ.get("OUTPUT_SEED", random.randrange(1_000_000)))
 KILLS, AGENTS = 5, ("a0", "a1", "a2")
 STORES = "items(size=20000),larm(size=100000),warc(size=100000),graph(size=20000)"
 SETTINGS = {
-    "UBI_STORES": STORES, "UBI_FLUSH_INTERVAL": 0.05, "CONCURRENT_REQUESTS": 4, "UBI_HEARTBEAT_INTERVAL": 0.25,
+    "UBI_STORES": STORES, "CONCURRENT_REQUESTS": 4, "UBI_HEARTBEAT_INTERVAL": 0.25,
     "UBI_LEASE_TIMEOUT": 1.5, "UBI_FAILURE_TIMEOUT": 2.5,
 }  # fmt: skip
 JOINED, LOST, MISSING = "has joined crawl", "Lost, of ", re.compile(r"has lost \d+ agents? \(([^)]*)\)")

@@ -17,7 +17,7 @@ from tests.faults.test_feeds import documents, drawn, kill_now_and_then
 
 pytestmark = pytest.mark.processes
 
-FEW = {"UBI_FLUSH_INTERVAL": 0.05, "CONCURRENT_REQUESTS": 4}
+FEW = {"UBI_HEARTBEAT_INTERVAL": 0.125, "CONCURRENT_REQUESTS": 4}
 ALONE, TWO = ("a0",), ("a0", "a1")
 
 

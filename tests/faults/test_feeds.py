@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
 SEED = int(os.environ.get("FEED_SEED", random.randrange(1_000_000)))
 ROUNDS = 3
-FEW = {"UBI_FLUSH_INTERVAL": 0.05, "CONCURRENT_REQUESTS": 4}
+FEW = {"UBI_HEARTBEAT_INTERVAL": 0.125, "CONCURRENT_REQUESTS": 4}
 
 
 def drawn(what: str) -> random.Random:

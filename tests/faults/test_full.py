@@ -18,13 +18,13 @@ from tests.support.server import Server
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
 ROOMY = "64mb"
-FLUSH_RECORDS = 40
+LITTLE, FEW = 32, 125  # MB; records that wait to be sent with so little memory, before an agent stops
 
 
 def test_a_full_redis_slows_the_crawl_down_until_it_has_room(make_group: MakeGroup) -> None:
     with Server(make_group.server.kind, options=("--maxmemory", "8mb", "--maxmemory-policy", "noeviction")) as server:
         make_group.server = server
-        group = make_group(latency=0.05, UBI_FLUSH_RECORDS=FLUSH_RECORDS)
+        group = make_group(latency=0.05, UBI_MEMORY_MB=LITTLE)
         group.start(*FOUR)
         group.until_served(0.2)
         fill(server)
@@ -63,7 +63,7 @@ def fill(server: Server) -> None:
 def has_stopped(counters: Mapping[str, Mapping[str, Any]]) -> bool:
     """Whether no agent loads anything: what waits for room has a bound, or nothing is left that it may load."""
     stopped = not any(one["in_flight"] for one in counters.values())
-    return stopped and any(one["outbox"] >= FLUSH_RECORDS for one in counters.values())
+    return stopped and any(one["outbox"] >= FEW for one in counters.values())
 
 
 def states(profiles: dict[str, dict[str, object]]) -> set[object]:

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
 SEED = int(os.environ.get("OUTPUT_SEED", random.randrange(1_000_000)))
 STORES = "items(size=30000),larm(size=200000)"
-SETTINGS = {"UBI_STORES": STORES, "UBI_FLUSH_INTERVAL": 0.05, "CONCURRENT_REQUESTS": 4}
+SETTINGS = {"UBI_STORES": STORES, "UBI_HEARTBEAT_INTERVAL": 0.125, "CONCURRENT_REQUESTS": 4}
 
 
 def drawn(what: str) -> random.Random:

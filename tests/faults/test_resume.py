@@ -372,7 +372,6 @@ def test_settings_that_decide_where_urls_belong_may_not_change(make_group: MakeG
     before = group.web.count()
     changes: dict[str, tuple[object, object]] = {
         "UBI_PARTITION": ("host", "domain"),
-        "UBI_REPLICAS": (200, 100),
         "UBI_REPLICATION": (1, 2),
         "UBI_NORMALISE": ("scrapy", "larm"),
     }

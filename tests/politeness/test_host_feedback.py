@@ -212,7 +212,7 @@ def test_a_host_that_asks_for_it_is_left_alone_and_its_page_fetched_later(site: 
 
 def test_a_host_that_always_asks_is_given_up_and_the_crawl_ends(site: Site) -> None:
     always(site, SLOW, Page("busy", 503, {"Retry-After": "0"}))
-    (one,) = run(site, UBI_RETRY_AFTER_TIMES=2, UBI_HOST_PAUSE=0.8)
+    (one,) = run(site, UBI_HOST_TRIES=2, UBI_HOST_PAUSE=0.8)
     assert [gap >= pause for gap, pause in zip(site.gaps(SLOW), (0, 0.1), strict=True)] == [True, True]
     assert len([visit for visit in site.visits if SLOW in visit.url]) == 3
     assert one.stats["ubi/failed/host/busy"] == 4

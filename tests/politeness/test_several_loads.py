@@ -10,7 +10,7 @@ import pytest
 from scrapy_ubi.node.hosts.host_concurrency import HostConcurrency
 from scrapy_ubi.politeness import several_loads
 from scrapy_ubi.politeness.several_loads import SeveralLoads
-from scrapy_ubi.settings_table.loads_at_once import read_loads
+from scrapy_ubi.settings.loads_at_once import read_loads
 from tests.node.hosts.test_host_notes import HOST, OTHER, House
 
 

@@ -14,7 +14,6 @@ from scrapy.exceptions import DownloadTimeoutError, IgnoreRequest
 from scrapy.spidermiddlewares.httperror import HttpError
 from twisted.web.client import ResponseFailed
 
-from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.process import error_log
 from scrapy_ubi.process.error_log import Burst, ErrorLog, is_anticipated
 from scrapy_ubi.scrapy_private.versions import FileException
@@ -173,12 +172,6 @@ def test_a_log_that_cannot_be_written_is_counted_and_said_once(
             book.log.met("callback", raised(KeyError("x")), "parse")
     assert book.counted == {"ubi/errors/callback": 3, "ubi/errors/unwritten": 3}
     assert sum("cannot be written" in record.getMessage() for record in caplog.records) == 1
-
-
-def test_a_named_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UbiSettingError, match=r"UBI_ERROR_LOG is .* cannot be written .*: name another file"):
-        Book(tmp_path / "gone" / "errors.log").log.check(named=True)
-    Book(tmp_path / "gone" / "errors.log").log.check(named=False)
 
 
 def test_a_burst_stops_once(book: Book) -> None:

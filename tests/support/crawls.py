@@ -37,7 +37,6 @@ FAST: dict[str, Any] = {
     "UBI_HEARTBEAT_INTERVAL": 0.05,
     "UBI_LEASE_TIMEOUT": 5.0,
     "UBI_FAILURE_TIMEOUT": 8.0,
-    "UBI_FLUSH_INTERVAL": 0.01,
 }
 
 
@@ -59,7 +58,7 @@ class SharedScheduler(UbiScheduler):
         await super()._join(spider)
         async with asyncio.timeout(LIMIT / 2):
             while len(self.node.agent.view.members) < self.crawler.settings.getint("TEST_AGENTS"):
-                await asyncio.sleep(FAST["UBI_FLUSH_INTERVAL"])
+                await asyncio.sleep(0.01)
 
     def make_transport(self) -> Transport:
         hub: MemoryHub = self.crawler.settings["TEST_HUB"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.settings_table import SETTINGS
+from scrapy_ubi.settings import SETTINGS
 from scrapy_ubi.untrusted.meant_names import ask_meant, find_meant
 
 

@@ -38,7 +38,7 @@ from typing import Any
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.node.group.origin import other_arguments, other_class
 from scrapy_ubi.node.group.other_layouts import check_layouts, other_layout
-from scrapy_ubi.node.group.pinned_settings import BEFORE
+from scrapy_ubi.node.group.pinned_settings import AGREE, BEFORE
 from scrapy_ubi.node.mail.run_state import ended_ago, is_finished, is_lossy
 from scrapy_ubi.protocol.beat import LEFT, Beat, words_after
 from scrapy_ubi.protocol.ring import Ring, RingCollision
@@ -65,23 +65,6 @@ CAME_LATE = "URLs from outside wait that were written after the end of the last 
 MOST_PAST = 16  # finished runs that are remembered by name
 SEVERAL = 2.5  # heartbeat intervals, within which a beat comes from each agent that lives
 CLAIMS = 5  # tries: each fails only when another process has written in between
-AGREE = {
-    "partition": "UBI_PARTITION",
-    "replicas": "UBI_REPLICAS",
-    "replication": "UBI_REPLICATION",
-    "normaliser": "UBI_NORMALISE",
-    "host_rules": "UBI_HOST_RULES",
-    "host_shards": "UBI_HOST_SHARDS",
-    "named_by": "the function of UBI_PARTITION",
-    "fingerprinter": "REQUEST_FINGERPRINTER_CLASS",
-    "steps": "rules of the steps of UBI_NORMALISE (version)",
-    "max_letter_bytes": "UBI_MAX_LETTER_BYTES",
-    "max_url_length": "UBI_MAX_URL_LENGTH",
-    "recrawl": "UBI_RECRAWL",
-    "recrawl_rounds": "UBI_RECRAWL_ROUNDS",
-    "serve": "UBI_SERVE",
-    "seeds": "leave to read seeds in Redis",  # they are handed to the owners of their hosts
-}
 
 
 async def begin_run(

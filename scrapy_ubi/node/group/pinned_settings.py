@@ -14,21 +14,20 @@ from typing import Any
 
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.node.group.origin import FIELDS, other_arguments, other_class
-from scrapy_ubi.settings import FINGERPRINTER
+from scrapy_ubi.settings import FINGERPRINTER, SETTINGS
 
 logger = logging.getLogger("scrapy_ubi")
 
-FIXED = {
-    "partition": "UBI_PARTITION",
-    "replicas": "UBI_REPLICAS",
-    "replication": "UBI_REPLICATION",
-    "normaliser": "UBI_NORMALISE",
-    "host_rules": "UBI_HOST_RULES",
-    "host_shards": "UBI_HOST_SHARDS",
+AGREE = {
+    "replicas": "the points of an agent on the ring",
+    **{"normaliser" if row.name == "normalise" else row.name: row.setting for row in SETTINGS if row.agree},
     "named_by": "the function of UBI_PARTITION",
     "fingerprinter": "REQUEST_FINGERPRINTER_CLASS",
     "steps": "the rules of its steps",
-}  # as agents publish them -> as people know them
+    "seeds": "leave to read seeds in Redis",  # they are handed to the owners of their hosts
+}  # what all agents must have alike: as they publish it -> as people know it
+_BY_AGENT = {row.setting for row in SETTINGS if row.agree not in ("ownership", "urls")}
+FIXED = {field: name for field, name in AGREE.items() if name not in _BY_AGENT and field != "seeds"}
 BEFORE: Mapping[str, Any] = {
     "fingerprinter": FINGERPRINTER,
     "steps": 1,

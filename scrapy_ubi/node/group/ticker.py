@@ -96,8 +96,9 @@ class Ticker:
             self._on_cancel()
         if effects.overdue > self._overdue:
             logger.warning(
-                "%d hosts of this agent were not handed over within UBI_HANDOFF_TIMEOUT (%g s): it fetches them now, "
-                "and pages may be fetched twice. Where agents run but are slow to hand over, a longer one helps.",
+                "%d hosts of this agent were not handed over within %g s: it fetches them now, "
+                "and pages may be fetched twice. Where agents run but are slow to hand over, a longer "
+                "UBI_FAILURE_TIMEOUT helps.",
                 effects.overdue - self._overdue,
                 self._settings.handoff_timeout,
             )

@@ -19,7 +19,7 @@ from scrapy_ubi.node.hosts import load_pace
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.load_pace import LoadPace, read_pace
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.settings_table.loads_at_once import LoadsByHost
+from scrapy_ubi.settings.loads_at_once import LoadsByHost
 from scrapy_ubi.urls.host_shards import host_of_key
 
 PACE = "pace"  # section of a host's notes

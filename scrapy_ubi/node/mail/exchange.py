@@ -294,7 +294,7 @@ class Exchange:
     def _unanswered(self, now: float, error: TransportDown) -> None:
         sentence = (
             f"Redis is away: this agent fetches on until its lease ends or {self._most_waiting:,} records wait to be "
-            f"sent (UBI_FLUSH_RECORDS), and goes on when it is back. {error}"
+            f"sent (more with a larger UBI_MEMORY_MB), and goes on when it is back. {error}"
         )
         self.outage.met(now, AWAY, sentence)
 
@@ -320,7 +320,7 @@ class Exchange:
             now,
             FULL,
             f"Redis is full and takes no mail: this agent fetches on until {self._most_waiting:,} records wait to be "
-            f"sent (UBI_FLUSH_RECORDS), then it waits until there is room. {error}",
+            f"sent (more with a larger UBI_MEMORY_MB), then it waits until there is room. {error}",
         )
         self._take(error.incoming, now)
         self._unsent.refused()

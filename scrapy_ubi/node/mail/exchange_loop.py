@@ -32,7 +32,7 @@ class MailTrouble(NamedTuple):
 
 class ExchangeLoop:
     """The exchanges of one agent, from `open` on. `on_exchange` is told of each that has ended, whatever came of it.
-    `most_waiting` is UBI_FLUSH_RECORDS. `hurry`: there is cause to begin another one."""
+    `most_waiting` is `flush_records` of the settings. `hurry`: there is cause to begin another one."""
 
     def __init__(
         self,

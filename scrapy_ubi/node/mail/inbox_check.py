@@ -36,7 +36,7 @@ from scrapy_ubi.urls.host_shards import MARK, HostShards
 logger = logging.getLogger("scrapy_ubi")
 
 RUN = "run"  # the field of a letter that names the run it was sent in
-MOST_RECORDS = 100_000  # in a letter: what UBI_LETTER_RECORDS lets an agent send at most
+MOST_RECORDS = 100_000  # in a letter: far above what an agent sends
 HEAD = 256  # characters of a refused letter that people see
 MOST_SAID = 20  # warnings of either kind
 MOST_REASONS = 5  # of one letter's requests that are said

@@ -22,7 +22,7 @@ IDLE = 1.0  # s between two exchanges of an agent that can neither fetch nor ans
 
 
 class Timing:
-    """The pace of one agent's mail. `interval` is UBI_FLUSH_INTERVAL (s). `sent`: when the last exchange began, 0.0
+    """The pace of one agent's mail. `interval`: between two flushes (s). `sent`: when the last exchange began, 0.0
     before the first one; `due`: when the next one is to begin as a rule (s).
     """
 

@@ -181,7 +181,7 @@ SENTENCES: Mapping[str, Callable[[IdleReason, float], str]] = {
     ),
     HANDOVER: lambda why, now: (
         f"{_more(why)} still being handed over to this agent; it waits for "
-        f"{_names(why, 'agents') if why.names else 'the others'}{_until(why, now)} (UBI_HANDOFF_TIMEOUT)"
+        f"{_names(why, 'agents') if why.names else 'the others'}{_until(why, now)}"
     ),
     DISK: lambda why, now: f"the queue of {_names(why, 'hosts')} is being read from the disk",
     READY: lambda why, now: f"{_names(why, 'hosts')} may be fetched now, and Scrapy has not asked for a request yet",

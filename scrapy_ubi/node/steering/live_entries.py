@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 
-from scrapy_ubi.settings_table.live_rows import LIVE
+from scrapy_ubi.settings.live_rows import LIVE
 from scrapy_ubi.untrusted.checks import HOST, Malformed, fits, is_number, is_text, is_whole, json_object, strict_json
 
 FIELD = "set:"

@@ -6,7 +6,7 @@ from typing import cast
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings import read_value
-from scrapy_ubi.settings_table.row import Setting
+from scrapy_ubi.settings.declare import Setting
 from scrapy_ubi.urls.filters.chain import check_live
 
 

@@ -21,7 +21,7 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.node.steering.live_entries import FINISH, PAUSE, LiveEntry, LiveTable
 from scrapy_ubi.node.steering.live_values import read_live
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.settings_table.live_rows import LIVE
+from scrapy_ubi.settings.live_rows import LIVE
 
 logger = logging.getLogger("scrapy_ubi")
 

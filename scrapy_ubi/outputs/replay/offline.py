@@ -27,7 +27,7 @@ OFFLINE: dict[str, Any] = {
     "UBI_FAST": False,
     "UBI_PRIVATE_HOSTS": "allow",  # judged by addresses, which would be looked up
     "UBI_HOST_DELAY": 0,
-    "UBI_MAX_CRAWL_DELAY": 0,
+    "UBI_MAX_DELAY": 0,
     "UBI_MAX_RETRY_AFTER": 0,
     "UBI_MAX_LOAD_SECONDS": 0,
     "UBI_ROBOTS_GIVE_UP": 0,

@@ -7,7 +7,7 @@ import pytest
 from scrapy_ubi.node.hosts import host_concurrency
 from scrapy_ubi.node.hosts.host_concurrency import PACE, HostConcurrency
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.settings_table.loads_at_once import LoadsByHost, read_loads
+from scrapy_ubi.settings.loads_at_once import LoadsByHost, read_loads
 from tests.node.hosts.test_host_notes import HOST, OTHER, House
 
 

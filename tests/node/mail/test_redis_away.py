@@ -192,7 +192,7 @@ def test_a_redis_at_its_limit_is_complained_of_once_with_the_remedy_and_figures_
         run(test)
     said = [record.getMessage() for record in caplog.records]
     assert [text[:22] for text in said] == ["Redis is full and take", "Redis has room again."]
-    assert "UBI_FLUSH_RECORDS" in said[0]
+    assert "UBI_MEMORY_MB" in said[0]
 
 
 # -- after an absence

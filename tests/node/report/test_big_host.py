@@ -8,7 +8,7 @@ import pytest
 
 from scrapy_ubi.node.report.big_host import LEAST, LOOKS, BigHost
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.settings_table.loads_at_once import read_loads
+from scrapy_ubi.settings.loads_at_once import read_loads
 from tests.node.crawler import SETTINGS
 from tests.node.parts import Part
 

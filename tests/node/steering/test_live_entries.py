@@ -19,7 +19,7 @@ from scrapy_ubi.node.steering.live_entries import (
     read_entry,
 )
 from scrapy_ubi.node.steering.runtime import refusal
-from scrapy_ubi.settings_table.live_rows import LIVE
+from scrapy_ubi.settings.live_rows import LIVE
 from scrapy_ubi.untrusted.checks import Malformed
 
 NAMES = ("UBI_HOST_DELAY", "UBI_HOST_MAX_PAGES", "pause")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from scrapy_ubi.node import Visit
-from scrapy_ubi.settings_table.loads_at_once import read_loads
+from scrapy_ubi.settings.loads_at_once import read_loads
 from scrapy_ubi.transport.in_process import MemoryHub
 from tests.node.crawler import LIMIT, SETTINGS, Crawler, Log, crawl, entry
 

@@ -66,8 +66,9 @@ def run(tmp_path: Path, action: str, near: str = "near(3)", **arguments: Any) ->
     """What the spider was told of each page."""
     with Site() as site:
         web(site)
+        said = near and f"{near.removesuffix(')')}{', ' if '(' in near else '('}{action})"
         settings = {
-            "UBI_DUPLICATES": near, "UBI_DUPLICATES_ACTION": action, "UBI_STORES": ["items", "graph"],
+            "UBI_DUPLICATES": said, "UBI_STORES": ["items", "graph"],
         }  # fmt: skip
 
         def place(crawlers: list[Any]) -> None:

@@ -16,7 +16,6 @@ from tests.support.web import DemoWeb
 
 SETTINGS = {
     "UBI_STORES": "graph(size=20000)",
-    "UBI_FLUSH_INTERVAL": 0.05,
     "UBI_START_WAIT": 0,  # this Redis forgets nothing
     "CONCURRENT_REQUESTS": 4,
 }

@@ -64,7 +64,7 @@ def test_a_crawl_delay_is_honoured_up_to_a_bound(site: Site, most: float, noted:
 
     pages(site)
     site.page(f"{HOST}/robots.txt", "User-agent: *\nCrawl-delay: 0.05\n")
-    assert one(site, Looks, UBI_MAX_CRAWL_DELAY=most).items == [noted]
+    assert one(site, Looks, UBI_MAX_DELAY=most).items == [noted]
 
 
 class FileFirst(Walk):

@@ -492,8 +492,8 @@ class StopsDelayed(Stops):
     ("changed", "then"),
     [
         ({}, {"robots": 0.25}),
-        ({"UBI_MAX_CRAWL_DELAY": 0.1}, {"robots": 0.1}),
-        ({"UBI_MAX_CRAWL_DELAY": 0}, {}),
+        ({"UBI_MAX_DELAY": 0.1}, {"robots": 0.1}),
+        ({"UBI_MAX_DELAY": 0}, {}),
         ({"ROBOTSTXT_OBEY": False}, {}),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scrapy_ubi.settings_table.home import HOME, directory, home, homes, is_former, keep_out_of_git, remark
+from scrapy_ubi.settings.home import HOME, directory, home, homes, is_former, keep_out_of_git, remark
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import typing
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ from scrapy.settings import Settings
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.protocol.beat import Beat
-from scrapy_ubi.settings import SETTINGS, Setting, UbiSettings, default_crawl, is_of_bot, listing, read_value
-
-NONE_TOO = ("start_wait", "recrawl_rounds")  # as long as others need; without end
+from scrapy_ubi.settings import SETTINGS, Setting, UbiSettings, default_crawl, is_of_bot, read_value
+from scrapy_ubi.settings.declarations import DERIVED
+from scrapy_ubi.settings.gone import GONE
 
 
 def read(spider: str = "walk", **values: Any) -> UbiSettings:
@@ -32,36 +33,31 @@ def refusal(**values: Any) -> str:
     return text
 
 
-def test_the_table_and_the_fields_are_alike() -> None:
+def test_every_declaration_is_a_field_and_has_a_group() -> None:
     fields = [field.name for field in dataclasses.fields(UbiSettings)]
-    extra = ["named_by", "dir_given", "dir_is_jobdir", "fingerprinter", "hosts_at_once"]
-    assert fields == [*(row.name for row in SETTINGS), *extra]
+    assert fields[: len(SETTINGS)] == [row.name for row in SETTINGS]
+    assert all(row.group for row in SETTINGS)
 
 
-def test_the_table_and_the_field_defaults_are_alike() -> None:
-    defaults = {field.name: field.default for field in dataclasses.fields(UbiSettings)}
-    assert all(row.default is None or row.default == defaults[row.name] for row in SETTINGS)
-
-
-def test_the_types_of_the_fields_are_those_of_the_rows() -> None:
-    types = {"flag": bool, "int": int, "float": float, "seconds": float, "words": tuple[str, ...], "url": str | None}
+def test_the_kind_of_a_setting_is_that_of_the_type_of_its_field() -> None:
+    kinds = {bool: "flag", int: "int"}
     hints = typing.get_type_hints(UbiSettings)
     for row in SETTINGS:
+        hint = hints[row.name]
+        assert kinds.get(hint, row.kind) == row.kind, row
+        assert hint is not float or row.kind in ("float", "seconds"), row
         if row.kind == "choice":
-            assert typing.get_args(hints[row.name]) == row.choices, row
-        elif row.kind in types and row.name not in NONE_TOO:
-            assert hints[row.name] == types[row.kind], row
-    assert hints["start_wait"] == float | None and hints["recrawl_rounds"] == int | None
+            assert typing.get_args(hint) == row.choices, row
 
 
-def test_every_row_has_one_sentence_bounds_and_a_default_to_show() -> None:
+def test_every_declaration_has_one_sentence_bounds_and_a_default_to_show() -> None:
     for row in SETTINGS:
         assert row.sentence.endswith(".") and row.bounds and row.shown_default, row
 
 
-def test_the_listing_shows_every_setting() -> None:
-    text = listing()
-    assert all(f"{row.setting}\n" in text and row.sentence in text for row in SETTINGS)
+def test_a_default_that_is_a_constant_is_read_as_it_is_declared() -> None:
+    values = UbiSettings.from_scrapy({}, "walk")
+    assert all(getattr(values, row.name) == row.default for row in SETTINGS if row.default is not None)
 
 
 def test_defaults() -> None:
@@ -155,8 +151,8 @@ def test_an_unknown_name_is_refused_with_the_nearest_known() -> None:
 
 
 def test_numbers_of_the_command_line_are_texts() -> None:
-    settings = read(UBI_REPLICAS="100", UBI_AGENT_CAPACITY="0.5", UBI_HOST_DELAY="0")
-    assert (settings.replicas, settings.capacity, settings.ring_replicas) == (100, 0.5, 50)
+    settings = read(UBI_REPLICATION="2", UBI_AGENT_CAPACITY="0.5", UBI_HOST_DELAY="0")
+    assert (settings.replication, settings.capacity, settings.ring_replicas) == (2, 0.5, 100)
 
 
 @pytest.mark.parametrize(("value", "wanted"), [(True, True), (0, False), ("1", True), ("False", False), ("true", True)])
@@ -176,8 +172,8 @@ def test_a_capacity_that_does_not_hold_is_refused(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [0, 1.5, "1.5", "1e3", "2**3", 10**400])
-def test_replicas_that_do_not_hold_are_refused(value: Any) -> None:
-    assert "a whole number of at least 1" in refusal(UBI_REPLICAS=value)
+def test_a_number_that_does_not_hold_is_refused(value: Any) -> None:
+    assert "a whole number of at least 1" in refusal(UBI_HOST_LOAD_TAKE=value)
 
 
 def test_a_choice_that_does_not_hold_is_refused() -> None:
@@ -205,24 +201,79 @@ def test_the_lease_ends_before_the_others_take_over() -> None:
 
 def test_an_agent_of_a_group_looks_at_its_lease_in_time() -> None:
     redis = {"UBI_REDIS_URL": "redis://localhost"}
-    assert "at most 2.5" in refusal(**redis, UBI_FLUSH_INTERVAL=2.6)
-    assert "at most 0.05" in refusal(**redis, UBI_LEASE_TIMEOUT=14.9)
-    assert "at least 0.4" in refusal(**redis, UBI_STALL_TIMEOUT=0.3)
-    read(**redis, UBI_FLUSH_INTERVAL=2.5, UBI_STALL_TIMEOUT=5)
-    read(UBI_FLUSH_INTERVAL=60, UBI_STALL_TIMEOUT=0.1)  # alone, an agent has no lease to lose
+    assert "by at least 0.04 s" in refusal(**redis, UBI_LEASE_TIMEOUT=14.97)
+    read(UBI_LEASE_TIMEOUT=14.97)  # alone, an agent has no lease to lose
 
 
-@pytest.mark.parametrize("setting", ["UBI_FLUSH_INTERVAL", "UBI_HEARTBEAT_INTERVAL"])
-def test_an_agent_does_something_else_than_to_flush_and_beat(setting: str) -> None:
+seconds_of_failure = st.floats(0.2, 7200)
+
+
+@given(seconds_of_failure)
+def test_all_times_follow_from_the_failure_timeout_and_keep_their_order(failure: float) -> None:
+    found = read(UBI_REDIS_URL="redis://localhost", UBI_FAILURE_TIMEOUT=failure)
+    assert found.heartbeat_interval < found.lease_timeout < found.failure_timeout
+    assert found.flush_interval <= (found.failure_timeout - found.lease_timeout) / 2
+    assert 2 * found.flush_interval <= found.stall_timeout
+    assert found.resend_timeout > 2 * found.flush_interval
+
+
+@given(st.floats(0.01, 10), st.floats(0.001, 1), st.floats(0.001, 1))
+def test_times_that_are_given_make_the_others(beat: float, more: float, gap: float) -> None:
+    given = {"UBI_HEARTBEAT_INTERVAL": beat, "UBI_LEASE_TIMEOUT": beat + more}
+    found = read(UBI_REDIS_URL="redis://x", **given, UBI_FAILURE_TIMEOUT=beat + more + 0.04 + gap)
+    assert 0.01 <= found.flush_interval <= (found.failure_timeout - found.lease_timeout) / 2
+
+
+def test_the_defaults_derive_what_agents_had_before() -> None:
+    found = read()
+    assert (found.heartbeat_interval, found.lease_timeout, found.failure_timeout) == (1.0, 10.0, 15.0)
+    assert (found.flush_interval, found.resend_timeout, found.stall_timeout, found.handoff_timeout) == (0.2, 5, 60, 60)
+    assert (found.flush_records, found.outbox_records, found.suppressed_keys, found.store_mb) == (
+        1000, 200_000, 1_000_000, 64,
+    )  # fmt: skip
+
+
+def test_caches_follow_from_the_memory() -> None:
+    little, much = read(UBI_MEMORY_MB=32), read(UBI_MEMORY_MB=1_000_000)
+    assert (little.outbox_records, little.suppressed_keys, little.store_mb) == (25_000, 125_000, 16)
+    assert little.flush_records < much.flush_records and much.suppressed_keys == 100_000_000
+    assert all(getattr(one, name) > 0 for one in (little, much) for name in DERIVED)
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_a_setting_that_is_gone_is_refused_with_what_replaces_it(name: str) -> None:
+    said = refusal(**{name: 1})
+    assert said == f"{name} is no setting any more: {GONE[name]}."
+    assert all(other in (row.setting for row in SETTINGS) for other in re.findall(r"UBI_[A-Z_]+", GONE[name]))
+
+
+def test_duplicates_are_named_with_what_is_done_with_them() -> None:
+    wanted = {
+        "exact": (0, "mark"), "near": (3, "mark"), "near(5)": (5, "mark"), "near(5, skip)": (5, "skip"),
+        "exact(unfollow)": (0, "unfollow"), "near( skip )": (3, "skip"),
+    }  # fmt: skip
+    assert {text: read(UBI_DUPLICATES=text).duplicates for text in wanted} == wanted
+    for text in ("near(0)", "near(21)", "exact(3)", "near(3, drop)", "near()", "skip"):
+        assert "UBI_DUPLICATES" in refusal(UBI_DUPLICATES=text)
+
+
+def test_bodies_are_cut_where_they_are_html_or_all_of_them() -> None:
+    wanted = {0: (0, False), 4096: (4096, False), "4096": (4096, False), "all(4096)": (4096, True)}
+    assert {value: read(UBI_MAX_BODY=value).max_body for value in wanted} == wanted
+    for value in (-1, True, "all", "all(-1)", "all(3000000000)", 3_000_000_000, 1.5):
+        assert "UBI_MAX_BODY" in refusal(UBI_MAX_BODY=value)
+
+
+@pytest.mark.parametrize("setting", ["UBI_HEARTBEAT_INTERVAL"])
+def test_an_agent_does_something_else_than_to_beat(setting: str) -> None:
     assert refusal(**{setting: 0.0001}).startswith(f"{setting} is 0.0001: give a number of seconds of at least 0.01")
     read(**{setting: 0.01})
 
 
 def test_an_agent_has_no_more_replicas_than_its_beat_can_say() -> None:
-    most = read(UBI_REPLICAS=99_999, UBI_AGENT_CAPACITY=10.0)
+    most = read(UBI_AGENT_CAPACITY=1000)
     line = Beat("0123abcd", 0, most.ring_replicas, "0" * 16).line(1)
     assert Beat.parse(line) is not None
-    assert "UBI_AGENT_CAPACITY" in refusal(UBI_REPLICAS=100_000, UBI_AGENT_CAPACITY=10.0)
 
 
 def test_relations_hold_for_settings_made_by_hand_too() -> None:
@@ -334,7 +385,7 @@ def test_the_filter_log_is_a_file() -> None:
 
 
 @pytest.mark.parametrize("path", ["a\0b", "\ud800", Path("a\0b")])
-@pytest.mark.parametrize("setting", ["UBI_DIR", "UBI_ERROR_LOG", "UBI_FILTER_LOG", "UBI_HOST_RULES"])
+@pytest.mark.parametrize("setting", ["UBI_DIR", "UBI_SCORES", "UBI_FILTER_LOG", "UBI_HOST_RULES"])
 def test_what_cannot_be_a_path_is_refused(setting: str, path: str | Path) -> None:
     assert "no path" in refusal(**{setting: path})
 

@@ -3,7 +3,7 @@
 Rules of this module:
 
 * A reader gives the checked value, or raises `UbiSettingError` with one sentence that names setting and remedy.
-* The command line gives texts (`-s UBI_REPLICAS=100`): numbers, flags and lists are read from them, too.
+* The command line gives texts (`-s UBI_AGENT_CAPACITY=2`): numbers, flags and lists are read from them, too.
 * The text of an address is never shown: it may hold a password.
 """
 
@@ -16,11 +16,13 @@ import re
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.settings_table.loads_at_once import Loads, LoadsByHost, read_loads
-from scrapy_ubi.settings_table.row import Kind, Setting
+from scrapy_ubi.settings.declare import Kind, Setting
+from scrapy_ubi.settings.loads_at_once import Loads, LoadsByHost, read_loads
+from scrapy_ubi.settings.values import Duplicates, MaxBody
 from scrapy_ubi.untrusted.checks import NAME
 
 Reader = Callable[[Setting, object], object]
@@ -28,9 +30,12 @@ Reader = Callable[[Setting, object], object]
 NUMBERS: tuple[Kind, ...] = ("int", "float", "seconds")
 # Goes into a header, in round brackets: printable ASCII, and nothing that would end them.
 _CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=?-~]*")
-_DUPLICATES = re.compile(r"exact|near(?:\(([0-9]{1,3})\))?")
+_DUPLICATES = re.compile(r"(exact|near)(?:\((?:([0-9]{1,3})(?:,(mark|unfollow|skip))?|(mark|unfollow|skip))\))?")
+_BODY = re.compile(r"all\(([0-9]{1,10})\)")
+MOST_BYTES = 2_000_000_000  # of a page
 HIGHEST_PORT = 65_535
 SHORTEST_SECRET, LONGEST_SECRET = 16, 1000  # characters
+NEAR = 3  # words of a hundred, where no number is given
 MOST_CHANGED = 20  # words of a hundred: beyond that pages with one frame are taken for each other
 _TARGET = re.compile(r"(?:s3|gs|az)://[^\s/@]+(?:/\S*)?|file:///\S+")
 _REDIS_KEY = re.compile(r"[!-~]{1,512}")
@@ -180,13 +185,22 @@ def _read_contact(row: Setting, value: object) -> str:
     return contact
 
 
-def _read_duplicates(row: Setting, value: object) -> str:
-    """Which duplicates of pages are meant: "exact" or "near(N)", in one spelling."""
-    text = "".join(_text(row, value).split())
-    found = _DUPLICATES.fullmatch(text)
-    if found is None or int(found[1] or 3) not in range(1, MOST_CHANGED + 1):
+def _read_duplicates(row: Setting, value: object) -> Duplicates:
+    """Which duplicates of pages are meant, and what is done with them: "exact", "near(3)", "near(3, skip)"."""
+    found = _DUPLICATES.fullmatch("".join(_text(row, value).split()))
+    if found is None or (found[1] == "exact" and found[2]):
         raise _wrong(row, value)
-    return "exact" if text == "exact" else f"near({int(found[1] or 3)})"
+    near = 0 if found[1] == "exact" else int(found[2] or NEAR)
+    if near not in range(1, MOST_CHANGED + 1) and found[1] == "near":
+        raise _wrong(row, value)
+    return Duplicates(near, cast("Any", found[3] or found[4] or "mark"))
+
+
+def _read_body(row: Setting, value: object) -> MaxBody:
+    """How many bytes of a page are kept: a number for HTML, "all(number)" for everything."""
+    found = _BODY.fullmatch(value.strip()) if isinstance(value, str) else None
+    size = read_number(row._replace(kind="int", low=0, high=MOST_BYTES), found[1] if found else value)
+    return MaxBody(int(size), found is not None)
 
 
 def _read_codecs(row: Setting, value: object) -> Mapping[str, object]:
@@ -319,6 +333,7 @@ READERS: Mapping[Kind, Reader] = {
     "name_servers": _read_name_servers,
     "concurrency": _read_concurrency,
     "codecs": _read_codecs,
+    "body": _read_body,
     "path": read_path,
     "file": read_path,
     "choice": _read_choice,

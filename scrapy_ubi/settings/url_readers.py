@@ -1,4 +1,4 @@
-"""Values of settings about URLs and hosts, read: as `settings_table.readers`, with the same rules."""
+"""Values of settings about URLs and hosts, and rules of re-crawl, read: as `readers`, with the same rules."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.settings_table.loads_at_once import LoadsByHost
-from scrapy_ubi.settings_table.readers import Reader, read_path
-from scrapy_ubi.settings_table.row import Kind, Setting
+from scrapy_ubi.recrawl import read_recrawl
+from scrapy_ubi.settings.declare import Kind, Setting
+from scrapy_ubi.settings.readers import Reader, read_path
 from scrapy_ubi.urls import host_rules, host_shards, normaliser
 from scrapy_ubi.urls.host_rules import HostRules
 from scrapy_ubi.urls.host_shards import HostShards
-from scrapy_ubi.urls.partition import Partition, partition_key
+from scrapy_ubi.urls.partition import Partition
 
 PARTITIONS: tuple[Partition, ...] = ("host", "domain")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
@@ -63,29 +63,9 @@ def _read_shards(row: Setting, value: object) -> HostShards | None:
         raise UbiSettingError(row.setting, f"is {value!r:.200}: {error}", f"give {row.bounds}") from None
 
 
-def check_shards(cut: HostShards | None, partition: Partition, rules: HostRules | None) -> None:
-    """Raise UbiSettingError where a host that is cut is none that the other settings make partition keys of."""
-    for host in cut.numbers if cut is not None else ():
-        if (key := partition_key(f"http://{host}/", partition, rules)) != host:
-            raise UbiSettingError(
-                "UBI_HOST_SHARDS",
-                f"names {host!r}, which is a part of {key!r} by UBI_PARTITION and UBI_HOST_RULES",
-                f"name {key!r} instead",
-            )
-
-
-def check_hosts(loads: LoadsByHost, partition: Partition, rules: HostRules | None, *, by_ip: bool) -> None:
-    """Raise UbiSettingError where loads at once are said of no host: it would be passed over in silence."""
-    for name in loads.named:
-        if (key := partition_key(f"http://{name}/", partition, rules)) != name:
-            remedy = f"name {key!r}, under which all its pages are" if key else "name a host as it stands in URLs"
-            raise UbiSettingError("UBI_HOST_CONCURRENCY", f"names {name!r}, which is no host of this crawl", remedy)
-    if by_ip and loads.others.most > 1:
-        raise UbiSettingError(
-            "UBI_HOST_CONCURRENCY",
-            f"is {loads.others} for all hosts, and UBI_POLITE_BY_IP is on",
-            "name the hosts that may have more than one load at once, or turn UBI_POLITE_BY_IP off",
-        )
+def _read_recrawl(row: Setting, value: object) -> str:
+    """A rule, by its one text."""
+    return str(read_recrawl(value) or "")
 
 
 READERS: Mapping[Kind, Reader] = {
@@ -93,4 +73,5 @@ READERS: Mapping[Kind, Reader] = {
     "rules": _read_rules,
     "partition": _read_partition,
     "shards": _read_shards,
+    "recrawl": _read_recrawl,
 }

@@ -19,7 +19,7 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.politeness import scrapy_delays
 from scrapy_ubi.scrapy_private import versions
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.settings_table.loads_at_once import Loads
+from scrapy_ubi.settings.loads_at_once import Loads
 from tests.support.builders import applied
 
 

@@ -1,0 +1,174 @@
+"""The settings of one agent: read once out of Scrapy's, checked, frozen.
+
+What there is to set stands in `declarations`. Rules of this module:
+
+* None, and an empty text for what is no number, mean "not set": the default holds;
+* a value that does not hold raises `UbiSettingError` with one sentence that names the setting and the remedy;
+* a default stands once, in its declaration; one that is not a constant there is made here, of Scrapy's settings;
+* an unknown UBI_* name is an error too (a typing slip must not pass for a default), with the nearest known name;
+* numbers given on the command line (`-s UBI_AGENT_CAPACITY=2`) arrive as text and are read as numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, cast
+
+from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.settings import home, url_readers
+from scrapy_ubi.settings.declarations import RULES, SETTINGS, Declarations
+from scrapy_ubi.settings.declare import PREFIX, Kind, Setting
+from scrapy_ubi.settings.gone import GONE
+from scrapy_ubi.settings.presets import given, read_preset
+from scrapy_ubi.settings.readers import NUMBERS, READERS, Reader, read_number
+from scrapy_ubi.settings.relations import check_relations, of_iterations
+from scrapy_ubi.untrusted.checks import NAME
+from scrapy_ubi.untrusted.meant_names import ask_meant
+from scrapy_ubi.urls.host_keys import HostOf, host_keys
+from scrapy_ubi.urls.normaliser import Normaliser, parse
+
+# Crawl and agent names are parts of Redis keys and of directories: no braces (hash tags), slashes or spaces.
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.:-]")
+_CUT = 55  # characters of a name that is cut, beside "-" and 8 hex digits
+REPLAY = "replay"  # what the name of a replay and its directory end with
+FINGERPRINTER = "scrapy.utils.request.RequestFingerprinter"  # Scrapy's default
+
+
+@dataclass(frozen=True, slots=True)
+class UbiSettings(Declarations):
+    """All settings of one agent, checked. See `declarations` for what each is."""
+
+    # No settings of their own: the function that UBI_PARTITION names, if it does, "" else; the user chose the directory
+    # (UBI_DIR or JOBDIR), and by JOBDIR; who tells requests apart; hosts at once in iterations.
+    named_by: str = ""
+    dir_given: bool = False
+    dir_is_jobdir: bool = False
+    fingerprinter: str = FINGERPRINTER
+    hosts_at_once: int = 1
+
+    def __post_init__(self) -> None:
+        for name, rule in RULES:
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, rule(self))
+        check_relations(self)
+
+    @property
+    def fingerprints(self) -> bool:
+        """Whether a fingerprinter that is not Scrapy's own tells requests apart."""
+        return self.fingerprinter != FINGERPRINTER
+
+    def host_of(self) -> HostOf:
+        """What tells the partition key of any URL, None for what is none of http."""
+        form = Normaliser(parse(self.normalise), self.host_rules).function
+        return host_keys(self.partition, self.host_rules, self.host_shards, form)
+
+    @property
+    def ring_replicas(self) -> int:
+        """Points of this agent on the ring."""
+        return replicas_for(self.replicas, self.capacity)
+
+    @classmethod
+    def from_scrapy(
+        cls, settings: Mapping[Any, Any], spider: str = "", *, bot: str | None = None, arguments: str = ""
+    ) -> UbiSettings:
+        """Read the UBI_* names out of Scrapy's `settings` for the spider named `spider`, started with `arguments`
+        (their short mark; empty: none).
+
+        `bot` is BOT_NAME unless given. Raises `UbiSettingError` for the first thing that does not hold.
+        """
+        refuse_unknown(name for name in settings if isinstance(name, str))
+        values = {row.name: read_value(row, given(settings, row.setting)) for row in SETTINGS}
+        if values["partition"] not in url_readers.PARTITIONS:
+            values["named_by"], values["partition"] = values["partition"], "host"
+        if values["crawl"] is None:
+            values["crawl"] = default_crawl(str(bot or bot_name(settings)), spider, arguments)
+        dir_given = values["dir"] is not None or bool(settings.get("JOBDIR"))
+        is_jobdir = values["dir"] is None and dir_given
+        if values["dir"] is None:
+            values["dir"] = Path(str(settings.get("JOBDIR") or home.directory(str(values["crawl"]))))
+        if values["replay"]:  # beside the crawl that wrote the files, whose directory knows all pages already
+            values["crawl"] = default_crawl(str(values["crawl"]), REPLAY)
+            usual = home.directory(str(values["crawl"]))
+            values["dir"] = Path(str(values["dir"])) / REPLAY if dir_given else Path(usual)
+        if values["host_delay"] is None:
+            values["host_delay"] = _download_delay(settings.get("DOWNLOAD_DELAY"))
+        fingerprinter = _class_name(settings.get("REQUEST_FINGERPRINTER_CLASS") or FINGERPRINTER)
+        values |= of_iterations(values, settings)
+        return cls(
+            dir_given=dir_given, dir_is_jobdir=is_jobdir, fingerprinter=fingerprinter, **cast("dict[str, Any]", values)
+        )
+
+
+def replicas_for(replicas: int, capacity: float) -> int:
+    """Points on the ring of an agent of this capacity where one of capacity 1 has `replicas`; at least one."""
+    return max(1, round(replicas * capacity))
+
+
+def _class_name(cls: object) -> str:
+    """The dotted path of a class, which may be given by that or itself."""
+    return cls if isinstance(cls, str) else f"{getattr(cls, '__module__', '')}.{getattr(cls, '__qualname__', cls)}"
+
+
+def bot_name(settings: Mapping[Any, Any]) -> str:
+    """Scrapy's BOT_NAME."""
+    return str(settings.get("BOT_NAME") or "scrapybot")
+
+
+def is_of_bot(crawl: str, bot: str) -> bool:
+    """Whether a crawl has the name that a spider of this bot's project gives it by default."""
+    return crawl.startswith(_NOT_IN_NAME.sub("_", f"{bot}:")[:_CUT])
+
+
+def default_crawl(bot: str, spider: str, arguments: str = "") -> str:
+    """`<bot>:<spider>`, and `:<arguments>` where the spider has any. Where that is no name: characters replaced, cut to
+    a name's length, and 8 hex digits that tell it from others that look alike then.
+    """
+    wanted = ":".join(part for part in (bot, spider, arguments) if part)
+    if NAME.fullmatch(wanted):
+        return wanted
+    mark = blake2b(wanted.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
+    return f"{_NOT_IN_NAME.sub('_', wanted)[:_CUT]}-{mark}"
+
+
+def refuse_unknown(names: Iterable[str]) -> None:
+    """Raise `UbiSettingError` for the first UBI_* name that is no setting, or none any more."""
+    known = [row.setting for row in SETTINGS]
+    for name in names:
+        if name in GONE:
+            raise UbiSettingError(name, "is no setting any more", GONE[name])
+        if name.startswith(PREFIX) and name not in known:
+            remedy = ask_meant(name, known) or "docs/reference/settings.md has them all"
+            raise UbiSettingError(name, "is not a setting of scrapy_ubi", remedy)
+
+
+def read_value(row: Setting, value: object) -> object:
+    """The checked value of one setting; its default when `value` is None, or an empty text for what is no number."""
+    if value is None or (value == "" and row.kind not in NUMBERS):
+        return row.default
+    return _READERS[row.kind](row, value)
+
+
+def early(settings: Mapping[Any, Any], name: str) -> Any:
+    """The checked value of this name, for what has its place in Scrapy's settings before anything is read. A malformed
+    value is the default here: the start is refused because of it elsewhere."""
+    row = next(row for row in SETTINGS if row.name == name)
+    try:
+        return read_value(row, given(settings, row.setting))
+    except UbiSettingError:
+        return row.default
+
+
+_READERS: Mapping[Kind, Reader] = {**READERS, **url_readers.READERS, "preset": read_preset}
+
+
+def _download_delay(value: object) -> float:
+    """Scrapy's DOWNLOAD_DELAY as a number; UBI_HOST_DELAY takes it when not set."""
+    row = next(row for row in SETTINGS if row.name == "host_delay")
+    try:
+        return float(read_number(row, value if value is not None else 0.0))
+    except UbiSettingError as error:
+        raise UbiSettingError("DOWNLOAD_DELAY", f"is {value!r}", error.remedy) from None
