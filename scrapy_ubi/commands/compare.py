@@ -71,7 +71,7 @@ AGENTS = {
     "UBI_DELAY_FACTOR": "0",
     "UBI_HOST_PAUSE": "0",
     "UBI_MAX_RETRY_AFTER": "0",
-    "UBI_MAX_CRAWL_DELAY": "0",
+    "UBI_MAX_DELAY": "0",
     "UBI_ROBOTS_GIVE_UP": "0",
 }
 
