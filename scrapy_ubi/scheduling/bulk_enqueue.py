@@ -119,7 +119,7 @@ class BulkEnqueue(CandidateBatch):
                 continue
             if forms is not None:
                 forms.append(normal)
-            host = names.get(name) or self._host(name, normal)
+            host = names[name] if name in names else self._host(name, normal)
             if host is _OFF_SITE:
                 self._passing.refuse_off_site(name, url)
                 continue

@@ -16,9 +16,6 @@ Plain links, as long as they are as usual, are taken by a door of their own (`bu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from scrapy import Request
 
 from scrapy_ubi.node import Visit
@@ -118,7 +115,9 @@ class Enqueue:
         if decision.flights.keep_links:
             self._links_of(self._children[request]).forms.append(place.normal)
         key = decision.keys.key(request, place)
-        depth = _depth_in(meta)
+        depth = meta.get("depth", 0)  # as `depth_of`, without its call
+        if type(depth) is not int or depth < 0:
+            depth = 0
         if key in self._out or not decision.is_known(place.host, key, depth, request.priority, _itself, request):
             self._asked[request] = (place, key, depth)
             return False
@@ -285,12 +284,6 @@ class Enqueue:
 def _itself(request: Request) -> Request:
     """Stands for what makes a request where it is there already."""
     return request
-
-
-def _depth_in(meta: Mapping[str, Any]) -> int:
-    """As `depth_of`, of a request with this meta."""
-    depth = meta.get("depth", 0)
-    return depth if type(depth) is int and depth >= 0 else 0
 
 
 def _drop_loss(request: Request, parent: Request) -> None:
