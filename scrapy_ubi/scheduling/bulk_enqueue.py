@@ -103,9 +103,10 @@ class BulkEnqueue(CandidateBatch):
         names = self._names
         forms = self._links.forms if self._links is not None else None
         longest, quick, filters, form_of = self._longest, self._quick, self._filters, self._form_of
+        fits = _fit(links, longest)
         add = self._usual.append
         for number, url in enumerate(links, start):
-            match = usual_parts(url) if type(url) is str and len(url) <= longest else None
+            match = usual_parts(url) if type(url) is str and (fits or len(url) <= longest) else None
             if match is None or "/." in url:
                 self._decide()
                 self._take_odd(number, url)
@@ -325,3 +326,11 @@ class BulkEnqueue(CandidateBatch):
             stats.inc_value("ubi/scheduler/duplicates", self._known)
         self._taken = self._known = self._apart = 0
         return plain
+
+
+def _fit(links: Sequence[Any], longest: int) -> bool:
+    """Whether none of these links is longer than that; False where one has no length."""
+    try:
+        return max(map(len, links), default=0) <= longest
+    except TypeError:
+        return False
