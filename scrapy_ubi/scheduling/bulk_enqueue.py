@@ -102,7 +102,10 @@ class BulkEnqueue(CandidateBatch):
         priority = self._shared.priority
         names = self._names
         forms = self._links.forms if self._links is not None else None
-        longest, quick, filters, form_of = self._longest, self._quick, self._filters, self._form_of
+        longest = self._longest
+        quick = self._quick
+        filters = self._filters
+        form_of = self._form_of
         fits = _fit(links, longest)
         add = self._usual.append
         for number, url in enumerate(links, start):
@@ -170,7 +173,8 @@ class BulkEnqueue(CandidateBatch):
         """Make the entries of links, by host, in their order."""
         if self._shared.template is not None:
             return super().entries(candidates)
-        depth, text = self.depth, self._shared.text
+        depth = self.depth
+        text = self._shared.text
         found: dict[str, list[Entry]] = {}
         for _, url, _, host, key, priority in candidates:
             found.setdefault(host, []).append(_new(Entry, (key, url, depth, priority, text)))
@@ -209,7 +213,8 @@ class BulkEnqueue(CandidateBatch):
 
     def _score(self, start: int, stop: int) -> Sequence[int]:
         """The priorities of the links from one number to another, which have scores."""
-        scorer, base = self._decision.scores, self._shared.priority
+        scorer = self._decision.scores
+        base = self._shared.priority
         assert scorer is not None
         scores = scorer.of_links(self._plain, start, stop, self.depth, self._page_url)
         self._first = start

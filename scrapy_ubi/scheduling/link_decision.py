@@ -157,7 +157,9 @@ class LinkDecision:
             return [candidate for candidate in candidates if candidate[4] not in out]
         agent = self.node.agent
         strays = agent.closing.strays
-        seeds, hosts, depth = self.seeds.pages, batch.hosts, batch.depth
+        seeds = self.seeds.pages
+        hosts = batch.hosts
+        depth = batch.depth
         rest: list[Candidate] = []
         met = 0
         for candidate in candidates:
@@ -192,7 +194,8 @@ class LinkDecision:
     def _decide_new(self, batch: CandidateBatch, candidate: Candidate) -> Verdict:
         """Decide on a candidate that is not known, as far as was asked."""
         _, url, safe, host, _, _ = candidate
-        node, page = self.node, batch.page
+        node = self.node
+        page = batch.page
         if (page is None or self.reach.suspects(safe)) and self.is_unreachable(
             url, page.entry.url if page is not None else batch.came_by, batch.depth
         ):

@@ -78,7 +78,8 @@ class OutsideSeeds:
         for name in seed.odd:
             self._notices.once(name, FORM_DATA.format(name))
         if seed.again:
-            request.dont_filter, request.meta[NONCE] = True, f"{FORCED}{number}"
+            request.dont_filter = True
+            request.meta[NONCE] = f"{FORCED}{number}"
         elif decision.is_seed(place.host, decision.keys.key(request, place), depth_of(request), request):
             return SeedOutcome(KNOWN)
         verdict = self._take(request, True)

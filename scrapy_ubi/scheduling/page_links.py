@@ -43,7 +43,8 @@ def slices(links: Sequence[Any]) -> Iterator[tuple[int, int]]:
     for number, link in enumerate(links):
         if number - start >= SLICE or length >= SLICE_LENGTH:
             yield start, number
-            start, length = number, 0
+            start = number
+            length = 0
         length += len(link) if isinstance(link, str) else 0
     yield start, len(links)
 
