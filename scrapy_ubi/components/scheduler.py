@@ -48,13 +48,13 @@ from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.requests.inflight import Flights
 from scrapy_ubi.scheduling import held_up
 from scrapy_ubi.scheduling.bulk_enqueue import Ordinary
-from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.scheduling.dequeue import Dequeue, PageReaders
 from scrapy_ubi.scheduling.drops import Drops
 from scrapy_ubi.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.scheduling.enqueue import Enqueue
 from scrapy_ubi.scheduling.hostless import SHARE, Hostless
 from scrapy_ubi.scheduling.inspect_mode import Trial
+from scrapy_ubi.scheduling.link_decision import LinkDecision
 from scrapy_ubi.scheduling.outside_seeds import OutsideSeeds, has_parse
 from scrapy_ubi.scheduling.page_links import PageLinks
 from scrapy_ubi.scheduling.ranked_pages import RankedPages
@@ -194,12 +194,13 @@ class UbiScheduler(BaseScheduler):
         self._assemble()
         if self._stores is not None:
             self.outputs = self._stores.of_pages(
-                self.flights, self._keys.normal_form, self._tools.seeds.name, self.count
+                self.flights, self._keys.normal_form, self._decision.seeds.name, self.count
             )
             self._stores.writer.on_room(self.hooks.wake)
         self.duplicates = DuplicateLinks(self.flights, self._stat_buffer)
         own = type(self) if type(self).enqueue_request is not UbiScheduler.enqueue_request else None
-        self._page_links = PageLinks(self.crawler, self._tools, wiring.why_one_by_one(self._keys, self.settings, own))
+        why = wiring.why_one_by_one(self._keys, self.settings, own)
+        self._page_links = PageLinks(self.crawler, self._decision, why)
         self._dequeue = self._make_dequeue()
         wiring.follow_changes(self, parts, self._stores)
         self.start_items = wiring.make_start_items(self, self._stores, self._batches)
@@ -210,12 +211,12 @@ class UbiScheduler(BaseScheduler):
         most_local = max(1, self.crawler.settings.getint("CONCURRENT_REQUESTS") // SHARE)
         self._local = Hostless(self.crawler.request_fingerprinter, self._tell_start, most_local)
         drops = Drops(count, self.notices, self._kept, settings.max_letter_bytes, self.alone, self.is_trial)
-        self._tools = Tools(
+        self._decision = LinkDecision(
             settings, self._codec, self._keys, self.node, self.flights, self._link_filter, drops, self.reach,
             Seeds(self._keys, self._codec, self.alone), self._scores,
         )  # fmt: skip
-        self._enqueue = Enqueue(self._tools, self._local, self._stat_buffer)
-        self.outside = OutsideSeeds(self._tools, self._enqueue.take, has_parse(self._spider))
+        self._enqueue = Enqueue(self._decision, self._local, self._stat_buffer)
+        self.outside = OutsideSeeds(self._decision, self._enqueue.take, has_parse(self._spider))
         self._link_filter.ask_frontier(self._enqueue.is_visited)
 
     def _make_dequeue(self) -> Dequeue:
@@ -224,7 +225,7 @@ class UbiScheduler(BaseScheduler):
         sessions = Sessions(self.crawler, self.node, self.settings, self.notices, count)
         judge = stores.judge_of(count, self.node.note) if stores is not None else None
         return Dequeue(
-            self.crawler, self._spider, self._tools, self._local, self._kept, self.gate,
+            self.crawler, self._spider, self._decision, self._local, self._kept, self.gate,
             PageReaders(self._errors, self.sitemaps, sessions, self.outputs, judge, pages), self._stat_buffer,
         )  # fmt: skip
 
@@ -361,7 +362,7 @@ class UbiScheduler(BaseScheduler):
         """The spider's `start()` has yielded its last."""
         self._start_ended = True
         if self._opened:
-            self._tools.seeds.running = False
+            self._decision.seeds.running = False
         self._tell_start()
 
     def _tell_start(self) -> None:

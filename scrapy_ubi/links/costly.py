@@ -64,7 +64,8 @@ def is_costly(page: bytes) -> bool:
     if len(formatting) * tags > MOST and left_open(page, formatting.tolist()) * tags > MOST:
         return _is_too_much(page)
     small = (two | _LOWER).astype(np.uint16)
-    options, roots = _count(small, b"op"), _count(small, b"bo") + _count(small, b"ht")
+    options = _count(small, b"op")
+    roots = _count(small, b"bo") + _count(small, b"ht")
     if tags * opened > STEPS or options * tags * _OPTIONS > STEPS or roots > _ROOTS:
         return _is_too_much(page)
     return False
@@ -84,7 +85,8 @@ def _may_have_many_attributes(page: bytes, text: _Bytes) -> bool:
     ends = np.flatnonzero(text == ord(">"))
     edges = np.concatenate(([-1], ends, [len(page)]))
     for number in np.flatnonzero(np.diff(edges) > _GAP).tolist():
-        start, stop = int(edges[number]) + 1, int(edges[number + 1])
+        start = int(edges[number]) + 1
+        stop = int(edges[number + 1])
         blanks = sum(page.count(blank, start, stop) for blank in (b" ", b"\n", b"\t", b"\r", b"\f", b"/", b'"', b"'"))
         if blanks > _GAP // 4 and page.find(b"<", start, stop) >= 0 and _begins_tag(page, start, stop):
             return True

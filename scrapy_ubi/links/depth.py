@@ -45,7 +45,10 @@ class Survey(NamedTuple):
 def survey(page: bytes, most: int = ENDLESS, most_again: int = ENDLESS) -> Survey:
     """Look at a page (in UTF-8, without NUL), until there are more than `most` steps, or `most_again` opened again."""
     open_ = OpenElements(PATIENCE, _quirks(page))
-    begin, end, at, search = open_.begin, open_.end, 0, _TAG.search
+    begin = open_.begin
+    end = open_.end
+    at = 0
+    search = _TAG.search
     while (found := search(page, at)) is not None:
         data, is_end, name, attributes, last, text = found.groups()
         if open_.waits and found.start() > at + (page[at : at + 1] == b">"):
@@ -54,7 +57,8 @@ def survey(page: bytes, most: int = ENDLESS, most_again: int = ENDLESS) -> Surve
         if name:
             name = name.lower()
             if text is not None and (is_end or name in RAW or name == b"plaintext"):
-                at, text = found.start(6), None
+                at = found.start(6)
+                text = None
             if is_end:
                 end(name)
             elif name == b"plaintext" and open_.surely_html:

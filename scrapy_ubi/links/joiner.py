@@ -60,9 +60,11 @@ class Joiner:
         # The site, the folder of relative links and the page without query, each with what joins it to a path; empty
         # where the base is unusual.
         self.root = self.folder = self.search = ""
-        found, parts = _ORIGIN.match(base), _PLAIN.match(base)
+        found = _ORIGIN.match(base)
+        parts = _PLAIN.match(base)
         if found is not None and parts is not None:
-            path, query = parts[1][found.end() :], parts[2] or ""
+            path = parts[1][found.end() :]
+            query = parts[2] or ""
             if "//" not in path and "/." not in path and (path or not query):
                 self.root = origin = found[0]
                 self.search = origin + (path or "/")
@@ -89,7 +91,8 @@ class Joiner:
 
     def _above(self, levels: int) -> str:
         """The folder that is so many levels up; the highest one where there are not so many."""
-        top, end = len(self.root), len(self.folder) - 1
+        top = len(self.root)
+        end = len(self.folder) - 1
         while levels and end > top:
             end = self.folder.rfind("/", top, end)
             levels -= 1
@@ -149,7 +152,8 @@ def _for_queries(encoding: str) -> str:
 
 def plain(url: str) -> bool:
     """Whether this is a whole URL that Scrapy's way of making them safe leaves as it is. No may be wrong."""
-    origin, parts = _ORIGIN.match(url), _PLAIN.match(url)
+    origin = _ORIGIN.match(url)
+    parts = _PLAIN.match(url)
     return origin is not None and parts is not None and (len(parts[1]) > origin.end() or not parts[2])
 
 

@@ -58,7 +58,8 @@ _SCOPE = (
 _BUTTON_SCOPE, _ITEM_SCOPE = _SCOPE | {b"button"}, _SCOPE | {b"ol", b"ul"}
 _TABLE_SCOPE = frozenset(b"table template".split())
 _SPECIAL = (_END_PARAGRAPHS | _ENDED_WHOLE | _MODES | _SCOPE | frozenset(b"frameset noscript".split())) - {b"dialog"}
-_PASSED = frozenset(b"address div p".split())  # by an item that looks for the one before it
+_NOT_PASSED = _SPECIAL - frozenset(b"address div p".split())  # by an item that looks for the one before it
+_NOSCRIPT = frozenset([b"noscript"])
 _IMPLIED = frozenset(b"dd dt li optgroup option p rb rp rt rtc".split())
 _HEAD = frozenset(b"base basefont bgsound head html link meta noframes noscript script style template title".split())
 _RUBY = frozenset(b"rb rp rt rtc".split())
@@ -92,7 +93,9 @@ class _Formatting:
     __slots__ = ("is_open", "name", "tag")
 
     def __init__(self, name: bytes, tag: bytes) -> None:
-        self.name, self.tag, self.is_open = name, tag, True
+        self.name = name
+        self.tag = tag
+        self.is_open = True
 
 
 class OpenElements:
@@ -241,19 +244,19 @@ class OpenElements:
         elif name == b"template":
             self._end_whole(name, frozenset())
         elif name == b"noscript":
-            self._end_noscript()
+            self._end_innermost(_NOSCRIPT, _SPECIAL)  # if nothing special is in it
         elif name == b"p":
             self._end_whole(name, _BUTTON_SCOPE)
         elif name in _ITEMS:
             self._end_whole(name, _ITEM_SCOPE if name == b"li" else _SCOPE)
         elif name in _HEADINGS:
-            self._end_heading()
+            self._end_innermost(_HEADINGS, _SCOPE)
         elif name == b"form":
             self._end_form()
         elif name == b"table" or name in _PARTS:
             self._end_whole(name, _TABLE_SCOPE)
         elif names[-1] == name:
-            self._pop(len(names) - 1)
+            self._pop_last()
         else:
             self._end_among_others(name)
 
@@ -281,56 +284,35 @@ class OpenElements:
                 at -= 1
         elif name == b"a" and self._count[name]:
             if names[-1] == name:
-                self._pop(len(names) - 1)
+                self._pop_last()
             elif self._count[b"dialog"]:
                 self._unsure()
         elif name == b"nobr" and any(one.name == name for one in self._formatting[-1]):
             self._end_formatting(name)
         elif name in (b"option", b"optgroup") and names:
             if names[-1] == b"option":
-                self._pop(len(names) - 1)
+                self._pop_last()
             if name == b"optgroup" and names and names[-1] == name and self._count[b"select"]:
                 select = self._find(b"select", _SCOPE)
                 if select is not None and select >= self._sure and names[select] == b"select":
-                    self._pop(len(names) - 1)
+                    self._pop_last()
 
     def _end_item(self, which: frozenset[bytes]) -> None:
         """The item before this one, unless a special element is in between."""
-        names = self._names
-        if not any(self._count[one] for one in which):
-            return
-        for at in range(len(names) - 1, -1, -1):
-            self.patience -= 1
-            if names[at] in which:
-                if at >= self._sure or at == len(names) - 1:
-                    self._pop(at)
-                else:
-                    self._unsure()
-                return
-            if at < self._sure:
-                self._unsure()
-                return
-            if names[at] in _SPECIAL and names[at] not in _PASSED:
-                return
+        if any(self._count[one] for one in which):
+            self._end_innermost(which, _NOT_PASSED)
 
     def _leave_heading(self) -> None:
         """A heading that is innermost is ended by the next one."""
-        names = self._names
         if not any(self._count[one] for one in _HEADINGS):
             return
-        for at in range(len(names) - 1, -1, -1):
-            self.patience -= 1
-            if names[at] in _HEADINGS:
-                if at == len(names) - 1:
-                    self._pop(at)
-                else:
-                    self._unsure()
-                return
-            if at < self._sure:
-                self._unsure()
-                return
-            if names[at] in _SPECIAL:
-                return
+        at = self._innermost(_HEADINGS, _SPECIAL)
+        if at is None:
+            return
+        if at == len(self._names) - 1:
+            self._pop(at)
+        else:
+            self._unsure()
 
     # -- forms ---------------------------------------------------------------------------------------------------------
 
@@ -349,7 +331,8 @@ class OpenElements:
 
     def _end_form(self) -> None:
         """A form ends, and nothing that is in it but what ends by itself."""
-        names, form = self._names, self._form
+        names = self._names
+        form = self._form
         if self._count[b"template"]:
             self._unsure()
             return
@@ -368,26 +351,9 @@ class OpenElements:
             self._unsure()
             return
         while names[-1] in _IMPLIED:
-            self._pop(len(names) - 1)
+            self._pop_last()
         form.is_open = False
         self._take_out(at)
-
-    def _end_noscript(self) -> None:
-        """It ends if nothing special is in it."""
-        names = self._names
-        for at in range(len(names) - 1, -1, -1):
-            self.patience -= 1
-            if names[at] == b"noscript":
-                if at >= self._sure or at == len(names) - 1:
-                    self._pop(at)
-                else:
-                    self._unsure()
-                return
-            if at < self._sure:
-                self._unsure()
-                return
-            if names[at] in _SPECIAL:
-                return
 
     # -- tables --------------------------------------------------------------------------------------------------------
 
@@ -417,7 +383,7 @@ class OpenElements:
 
     def _leave_columns(self, name: bytes) -> None:
         if self._names and self._names[-1] == b"colgroup" and name not in (b"col", b"colgroup", b"template"):
-            self._pop(len(self._names) - 1)
+            self._pop_last()
 
     def _begin_part(self, name: bytes) -> None:
         """A row, a cell, ...: it ends cells and rows, and brings along what it has to stand in."""
@@ -464,13 +430,10 @@ class OpenElements:
         if not self._is_foreign():
             return False
         if name in _BREAK_OUT:
-            at = len(names) - 1
-            while at > 0 and b":" in names[at - 1] and names[at - 1] not in _POINTS:
-                at -= 1
             if name == b"font":  # some do
                 self._unsure()
                 return self._in_foreign(name, whole)
-            self._pop(at)
+            self._leave_foreign()
             return False
         self.steps += 1
         if not whole:
@@ -484,19 +447,17 @@ class OpenElements:
         names = self._names
         if not self._top_is_sure():
             if names and names[-1].rpartition(b":")[2] == name:
-                self._pop(len(names) - 1)
+                self._pop_last()
             return True
         if b":" not in names[-1]:
             return False
         if names[-1] in _POINTS and self._waiting:
             self._unsure()
             return True
-        at = len(names) - 1
         if name in (b"p", b"br"):
-            while at > 0 and b":" in names[at - 1] and names[at - 1] not in _POINTS:
-                at -= 1
-            self._pop(at)
+            self._leave_foreign()
             return False
+        at = len(names) - 1
         while at >= 0 and b":" in names[at]:
             self.patience -= 1
             if names[at].rpartition(b":")[2] == name:
@@ -507,6 +468,14 @@ class OpenElements:
                 return True
             at -= 1
         return False
+
+    def _leave_foreign(self) -> None:
+        """End the foreign elements from the innermost one to where HTML was left."""
+        names = self._names
+        at = len(names) - 1
+        while at > 0 and b":" in names[at - 1] and names[at - 1] not in _POINTS:
+            at -= 1
+        self._pop(at)
 
     # -- formatting ----------------------------------------------------------------------------------------------------
 
@@ -535,12 +504,13 @@ class OpenElements:
         self._entries[-1] = entry
 
     def _end_formatting(self, name: bytes) -> None:
-        names, entries = self._names, self._formatting[-1]
+        names = self._names
+        entries = self._formatting[-1]
         entry = next((one for one in reversed(entries) if one.name == name), None)
         self.patience -= len(entries)
         self.steps += len(entries)
         if names and names[-1] == name and self._entries[-1] in (entry, None):
-            self._pop(len(names) - 1)
+            self._pop_last()
         if entry is None:
             if self._count[name]:
                 self._end_among_others(name)
@@ -615,7 +585,7 @@ class OpenElements:
         if not names:
             return False
         if names[-1] == name:
-            self._pop(len(names) - 1)
+            self._pop_last()
             return True
         at = self._find(name, scope)
         if at is None:
@@ -628,21 +598,30 @@ class OpenElements:
         self._pop(at)
         return True
 
-    def _end_heading(self) -> None:
+    def _innermost(self, which: frozenset[bytes], beyond: frozenset[bytes]) -> int | None:
+        """Where the innermost element of these names stands; None where there is none, or one of `beyond` is in
+        between, or that is unsure: then all is."""
         names = self._names
         for at in range(len(names) - 1, -1, -1):
             self.patience -= 1
-            if names[at] in _HEADINGS:
-                if at >= self._sure or at == len(names) - 1:
-                    self._pop(at)
-                else:
-                    self._unsure()
-                return
+            if names[at] in which:
+                return at
             if at < self._sure:
                 self._unsure()
-                return
-            if names[at] in _SCOPE:
-                return
+                return None
+            if names[at] in beyond:
+                return None
+        return None
+
+    def _end_innermost(self, which: frozenset[bytes], beyond: frozenset[bytes]) -> None:
+        """End the innermost element of these names with what is in it, unless one of `beyond` is in between."""
+        at = self._innermost(which, beyond)
+        if at is None:
+            return
+        if at >= self._sure or at == len(self._names) - 1:
+            self._pop(at)
+        else:
+            self._unsure()
 
     def _push(self, name: bytes) -> None:
         self._names.append(name)
@@ -658,16 +637,23 @@ class OpenElements:
             self._first_foreign = len(self._names)
         self._push(name)
 
+    def _pop_last(self) -> None:
+        self._pop(len(self._names) - 1)
+
     def _pop(self, at: int) -> None:
         """This one, and what is in it."""
-        names, changed = self._names, False
+        names = self._names
+        changed = False
         for place in range(len(names) - 1, at - 1, -1):
-            name, entry = names[place], self._entries[place]
+            name = names[place]
+            entry = self._entries[place]
             self._count[name] -= 1
             if entry is not None:
-                entry.is_open, changed = False, True
+                entry.is_open = False
+                changed = True
             elif name in _MARKERS and len(self._formatting) > 1:
-                rest, changed = self._formatting.pop(), True
+                rest = self._formatting.pop()
+                changed = True
                 if place < self._sure:  # there may be no such element
                     self._formatting[-1] += rest
         del names[at:], self._entries[at:]
@@ -687,7 +673,8 @@ class OpenElements:
         if self._first_foreign >= len(self._names):
             self._first_foreign = -1
         if not self._count[b"select"]:
-            self._options, self._searched = 0, False
+            self._options = 0
+            self._searched = False
 
     def _unsure(self) -> None:
         self._sure = len(self._names)

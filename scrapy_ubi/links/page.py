@@ -11,8 +11,6 @@ from functools import partial
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode, SelectolaxError
 
-from scrapy_ubi.links.srcset import candidates
-
 _OPTIONS = LexborDocumentOptions.WO_EVENTS.value  # nothing is going to change the tree
 _PLAIN_NAME = re.compile(r"[a-z][a-z0-9]*\Z")
 _FRAMES = frozenset({"frame", "iframe"})
@@ -20,6 +18,11 @@ _IMAGES = frozenset({"img", "source"})
 
 MANY_OPTIONS = 1000
 _select = re.compile(rb"<select(?=[ \t\n\r\f/>])", re.IGNORECASE)
+
+# A URL of a `srcset` is what stands before white space; commas at its end separate it from the next one, and so does a
+# comma after its descriptors. Commas within parentheses belong to a descriptor.
+_CANDIDATE = re.compile(r"[ \t\n\f\r,]*([^ \t\n\f\r]+)")
+_DESCRIPTORS = re.compile(r"(?:[^,(]|\([^)]*(?:\)|\Z))*")
 
 Wanted = Callable[[str], bool]
 Attributes = dict[str, str | None]
@@ -120,7 +123,9 @@ class LinkSources:
     ) -> None:
         self._tag = _names(tags, no_tags)
         self._attr = _names(attrs, no_attrs)
-        self._frames, self._canonical, self._srcset = frames, canonical, srcset
+        self._frames = frames
+        self._canonical = canonical
+        self._srcset = srcset
         extra = [
             selector
             for selector, asked in (
@@ -187,3 +192,18 @@ def _names(some: Collection[str], none: Collection[str]) -> Wanted:
 
 def _is_other(none: Collection[str], name: str) -> bool:
     return name not in none
+
+
+def candidates(srcset: str) -> list[str]:
+    """The URLs of a `srcset` attribute in their order, as they are written (`a.png 1x, b.png 2x` has two), by the HTML
+    Living Standard ("parsing a srcset attribute"). Any text has an answer."""
+    found: list[str] = []
+    at = 0
+    while (match := _CANDIDATE.match(srcset, at)) is not None:
+        url = match[1].rstrip(",")
+        at = match.end()
+        if url:
+            found.append(url)
+        if url == match[1]:
+            at = _DESCRIPTORS.match(srcset, at).end()  # type: ignore[union-attr]  # it matches nothing, too
+    return found

@@ -63,8 +63,11 @@ def urls(values: Collection[str], joiner: Joiner, allowed: Allowed, strip: Strip
     different."""
     lines = "\n".join(values) + "\n"
     others = long_way(values, lines, joiner)
-    root, folder, join = joiner.root, joiner.folder, joiner.join
-    passes, quick = allowed.passes, allowed.by_extension
+    root = joiner.root
+    folder = joiner.folder
+    join = joiner.join
+    passes = allowed.passes
+    quick = allowed.by_extension
     own: bool | None = None  # whether this page's queries and fragments are wanted
     found: dict[str, str] = {}
     for value in values:

@@ -1,19 +1,19 @@
-"""How plain links are taken: all of a page in one loop, without a request for each.
+"""The door of plain links: all of a page are taken in one loop, without a request for each.
 
 Rules of this module:
 
 * What becomes of a link is what becomes of its request in `Enqueue.take`, with the same stats, after what Scrapy's own
   middlewares would have done (`scrapy_rules`). tests/scheduling/test_bulk_enqueue.py compares the two.
-* Most links are known: for these nothing is made but a match, a hash and a look (where it has several arguments, or one
-  that is not in normal form, its normal form as well). Those that are news are told the node
-  at once, host by host.
+* Most links are written as usual, and known: for these nothing is made but a match, a hash and a candidate of
+  `link_decision` (where a link has several arguments, or one that is not in normal form, its normal form as well).
+  They are decided on together; so are those between two that are odd, as a host's links are queued in their order.
 * What is no link of a host (`data:`, `ftp:`), and what cannot be said once for all links, goes the ordinary way.
 * Nothing that a page contains raises anything. `page_links` says how many links are taken without a break.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,12 +23,11 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_ubi.node import Visit
-from scrapy_ubi.node.work.discover import Holds, holders
 from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.plainlinks import PlainLinks, spider_of
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.identity import Place
-from scrapy_ubi.scheduling.decide import Found, Tools
+from scrapy_ubi.scheduling.link_decision import Candidate, CandidateBatch, LinkDecision, Spelling
 from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules, host_name
 from scrapy_ubi.urls import normal_form, url_key
 from scrapy_ubi.urls.canonical import usual_parts
@@ -38,6 +37,8 @@ from scrapy_ubi.urls.key import URL_SEED
 
 _LOW = (1 << 64) - 1
 _SHRINKS = 100  # characters, besides white space, that a URL may lose when it is made safe: in its host, or `?` and `#`
+
+_OFF_SITE = "no site of the spider's"  # in place of a partition key
 
 _new = tuple.__new__  # half the time of calling the class
 
@@ -54,23 +55,13 @@ class Shared(NamedTuple):
     template: Request | None
 
 
-def _from_nowhere(key: int, depth: int, priority: int) -> bool:
-    """Stands for what is known of a host where links come from no page."""
-    return False
-
-
-def _off_site(key: int, depth: int, priority: int) -> bool:
-    """Stands for a host whose links are dropped."""
-    return False
-
-
-class BulkEnqueue:
+class BulkEnqueue(CandidateBatch):
     """The links of one object while they are taken."""
 
     def __init__(
         self,
         crawler: Crawler,
-        tools: Tools,
+        decision: LinkDecision,
         passing: ScrapyRules,
         plain: PlainLinks,
         response: Response,
@@ -78,42 +69,49 @@ class BulkEnqueue:
         shared: Shared,
         ordinary: Ordinary,
     ) -> None:
-        self._crawler, self._tools, self._passing = crawler, tools, passing
-        self._plain, self._response, self._page, self._ordinary = plain, response, page, ordinary
+        self.page = page
+        self.depth = shared.depth
+        self.suspicious = False
+        self._crawler = crawler
+        self._decision = decision
+        self._passing = passing
+        self._plain = plain
+        self._response = response
+        self._ordinary = ordinary
         self._shared = shared
-        self._hosts: dict[str, Holds] = {}  # name -> what is known of the host, or why nothing is
-        self._suspects: set[str] = set()  # names that this page's links may not lead to
-        flight = tools.flights.get(response.request)
+        self._page_url = page.entry.url if page is not None else ""
+        self._usual: list[Candidate] = []  # to be decided on
+        self._names: dict[str, str] = {}  # names of hosts met -> partition keys, or `_OFF_SITE`
+        flight = decision.flights.get(response.request)
         self._links = flight.links if flight is not None else None
-        self._filters = not self._tools.link_filter.idle
-        self._offsite = not shared.anywhere and self._passing.has_offsite
-        self._quick = self._tools.keys.plain
-        self._host_of = None if self._tools.keys.by_name else self._tools.keys.host_of  # None: its name is its host
-        self._longest = min(self._tools.settings.max_url_length, self._passing.longest)
-        self._holder: Callable[[str], Holds] = lambda host: _from_nowhere
-        self._taken = self._known = self._apart = self._first = 0
+        self._filters = not decision.link_filter.idle
+        self._offsite = not shared.anywhere and passing.has_offsite
+        self._quick = decision.keys.plain
+        self._form_of = decision.keys.normal_form if self._quick else normal_form
+        self._host_of = None if decision.keys.by_name else decision.keys.host_of  # None: its name is its host
+        self._longest = min(decision.settings.max_url_length, passing.longest)
+        self._taken = self._known = self._apart = 0  # links of this slice
+        self._first = 0
         self._priorities: Sequence[int] | None = None
 
     def run(self, start: int, stop: int) -> int:
         """Take the links from one number to another, without a break; how many were no ordinary requests."""
-        agent = self._tools.node.agent
-        hosts, self._holder = self._hosts, holders(agent)
-        hosts.clear()  # the view may have changed meanwhile
-        out, strays, longest, quick = self._tools.flights.keys, agent.closing.strays, self._longest, self._quick
-        filters, depth, priority, met = self._filters, self._shared.depth, self._shared.priority, 0
-        scores = self._score(start, stop) if self._tools.scores is not None else None
-        suspects, seeds = self._suspects, self._tools.seeds.pages
-        forms = self._links.forms if self._links is not None else None
-        host_of, alike, text = self._host_of, self._shared.template is None, self._shared.text
+        self.hosts = self._decision.known_hosts()  # the view may have changed meanwhile
         links = self._plain.urls[start:stop]
-        form_of = self._tools.keys.normal_form if quick else normal_form
-        found: dict[str, list[Entry]] = {}  # by host: links that are news, as far as was looked
+        scores = self._score(start, stop) if self._decision.scores is not None else None
+        priority = self._shared.priority
+        names = self._names
+        forms = self._links.forms if self._links is not None else None
+        longest = self._longest
+        quick = self._quick
+        filters = self._filters
+        form_of = self._form_of
+        fits = _fit(links, longest)
+        add = self._usual.append
         for number, url in enumerate(links, start):
-            if scores is not None:
-                priority = scores[number - start]
-            match = usual_parts(url) if type(url) is str and len(url) <= longest else None
+            match = usual_parts(url) if type(url) is str and (fits or len(url) <= longest) else None
             if match is None or "/." in url:
-                self._discover_all(found)  # a host's links are queued in the order of the page
+                self._decide()
                 self._take_odd(number, url)
                 continue
             normal, name, rest = match.groups()
@@ -125,118 +123,63 @@ class BulkEnqueue:
                 continue
             if forms is not None:
                 forms.append(normal)
-            holds = hosts.get(name) or self._look(name, normal)
-            if holds is _off_site:
+            host = names[name] if name in names else self._host(name, normal)
+            if host is _OFF_SITE:
                 self._passing.refuse_off_site(name, url)
                 continue
-            if filters:
-                self._discover_all(found)  # a filter may ask whether it is known
-                if self._is_filtered(number, url, normal if rest is None else normal_form(url) or ""):
-                    continue
-            key = hash128(normal, URL_SEED) & _LOW
-            if key in out:
-                self._known += 1
-            elif key not in strays and holds(key, depth, priority):
-                met += 1
-            elif key in seeds and self._is_seed(url, key, self._host(name, normal)):
-                self._known += 1
-            elif holds is _from_nowhere:
-                self._decide(number, url, Place(self._host(name, normal), normal, normal), key, asked=True)
-            elif suspects and name in suspects and self._is_unreachable(url):
+            if filters and self._is_filtered(number, url, normal if rest is None else normal_form(url) or ""):
                 continue
-            else:
-                entry = _new(Entry, (key, url, depth, priority, text if alike else self._text(number, url)))
-                found.setdefault(name if host_of is None else host_of(normal), []).append(entry)
-        agent.counters.links += met
-        self._discover_all(found)
-        return self._count(met, len(links))
+            if scores is not None:
+                priority = scores[number - start]
+            add((number, url, normal, host, hash128(normal, URL_SEED) & _LOW, priority))
+        self._decide()
+        return self._count(len(links))
 
-    def _score(self, start: int, stop: int) -> Sequence[int]:
-        """The priorities of the links from one number to another, which have scores."""
-        assert self._tools.scores is not None
-        shared, page = self._shared, self._page.entry.url if self._page is not None else ""
-        scores = self._tools.scores.of_links(self._plain, start, stop, shared.depth, page)
-        self._first, self._priorities = start, [shared.priority + score for score in scores]
-        return self._priorities
+    def _decide(self) -> None:
+        """Decide on the links met so far that are written as usual, in their order."""
+        usual = self._usual
+        if not usual:
+            return
+        rest = self._decision.unknown(self, usual)
+        self._known += len(usual) - len(rest)
+        if rest:
+            self._tally(self._decision.decide(self, rest))
+        usual.clear()
 
-    def _note(self, url: str) -> None:
-        """A link whose normal form is not known here, for the stores that keep links."""
-        if self._links is not None:
-            self._links.urls.append(url)
+    def _tally(self, verdicts: Sequence[Verdict]) -> None:
+        self._taken += verdicts.count(Verdict.FOUND)
+        self._known += verdicts.count(Verdict.KNOWN)
 
-    def _decide(self, number: int, url: str, place: Place, key: int, asked: bool) -> None:
-        """What becomes of a link: counted by what the decision says. `asked`: it is no duplicate."""
-        tools, shared = self._tools, self._shared
-        spelling = url_key("GET", place.safe) if tools.keys.lossy else None
-        priority = shared.priority if self._priorities is None else self._priorities[number - self._first]
-        found = Found(url, place, key, shared.depth, priority, self._page, False, "", spelling, False)
-        if key in tools.flights.keys:
-            verdict = tools.known(found)
-        else:
-            verdict = tools.decide(
-                found,
-                asked,
-                lambda: self._request(url, key),
-                lambda: Entry(key, url, shared.depth, priority, self._text(number, url)),
-            )
-        self._taken += verdict is Verdict.FOUND
-        self._known += verdict is Verdict.KNOWN
+    # -- what the decision asks for
 
-    def _is_unreachable(self, url: str) -> bool:
-        """Whether this link may not be followed; counted and noted if so."""
-        page = self._page.entry.url if self._page is not None else ""
-        return self._tools.is_unreachable(url, page, self._shared.depth)
-
-    def _is_seed(self, url: str, key: int, host: str) -> bool:
-        """Whether a link of a page to a page of `seeds.pages` is the same request as its seed."""
-        if self._page is None:
-            return False
-        return self._tools.is_seed(host, key, self._shared.depth, self._request(url, key))
-
-    def _request(self, url: str, key: int) -> Request:
-        """The request of a link, as far as the links of the object have it in common."""
+    def request(self, candidate: Candidate) -> Request:
+        """Return the request of a link, as far as the links of the object have it in common."""
         shared = self._shared
         if shared.template is not None:
-            request = shared.template.replace(url=url)
+            request = shared.template.replace(url=candidate[1])
             if self._plain.link_texts:
                 request.meta["link_text"] = ""
             return request
-        return self._tools.codec.decode(Entry(key, url, shared.depth, shared.priority, shared.text))
+        _, url, _, _, key, _ = candidate
+        return self._decision.codec.decode(Entry(key, url, shared.depth, shared.priority, shared.text))
 
-    def _host(self, name: str, normal: str) -> str:
-        return name if self._host_of is None else self._host_of(normal)
+    def entry(self, candidate: Candidate) -> Entry:
+        """Make the entry of a link."""
+        number, url, _, _, key, priority = candidate
+        self.hosts.clear()  # of a host that was not known something is known now
+        return Entry(key, url, self.depth, priority, self._text(number, url))
 
-    def _look(self, name: str, normal: str) -> Holds:
-        """What is known of the host of this normal form, for the links that follow: of all of that name, but where
-        they may be of several shards."""
-        place = name
-        holds: Holds = _from_nowhere  # what comes from no page is told the node in any case
-        if self._offsite and self._passing.off_site(name):
-            holds = _off_site
-        elif self._page is not None:
-            if name.endswith("localhost") and self._tools.reach.suspects(normal):
-                self._suspects.add(name)  # an address is never written as usual: it does not come here
-            host = self._host(name, normal)
-            if MARK in host:
-                place = host
-            holds = self._hosts.get(place) or self._holder(host)
-        self._hosts[place] = holds
-        return holds
-
-    def _discover_all(self, found: dict[str, list[Entry]]) -> None:
-        """Links that are news, as far as was looked; afterwards there are none left."""
-        node, page = self._tools.node, self._page
-        if found:
-            self._hosts.clear()  # of a host that was not known something is known now
-        for host, entries in found.items():
-            assert page is not None, "what comes from no page is told one by one"
-            no_news = node.discover_all(host, entries, page)
-            self._taken += len(entries) - len(no_news)
-            for entry, verdict in no_news:
-                self._known += verdict is Verdict.KNOWN
-                if verdict is Verdict.TOO_LARGE:
-                    self._tools.drops.too_large(entry.url)
-        found.clear()
+    def entries(self, candidates: Iterable[Candidate]) -> dict[str, list[Entry]]:
+        """Make the entries of links, by host, in their order."""
+        if self._shared.template is not None:
+            return super().entries(candidates)
+        depth = self.depth
+        text = self._shared.text
+        found: dict[str, list[Entry]] = {}
+        for _, url, _, host, key, priority in candidates:
+            found.setdefault(host, []).append(_new(Entry, (key, url, depth, priority, text)))
+        self.hosts.clear()
+        return found
 
     def _text(self, number: int, url: str) -> str:
         """What a link says beside its URL; some say more than the others."""
@@ -249,39 +192,66 @@ class BulkEnqueue:
             self._passing.referer(request, self._response)
         if self._plain.link_texts:
             request.meta["link_text"] = self._plain.link_texts[number]
-        text = self._tools.codec.encode(request).text
-        self._tools.drops.look_at_size(request, text)
+        text = self._decision.codec.encode(request).text
+        self._decision.drops.look_at_size(request, text)
         return text
 
+    # -- what one look tells of a link
+
+    def _host(self, name: str, normal: str) -> str:
+        """The partition key of a link, for all of that name, but where they may be of several shards; `_OFF_SITE` where
+        no link may lead there."""
+        if self._offsite and self._passing.off_site(name):
+            host = _OFF_SITE
+        else:
+            host = name if self._host_of is None else self._host_of(normal)
+            if name.endswith("localhost"):  # an address is never written as usual: it does not come here
+                self.suspicious = True
+        if MARK not in host:
+            self._names[name] = host
+        return host
+
+    def _score(self, start: int, stop: int) -> Sequence[int]:
+        """The priorities of the links from one number to another, which have scores."""
+        scorer = self._decision.scores
+        base = self._shared.priority
+        assert scorer is not None
+        scores = scorer.of_links(self._plain, start, stop, self.depth, self._page_url)
+        self._first = start
+        self._priorities = [base + score for score in scores]
+        return self._priorities
+
+    def _note(self, url: str) -> None:
+        """A link whose normal form is not known here, for the stores that keep links."""
+        if self._links is not None:
+            self._links.urls.append(url)
+
     def _is_filtered(self, number: int, url: str, safe: str) -> bool:
-        page = self._page.entry.url if self._page is not None else ""
-        link = Link(url, safe, self._shared.depth, page)
-        return self._tools.link_filter.refuses_link(link, partial(self._is_visited, number, url))
+        link = Link(url, safe, self.depth, self._page_url)
+        return self._decision.link_filter.refuses_link(link, partial(self._is_visited, number, url))
 
     def _is_visited(self, number: int, url: str) -> bool:
-        """As `Enqueue.is_visited`."""
-        keys, shared = self._tools.keys, self._shared
+        """As `Enqueue.is_visited`. What came before it is known by then."""
+        self._decide()
+        keys = self._decision.keys
         place = None if keys.lossy else keys.place_of(url)
         if place is None:
             return False
-        key = url_key("GET", place.normal)
-        priority = shared.priority if self._priorities is None else self._priorities[number - self._first]
-        if self._tools.node.met(place.host, key, shared.depth, priority):
-            return True
-        return key in self._tools.seeds.pages and self._is_seed(url, key, place.host)
+        candidate = self._candidate(number, url, place)
+        _, _, _, host, key, priority = candidate
+        return self._decision.is_known(host, key, self.depth, priority, self.request, candidate)
 
-    # Links that need more than a look
+    # -- links that need more than a look
 
     def _take_odd(self, number: int, found: Any) -> None:
         """Take a link that is not written as usual, or too long."""
-        tools = self._tools
         if self._is_far_too_long(found):
             return
         try:
             url = Request(found).url
         except (ValueError, TypeError):
             self._apart += 1
-            tools.drops.drop("malformed", f"{found!r:.200} is no URL")
+            self._decision.refuse(Verdict.MALFORMED, f"{found!r:.200} is no URL")
             return
         self._note(url)
         if (safe := normal_form(url)) is None:
@@ -294,7 +264,8 @@ class BulkEnqueue:
     def _is_far_too_long(self, found: Any) -> bool:
         """Whether a link is too long whatever it is when made safe; dropped if so. To look at one of 50,000 characters,
         which all of a page's links are if its base is, takes 50 ms."""
-        most, passing = self._longest + _SHRINKS, self._passing
+        passing = self._passing
+        most = self._longest + _SHRINKS
         if type(found) is not str or len(found) <= most or len(url := "".join(found.split())) <= most:
             return False
         name = host_name(url)
@@ -308,26 +279,39 @@ class BulkEnqueue:
         if self._offsite and passing.off_site(name):
             passing.refuse_off_site(name, url)
         else:
-            self._tools.too_long(url)
+            self._decision.refuse_too_long(url)
         return True
 
     def _take_slowly(self, number: int, url: str, safe: str, name: str) -> None:
         """Take a link whose place takes more than one look. `safe`: its normal form by the safe steps; `name`: its
         host."""
-        tools = self._tools
+        decision = self._decision
         if self._offsite and self._passing.off_site(name):
             self._passing.refuse_off_site(name, url)
             return
         if self._filters and self._is_filtered(number, url, safe):
             return
-        place = tools.keys.place_of(url)
+        place = decision.keys.place_of(url)
         if place is None:
             self._apart += 1
             self._take_ordinary(number, url)
-        elif len(url) > tools.settings.max_url_length:
-            tools.too_long(url)
+        elif len(url) > decision.settings.max_url_length:
+            decision.refuse_too_long(url)
         else:
-            self._decide(number, url, place, url_key("GET", place.normal), asked=False)
+            self._take_placed(number, url, place)
+
+    def _take_placed(self, number: int, url: str, place: Place) -> None:
+        """Take a link of a host, alone: its host is written as any may be."""
+        self.suspicious = True
+        spelling = None
+        if self._decision.keys.lossy:
+            spelling = Spelling(url_key("GET", place.safe), place.normal, place.steps)
+        verdict = self._decision.decide_one(self, self._candidate(number, url, place), spelling)
+        self._tally((verdict,))
+
+    def _candidate(self, number: int, url: str, place: Place) -> Candidate:
+        priority = self._shared.priority if self._priorities is None else self._priorities[number - self._first]
+        return number, url, place.safe, place.host, url_key("GET", place.normal), priority
 
     def _take_ordinary(self, number: int, url: str) -> None:
         """Take a link that belongs to no host: this agent handles it itself."""
@@ -336,14 +320,22 @@ class BulkEnqueue:
         if request is not None and (passed := self._passing.one(request, self._response)) is not None:
             self._ordinary(passed)
 
-    def _count(self, met: int, links: int) -> int:
+    def _count(self, links: int) -> int:
         """Add to the stats what this slice has come to."""
         stats = self._crawler.stats
         plain = links - self._apart
         self._passing.count(self._shared.depth, plain)
         if self._taken:
             stats.inc_value("ubi/scheduler/enqueued", self._taken)
-        if known := self._known + met:
-            stats.inc_value("ubi/scheduler/duplicates", known)
+        if self._known:
+            stats.inc_value("ubi/scheduler/duplicates", self._known)
         self._taken = self._known = self._apart = 0
         return plain
+
+
+def _fit(links: Sequence[Any], longest: int) -> bool:
+    """Whether none of these links is longer than that; False where one has no length."""
+    try:
+        return max(map(len, links), default=0) <= longest
+    except TypeError:
+        return False

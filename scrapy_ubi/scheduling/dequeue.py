@@ -36,9 +36,9 @@ from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.requests.page_outcome import reason_of, status_reason
 from scrapy_ubi.requests.transfer_states import Transfer
 from scrapy_ubi.requests.untravelled import CodecError
-from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.scheduling.hostless import Hostless
 from scrapy_ubi.scheduling.kept_requests import KeptRequests
+from scrapy_ubi.scheduling.link_decision import LinkDecision
 from scrapy_ubi.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.scheduling.sessions import Sessions
 from scrapy_ubi.scheduling.stat_buffer import StatBuffer
@@ -74,7 +74,7 @@ class Dequeue:
         self,
         crawler: Crawler,
         spider: Spider,
-        tools: Tools,
+        tools: LinkDecision,
         local: Hostless,
         kept: KeptRequests,
         gate: Gate,

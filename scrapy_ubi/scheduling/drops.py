@@ -43,7 +43,9 @@ class Drops:
         alone: bool,
         all_kept: bool = False,
     ) -> None:
-        self._count, self._notices, self._kept = count, notices, kept
+        self._count = count
+        self._notices = notices
+        self._kept = kept
         self._longest = most // LETTER_BYTES_A_CHARACTER
         self._alone = alone
         self.all_kept = all_kept

@@ -22,7 +22,8 @@ class DuplicateLinks:
     """The links of pages that are duplicates, among those that an agent has in `flights`."""
 
     def __init__(self, flights: Flights, stats: StatBuffer) -> None:
-        self._flights, self._stats = flights, stats
+        self._flights = flights
+        self._stats = stats
 
     def dropped(self, response: Response) -> bool:
         """Whether what the callback of this response asks for is not taken."""

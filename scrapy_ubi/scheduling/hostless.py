@@ -31,7 +31,9 @@ class Hostless:
     def __init__(
         self, fingerprinter: RequestFingerprinterProtocol, changed: Callable[[], object], most_out: int = 1
     ) -> None:
-        self._fingerprinter, self._changed, self._most_out = fingerprinter, changed, most_out
+        self._fingerprinter = fingerprinter
+        self._changed = changed
+        self._most_out = most_out
         self._seen: set[bytes] = set()
         self._order: deque[bytes] = deque()  # the same, oldest first: a dict is slow to find its first when many went
         self._heap: list[tuple[int, int, Request]] = []

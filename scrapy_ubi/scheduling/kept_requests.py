@@ -31,7 +31,8 @@ class KeptRequests:
     those that hold objects."""
 
     def __init__(self, most: int = MOST, most_holders: int = MOST) -> None:
-        self._most, self._most_holders = most, most_holders
+        self._most = most
+        self._most_holders = most_holders
         self._requests: OrderedDict[int, Request] = OrderedDict()
         self._holders: OrderedDict[int, Request] = OrderedDict()
 

@@ -36,7 +36,8 @@ class LinkFilter:
 
     def __init__(self, chain: FilterChain, count: Callable[[str], object], log: Path | None = None) -> None:
         """Raises UbiSettingError when the log cannot be written."""
-        self._count, self._first = count, chain
+        self._count = count
+        self._first = chain
         self._put(chain)
         self._log = FilterLog(log) if log is not None else None
         self._said: set[str] = set()
@@ -44,7 +45,8 @@ class LinkFilter:
         self._asked: Callable[[], bool] = lambda: False  # whether the link in hand is known
 
     def _put(self, chain: FilterChain) -> None:
-        self._chain, chain.on_error = chain, self._failed
+        self._chain = chain
+        chain.on_error = self._failed
         self.idle = not chain  # nothing to ask: one look at an attribute is all that it costs
 
     def follow(self, entries: Sequence[object]) -> None:

@@ -58,11 +58,14 @@ class FilterLog:
 
     def __init__(self, path: Path, most_bytes: int = MOST_BYTES, most_waiting: int = MOST_WAITING) -> None:
         """Raises UbiSettingError when the file cannot be opened."""
-        self._path, self._most_bytes, self._most_waiting = path, most_bytes, most_waiting
+        self._path = path
+        self._most_bytes = most_bytes
+        self._most_waiting = most_waiting
         self._waiting: deque[Noted] = deque()
         self.unwritten = 0
         self._said = False
-        self._wake, self._closing = threading.Event(), False
+        self._wake = threading.Event()
+        self._closing = False
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         except OSError as error:

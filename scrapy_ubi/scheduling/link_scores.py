@@ -42,7 +42,9 @@ class LinkScores:
     """The scorers of one agent's settings. `now` is unix time."""
 
     def __init__(self, chain: ScoreChain, stats: StatBuffer, now: Callable[[], float] = time.time) -> None:
-        self._chain, self._count, self._now = chain, stats.count, now
+        self._chain = chain
+        self._count = stats.count
+        self._now = now
         self._said: set[str] = set()
         chain.on_error = self._failed
 

@@ -22,16 +22,11 @@ from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.codec import depth_of
 from scrapy_ubi.requests.outside import Seed, read_seed
-from scrapy_ubi.scheduling.decide import Tools
+from scrapy_ubi.scheduling.link_decision import LinkDecision
 from scrapy_ubi.untrusted.checks import Malformed
 
 FORCED = "outside."  # what the nonces of forced seeds begin with; the id follows
 
-_WHY = {
-    Verdict.LIMITED: "its host is ended or given up, or a limit of the crawl or of the host is reached",
-    Verdict.TOO_LONG: "its URL is longer than UBI_MAX_URL_LENGTH",
-    Verdict.TOO_LARGE: "it is too large for a letter",
-}
 FORM_DATA = (
     "An element of UBI_SEED_LIST has the field {0!r}: it goes to the site as form data, as all fields there do but for "
     "url, method and meta. Where the {0} of the request was meant, write it into the stream of seeds, in the field "
@@ -52,8 +47,11 @@ class OutsideSeeds:
     """Takes seeds for one scheduler, by `take` (a request, and that it is a seed). `parses`: the spider has a callback
     for those that name none."""
 
-    def __init__(self, tools: Tools, take: Callable[[Request, bool], Verdict], parses: bool) -> None:
-        self._tools, self._take, self._parses, self._notices = tools, take, parses, Notices()
+    def __init__(self, decision: LinkDecision, take: Callable[[Request, bool], Verdict], parses: bool) -> None:
+        self._decision = decision
+        self._take = take
+        self._parses = parses
+        self._notices = Notices()
 
     def take(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
         """Take the seed of this id, and say what becomes of it."""
@@ -63,28 +61,28 @@ class OutsideSeeds:
             return SeedOutcome(REFUSED, str(error))
 
     def _judge(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
-        seed = read_seed(fields, self._tools.codec)
+        seed = read_seed(fields, self._decision.codec)
         return self._taken(number, seed)._replace(url=seed.request.url)
 
     def _taken(self, number: str, seed: Seed) -> SeedOutcome:
-        tools, request = self._tools, seed.request
+        decision = self._decision
+        request = seed.request
         if request.callback is None and not self._parses:
             return SeedOutcome(REFUSED, _NO_PARSE)
-        place = tools.keys.place(request)
+        place = decision.keys.place(request)
         if place is None:
             return SeedOutcome(REFUSED, _NO_HOST)
-        agent = tools.node.agent
+        agent = decision.node.agent
         if (owner := agent.keeping.owner(place.host)) != agent.me:
             return SeedOutcome(owner=owner)
         for name in seed.odd:
             self._notices.once(name, FORM_DATA.format(name))
         if seed.again:
-            request.dont_filter, request.meta[NONCE] = True, f"{FORCED}{number}"
-        elif tools.is_seed(place.host, tools.keys.key(request, place), depth_of(request), request):
+            request.dont_filter = True
+            request.meta[NONCE] = f"{FORCED}{number}"
+        elif decision.is_seed(place.host, decision.keys.key(request, place), depth_of(request), request):
             return SeedOutcome(KNOWN)
         verdict = self._take(request, True)
         if verdict.is_taken:
             return SeedOutcome()
-        return (
-            SeedOutcome(KNOWN) if verdict is Verdict.KNOWN else SeedOutcome(REFUSED, _WHY.get(verdict, verdict.value))
-        )
+        return SeedOutcome(KNOWN) if verdict is Verdict.KNOWN else SeedOutcome(REFUSED, verdict.reason)

@@ -19,10 +19,11 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_ubi.node import Visit
+from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.plainlinks import PlainLinks, count_expanded, spider_of
 from scrapy_ubi.requests.check import HOST, NONCE
 from scrapy_ubi.scheduling.bulk_enqueue import BulkEnqueue, Ordinary, Shared
-from scrapy_ubi.scheduling.decide import Tools
+from scrapy_ubi.scheduling.link_decision import LinkDecision
 from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules
 
 SLICE = 500  # links between two turns of the loop: 10 to 20 ms where all are news
@@ -42,7 +43,8 @@ def slices(links: Sequence[Any]) -> Iterator[tuple[int, int]]:
     for number, link in enumerate(links):
         if number - start >= SLICE or length >= SLICE_LENGTH:
             yield start, number
-            start, length = number, 0
+            start = number
+            length = 0
         length += len(link) if isinstance(link, str) else 0
     yield start, len(links)
 
@@ -50,8 +52,9 @@ def slices(links: Sequence[Any]) -> Iterator[tuple[int, int]]:
 class PageLinks:
     """Takes plain links for one scheduler. `why`: why ordinary requests are made of them all; "" where they are not."""
 
-    def __init__(self, crawler: Crawler, tools: Tools, why: str = "") -> None:
-        self._crawler, self.tools = crawler, tools
+    def __init__(self, crawler: Crawler, decision: LinkDecision, why: str = "") -> None:
+        self._crawler = crawler
+        self._decision = decision
         self.passing = ScrapyRules(crawler)
         self._why = why or self.passing.watcher
         self._texts: dict[tuple[Any, Any], str] = {}  # of links that say nothing but who parses them
@@ -73,7 +76,7 @@ class PageLinks:
         if self.passing.too_deep(shared.depth, len(plain)):
             self._note(plain, response)
             return
-        batch = BulkEnqueue(self._crawler, self.tools, self.passing, plain, response, page, shared, ordinary)
+        batch = BulkEnqueue(self._crawler, self._decision, self.passing, plain, response, page, shared, ordinary)
         for start, stop in slices(plain.urls):
             if start:
                 yield
@@ -90,12 +93,12 @@ class PageLinks:
 
     def _note(self, plain: PlainLinks, response: Response) -> None:
         """Links that may not get to where each is noted, for the stores that keep links."""
-        flight = self.tools.flights.get(response.request)
+        flight = self._decision.flights.get(response.request)
         if flight is not None and flight.links is not None:
             flight.links.urls.extend(url for url in plain.urls if isinstance(url, str))
 
     def _say_malformed(self) -> None:
-        self.tools.drops.drop("malformed", "A link that is no URL was found")
+        self._decision.refuse(Verdict.MALFORMED, "A link that is no URL was found")
 
     def _shared(self, plain: PlainLinks, response: Response) -> Shared | None:
         """What all links have in common; None where it cannot be said once."""
@@ -109,14 +112,14 @@ class PageLinks:
         template = plain.template(spider_of(self._crawler))
         template.meta.pop(NONCE, None)
         self.passing.prepare(template, response)
-        encoded = self.tools.codec.encode(template)
+        encoded = self._decision.codec.encode(template)
         for loss in encoded.losses:
             if loss.kind in ("callback", "errback"):
                 raise ValueError(f"PlainLinks: {loss.what} cannot travel: give a method of the spider, or its name")
         texts_travel = all(text is None or isinstance(text, str) for text in plain.link_texts)
         if encoded.losses or template.meta.get("verbatim_url") or HOST in template.meta or not texts_travel:
             return None
-        self.tools.drops.look_at_size(plain, encoded.text)
+        self._decision.drops.look_at_size(plain, encoded.text)
         if encoded.depth and not (template.headers or template.cb_kwargs or template.meta.keys() - {"depth"}):
             self._texts[plain.callback, plain.errback] = encoded.text
         each = template if plain.link_texts or plain.referer else None

@@ -59,8 +59,10 @@ class ScrapyRules:
     def __init__(self, crawler: Crawler) -> None:
         find = crawler.get_spider_middleware
         self._crawler = crawler
-        self._depth, self._length = depth_rules(crawler), find(UrlLengthMiddleware)
-        self._metacopy, self._referer = find(MetaCopy) if MetaCopy is not None else None, find(RefererMiddleware)
+        self._depth = depth_rules(crawler)
+        self._length = find(UrlLengthMiddleware)
+        self._metacopy = find(MetaCopy) if MetaCopy is not None else None
+        self._referer = find(RefererMiddleware)
         self._offsite = crawler.get_downloader_middleware(OffsiteMiddleware)
         self._chain = spider_middlewares(crawler)
         self._deepest = -1
@@ -139,7 +141,8 @@ class ScrapyRules:
             return False
         domains = list(getattr(self._spider, "allowed_domains", None) or [])
         if domains != self._domains or len(self._sites) > MOST_HOSTS:
-            self._domains, self._sites = domains, {}
+            self._domains = domains
+            self._sites = {}
         return bool(domains)
 
     def off_site(self, host: str) -> bool:

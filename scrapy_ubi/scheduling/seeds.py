@@ -51,7 +51,9 @@ class Seeds:
     """The seeds of one agent that are to be fetched anyway. `alone`: no other agent names any."""
 
     def __init__(self, keys: RequestKeys, codec: Codec, alone: bool = True) -> None:
-        self._keys, self._codec, self.alone = keys, codec, alone
+        self._keys = keys
+        self._codec = codec
+        self.alone = alone
         self._pages: set[int] = set()  # keys that links to the pages of bare seeds have
         self._carried: dict[int, list[str]] = {}  # key of a seed that is not bare -> the texts of those alike
         self._named: set[int] = set()
@@ -150,7 +152,8 @@ class Seeds:
     def name(self, visit: Visit, request: Request) -> str:
         """The name of the outputs of a page that is handed out: the same for a bare seed and a bare link that ask for
         the same. Others have keys of their own, by which they are called."""
-        key, nonce = name_of(visit.entry), before_loss(str(request.meta.get(NONCE, "")))
+        key = name_of(visit.entry)
+        nonce = before_loss(str(request.meta.get(NONCE, "")))
         if not nonce and not request.dont_filter:
             return asked_name(key, self.nonce(request, _MARKS_TRIED))
         if nonce == SEED or nonce.startswith(f"{SEED}."):

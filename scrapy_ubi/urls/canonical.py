@@ -110,7 +110,8 @@ def path_escapes(path: str) -> str:
     start = path.find(";", path.rfind("/"))
     if start < 0:
         return _in_path(_decoded, path) if "%" in path else path
-    before, parameters = _in_path(_decoded, path[:start]), path[start + 1 :]
+    before = _in_path(_decoded, path[:start])
+    parameters = path[start + 1 :]
     if "/." in before:
         before = without_dots(before)
     return f"{before};{parameters}" if parameters else before

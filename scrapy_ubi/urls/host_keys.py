@@ -30,7 +30,8 @@ def host_keys(partition: Partition, rules: HostRules | None, shards: HostShards 
     whole = partial(partition_key, partition=partition, rules=rules)
     if shards is None:
         return whole
-    cut, shard = shards.numbers, shards.key
+    cut = shards.numbers
+    shard = shards.key
 
     def of_url(url: str) -> str | None:
         host = whole(url)

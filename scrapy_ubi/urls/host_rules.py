@@ -126,7 +126,8 @@ class HostRules:
         """What comes of a host that is changed until nothing changes; the host itself where it never settles."""
         now = host
         for _ in range(PASSES):
-            before, now = now, change(now)
+            before = now
+            now = change(now)
             if now == before:
                 return now
         return host
@@ -158,7 +159,8 @@ def name_of(rules: HostRules | None) -> str:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    begun, first = "", 0
+    begun = ""
+    first = 0
     for number, line in enumerate(text.splitlines(), 1):
         line = line.strip()
         if not begun and line[:1] in ("", "#", "!"):
@@ -179,11 +181,14 @@ def _read(rules: Iterable[tuple[str, str]]) -> HostRules | None:
         match = _rule(rule)
         if match is None:
             raise ValueError(f"{where}, {rule[:100]!r}, is no rule")
-        kind, this, that = match[1], match[2].replace(",", "."), match[3].replace(",", ".")
+        kind = match[1]
+        this = match[2].replace(",", ".")
+        that = match[3].replace(",", ".")
         if kind == "synonym" and STAR in this + that:
             kind = "alike"
         read = _host if kind == "synonym" else _star if kind == "alike" else _part
-        this, that = read(this, where), read(that, where)
+        this = read(this, where)
+        that = read(that, where)
         if kind == "startsWith":
             that = that.lstrip(".")  # as of the outcome: LARM's own example has a dot for nothing
         if not this or this == STAR:

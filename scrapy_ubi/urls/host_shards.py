@@ -103,7 +103,8 @@ def read_name(text: str) -> HostShards | None:
     """The table with this name. Raises ValueError."""
     if text == NONE:
         return None
-    numbers, fast = {}, set()
+    numbers = {}
+    fast = set()
     for part in text.split(", "):
         found = _NAMED.fullmatch(part)
         if found is None:
@@ -123,7 +124,8 @@ def read_shards(value: object) -> HostShards | None:
             raise ValueError("no JSON") from None
     if not isinstance(value, Mapping):
         raise ValueError("no mapping")
-    numbers, fast = {}, set()
+    numbers = {}
+    fast = set()
     for host, said in value.items():
         if not isinstance(host, str) or partition_key(f"http://{host}/") != host:
             raise ValueError(f"{host!r:.100} is no host as partition keys have it: small letters, no scheme, no path")

@@ -98,7 +98,8 @@ def by(form: str, steps: Iterable[str]) -> tuple[str, tuple[str, ...]]:
     steps = frozenset(steps)
     changed: tuple[str, ...] = ()
     if "www" in steps and (without := bare(form)) != form:
-        form, changed = without, ("www",)
+        form = without
+        changed = ("www",)
     judged = _normaliser(steps - {"www"}).judged(form)
     assert judged is not None, form
     return judged.normal, changed + judged.steps
@@ -119,7 +120,8 @@ def class_of(sites: Sites, form: str) -> tuple[str, tuple[str, ...]]:
     site = site_of(form)
     changed: tuple[str, ...] = ()
     while sites.get(www_site(site), {}).get("www") == ON and (without := bare(form)) != form:
-        form, changed = without, ("www",)
+        form = without
+        changed = ("www",)
         site = site_of(form)
     steps = on(sites, site)
     if not steps:

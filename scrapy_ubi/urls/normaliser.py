@@ -47,7 +47,8 @@ def parse(text: str | Iterable[object]) -> frozenset[str]:
         return frozenset(_step(word) for word in words)
     steps = set(PRESETS[words[0]])
     for word in words[1:]:
-        sign, step = word[:1], word[1:]
+        sign = word[:1]
+        step = word[1:]
         if sign == "-" and f"?{step}" in PRESETS[words[0]]:
             steps -= {step, f"?{step}"}
         elif sign == "+":
@@ -146,7 +147,8 @@ class Normaliser:
         return form if form is None else self._canonical(form)
 
     def _canonical(self, form: str) -> str:
-        of_path, of_query = self._of_path, self._of_query
+        of_path = self._of_path
+        of_query = self._of_query
         return canonical(form, of_path, of_query) if of_path or of_query else form
 
     def judged(self, url: str) -> Form | None:
@@ -161,7 +163,8 @@ class Normaliser:
             return form, ()
         rest, hash_sign, fragment = form[cut:].partition("#")
         path, question, query = rest.partition("?")
-        had_query, steps = bool(query), []
+        had_query = bool(query)
+        steps = []
         for name, step in self._lossy:
             before = path, query
             path, query = after = step(path, query)

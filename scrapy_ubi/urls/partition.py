@@ -33,7 +33,8 @@ def partition_key(url: str, partition: Partition = "host", rules: HostRules | No
     """The key of a URL, in normal form or not; None for what has no normal form."""
     match = _usual_host(url)
     if match is not None and url.isascii():
-        host, port = match[1], ""
+        host = match[1]
+        port = ""
     else:
         normal = normal_form(url)
         if normal is None:

@@ -35,6 +35,7 @@ from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.records import MOST_OUTLINKS
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.inflight import Flight
+from scrapy_ubi.scheduling.bulk_enqueue import BulkEnqueue
 from scrapy_ubi.scheduling.page_links import SLICE, SLICE_LENGTH, slices
 from scrapy_ubi.scheduling.scrapy_rules import ScrapyRules, host_name
 from scrapy_ubi.settings import UbiSettings
@@ -549,3 +550,64 @@ def test_what_one_look_tells_of_a_url_is_so(seed: int) -> None:
 @pytest.mark.parametrize("url", [url for url in USUAL if not url.endswith("#")])
 def test_ordinary_urls_take_one_look(url: str) -> None:
     assert usual_parts(url) is not None
+
+
+# ---------------------------------------------------------------------- the door by itself
+
+
+class Told:
+    """What the node of a world is told at once: how many links of which host."""
+
+    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.told: list[tuple[str, int]] = []
+        tell = world.node.discover_all
+
+        def discover_all(host: str, entries: Sequence[Entry], page: Any) -> Any:
+            self.told.append((host, len(entries)))
+            return tell(host, entries, page)
+
+        monkeypatch.setattr(world.node, "discover_all", discover_all)
+
+
+def told(links: list[Any], scrapy: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    async def run() -> list[tuple[str, int]]:
+        world = World(scrapy)
+        node = Told(world, monkeypatch)
+        world.take_plain(PlainLinks(links))
+        return node.told
+
+    return asyncio.run(run())
+
+
+MIXED = [f"{PAGE}a", "http://h2.example/", f"{PAGE}b", f"{PAGE}c"]
+
+
+@pytest.mark.parametrize("scrapy", [{}, {"UBI_FILTERS": ["length(40)"]}], ids=str)
+def test_the_node_is_told_of_a_page_once_for_each_host(scrapy: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told(MIXED, scrapy, monkeypatch) == [("h1.example", 3), ("h2.example", 1)]
+
+
+def test_a_filter_that_asks_what_is_known_sees_what_came_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = [f"{PAGE}a", f"{PAGE}a", f"{PAGE}b"]
+    assert told(again, {"UBI_FILTERS": ["visited"]}, monkeypatch) == [("h1.example", 1)] * 2
+
+
+def test_links_of_a_host_are_queued_in_the_order_of_the_page_however_they_are_written() -> None:
+    async def run() -> list[str]:
+        world = World()
+        world.take_plain(PlainLinks([f"{PAGE}1", "HTTP://h1.example/2", f"{PAGE}3", f"{PAGE}%7e4", f"{PAGE}5"]))
+        assert world.page is not None
+        return [entry.url[-1] for _, entry in world.page.outlinks]
+
+    assert asyncio.run(run()) == ["1", "2", "3", "4", "5"]
+
+
+def test_links_that_are_known_cost_no_entry_and_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        world = World()
+        world.take_plain(PlainLinks(USUAL))
+        for name in ("entry", "entries", "request"):
+            monkeypatch.setattr(BulkEnqueue, name, None)
+        world.take_plain(PlainLinks(USUAL))
+
+    asyncio.run(run())

@@ -18,11 +18,11 @@ from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.codec import Codec
 from scrapy_ubi.requests.identity import RequestKeys
 from scrapy_ubi.requests.inflight import Flight, Flights
-from scrapy_ubi.scheduling.decide import Tools
 from scrapy_ubi.scheduling.drops import Drops
 from scrapy_ubi.scheduling.enqueue import Enqueue
 from scrapy_ubi.scheduling.hostless import Hostless
 from scrapy_ubi.scheduling.kept_requests import KeptRequests
+from scrapy_ubi.scheduling.link_decision import LinkDecision
 from scrapy_ubi.scheduling.link_filter import LinkFilter
 from scrapy_ubi.scheduling.seeds import Seeds
 from scrapy_ubi.scheduling.stat_buffer import StatBuffer
@@ -63,8 +63,8 @@ class World:
         codec = Codec(Spider("walk"), crawler.settings)
         keys = RequestKeys(chosen)
         seeds = Seeds(keys, codec)
-        tools = Tools(chosen, codec, keys, self.node, self.flights, filtering, losses, reach(chosen), seeds)
-        self.enqueue = Enqueue(tools, Hostless(RequestFingerprinter(), changed=list), self.stat_buffer)
+        decision = LinkDecision(chosen, codec, keys, self.node, self.flights, filtering, losses, reach(chosen), seeds)
+        self.enqueue = Enqueue(decision, Hostless(RequestFingerprinter(), changed=list), self.stat_buffer)
         filtering.ask_frontier(self.enqueue.is_visited)
         self.enqueue.take(Request(PAGE), seed=True)
         self.page = self.handed_out()

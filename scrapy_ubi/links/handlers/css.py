@@ -25,7 +25,8 @@ _import_gap = re.compile(r"[ \t\r\n\f]*+")
 def links(received: FetchedBody) -> Values:
     """The links of a style sheet, as written. Raises LinksCut."""
     text = received.body[:MOST_BYTES].decode("utf-8", "replace")
-    at, count = 0, 0
+    at = 0
+    count = 0
     while (token := _token.search(text, at)) is not None:
         at, value = _after(text, token)
         if value and value[:5].lower() != "data:":

@@ -101,7 +101,8 @@ def _own(entry: object) -> OwnHandler:
             found = found()
         except Exception as error:  # the code of users
             raise UbiSettingError(SETTING, f"{shown}, which cannot be made ({error})", remedy) from error
-    types, links = getattr(found, "types", None), getattr(found, "links", None)
+    types = getattr(found, "types", None)
+    links = getattr(found, "links", None)
     if not _are_texts(types) or not callable(links):
         raise UbiSettingError(SETTING, f"{shown}, which is no handler", remedy)
     extensions = getattr(found, "extensions", ())

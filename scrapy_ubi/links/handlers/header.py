@@ -68,7 +68,8 @@ def _parameters(text: str, at: int) -> tuple[int, list[str]]:
         if text[at : at + 1] != ";":
             return at, relations or []
         at = _end(_space, text, at + 1)
-        begin, at = at, _end(_name, text, at)
+        begin = at
+        at = _end(_name, text, at)
         name = text[begin:at].lower()
         at = _end(_space, text, at)
         value = ""

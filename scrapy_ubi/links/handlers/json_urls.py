@@ -46,7 +46,8 @@ def links(received: FetchedBody) -> Values:
 
 def embedded(page: str) -> Values:
     """The links of the JSON-LD in a page of HTML. Raises LinksCut."""
-    at, text = 0, page[:MOST_BYTES]
+    at = 0
+    text = page[:MOST_BYTES]
     while (begin := _script.search(text, at)) is not None:
         end = _end_of_script.search(text, begin.end())
         at = len(text) if end is None else end.end()
@@ -58,7 +59,8 @@ def embedded(page: str) -> Values:
 
 
 def _urls(text: str) -> Values:
-    at, count = 0, 0
+    at = 0
+    count = 0
     while at < len(text):
         found = _found.search(text, at, at + _STRIDE + _OVERLAP)
         if found is None:

@@ -53,7 +53,8 @@ class PdfChild:
     """One child at a time, started when it is needed. `command`: what is run; `seconds`: for each PDF."""
 
     def __init__(self, command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> None:
-        self._command, self._seconds = command, seconds
+        self._command = command
+        self._seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
         self._ready = False  # whether the child has said so, and has been given no PDF since
         self._closed = False
@@ -169,7 +170,8 @@ class PdfChild:
 
     def _end(self) -> None:
         with self._lock:
-            process, self._process = self._process, None
+            process = self._process
+            self._process = None
         self._ready = False
         if process is None:
             return

@@ -124,7 +124,8 @@ def gather(data: bytes, found: PdfUrls) -> str | None:
     if reader.is_encrypted:
         reader.decrypt("")
     base = _base(reader)
-    pages, left = reader.pages, MOST_ANNOTATIONS
+    pages = reader.pages
+    left = MOST_ANNOTATIONS
     for number, page in enumerate(pages):
         if number >= MOST_PAGES:
             return "pages"

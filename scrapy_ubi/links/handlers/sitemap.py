@@ -46,7 +46,8 @@ class SitemapLinks(XmlLinks):
 
 def _lines(body: bytes) -> Values:
     """Those of a text: lines that are whole URLs."""
-    rest, found = b"", False
+    rest = b""
+    found = False
     for chunk in chunks(body, MOST_BYTES):
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:

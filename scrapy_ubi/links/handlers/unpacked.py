@@ -38,15 +38,19 @@ def _parts(body: bytes) -> Iterator[bytes]:
 
 def _gunzipped(body: bytes) -> Iterator[bytes]:
     """Members of gzip, one behind the other."""
-    stream, at, rest = zlib.decompressobj(_WBITS), 0, b""
+    stream = zlib.decompressobj(_WBITS)
+    at = 0
+    rest = b""
     try:
         while rest or at < len(body):
             if not rest:
-                rest, at = body[at : at + CHUNK], at + CHUNK
+                rest = body[at : at + CHUNK]
+                at += CHUNK
             chunk = stream.decompress(rest, CHUNK)
             rest = stream.unconsumed_tail
             if stream.eof:
-                rest, stream = stream.unused_data, zlib.decompressobj(_WBITS)
+                rest = stream.unused_data
+                stream = zlib.decompressobj(_WBITS)
             if chunk:
                 yield chunk
         if last := stream.decompress(b"", CHUNK):

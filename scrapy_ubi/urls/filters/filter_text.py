@@ -61,7 +61,8 @@ def _value(value: str) -> str:
 
 def parse_calls(text: str) -> list[Call]:
     """The calls in a text, separated by commas, semicolons, spaces or line ends. Raises FilterError."""
-    calls, at = [], _end(_BETWEEN, text, 0)
+    calls = []
+    at = _end(_BETWEEN, text, 0)
     while at < len(text):
         call, at = _call(text, at)
         calls.append(call)
@@ -87,14 +88,16 @@ def _call(text: str, at: int) -> tuple[Call, int]:
     if not text.startswith("(", at):
         return Call(name[0], {}), name.end()
     given: list[tuple[str, str]] = []
-    at, key = _end(_SPACE, text, at + 1), ""
+    at = _end(_SPACE, text, at + 1)
+    key = ""
     while not text.startswith(")", at):
         if given:
             if not text.startswith(",", at):
                 raise _wrong(text, at, "a comma or ')'")
             at = _end(_SPACE, text, at + 1)
         if named := _KEY.match(text, at):
-            key, at = named[1], named.end()
+            key = named[1]
+            at = named.end()
         value, at = _read_value(text, at)
         given.append((key, value))
         at = _end(_SPACE, text, at)

@@ -50,7 +50,8 @@ class KnownPaths(SuiteFilter):
         for kind in kinds:
             if kind not in known:
                 raise FilterError(f"has the kind {kind!r}", f"the kinds are {', '.join(known)}")
-        self.kinds, self.file = tuple(dict.fromkeys(kinds)), file
+        self.kinds = tuple(dict.fromkeys(kinds))
+        self.file = file
         self._patterns = [(one.needs, one.search, one.name) for one in patterns if not kinds or one.kind in kinds]
 
     @classmethod

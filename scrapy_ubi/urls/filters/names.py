@@ -47,7 +47,8 @@ class NameSet:
         return len(self._hashes)
 
     def __contains__(self, host: str) -> bool:
-        hashes, most = self._hashes, len(self._hashes)
+        hashes = self._hashes
+        most = len(self._hashes)
         while host:
             wanted = hash64(host, NAMES_SEED, signed=False)[0]
             at = bisect_left(hashes, wanted)

@@ -49,8 +49,11 @@ class Scope(SuiteFilter):
             raise FilterError("has nothing that it would refuse", "give hosts, domains, file, stay, allow or deny")
         self.hosts, self.unwanted_hosts = _named("hosts", hosts)
         self.domains, self.unwanted_domains = _named("domains", domains)
-        self.file, self.stay, self.redirects = file, stay, redirects
-        self.allow, self.deny = tuple(allow), tuple(deny)
+        self.file = file
+        self.stay = stay
+        self.redirects = redirects
+        self.allow = tuple(allow)
+        self.deny = tuple(deny)
         self._sets = [NameSet(self.domains)] if self.domains else []
         if file:
             self._sets.append(read_names(Path(file)))

@@ -30,7 +30,10 @@ class Traps(SuiteFilter):
     def __init__(
         self, repeats: int = REPEATS, segments: int = SEGMENTS, query: int = QUERY, combinations: int = COMBINATIONS
     ) -> None:
-        self.repeats, self.segments, self.query, self.combinations = repeats, segments, query, combinations
+        self.repeats = repeats
+        self.segments = segments
+        self.query = query
+        self.combinations = combinations
         self._passed = Combinations(combinations)
 
     @classmethod

@@ -58,7 +58,9 @@ class ScoreTable:
 
     def __init__(self, keys: array[int], scores: array[int], normal_form: NormalForm) -> None:
         """`keys` are in order, each once, and `scores` beside them."""
-        self._keys, self._scores, self._normal_form = keys, scores, normal_form
+        self._keys = keys
+        self._scores = scores
+        self._normal_form = normal_form
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -79,7 +81,8 @@ def read_scores(path: Path, normal_form: NormalForm) -> tuple[ScoreTable, Scores
     """The scores of a file, and what was left out of it. A million lines take some seconds: to be called in a thread.
     Raises UbiSettingError."""
     found = ScoresRead()
-    keys, scores = array("Q"), array("i")
+    keys = array("Q")
+    scores = array("i")
     try:
         with _opened(path) as file:
             for key, score in _rows(file, normal_form, found):

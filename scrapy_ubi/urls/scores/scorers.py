@@ -129,7 +129,8 @@ class PathScore:
 def _target(url: str) -> str:
     """Path and query of a URL as found."""
     url = url.partition("#")[0]
-    path, query = url.find("/", _IN_HOST), url.find("?", _IN_HOST)
+    path = url.find("/", _IN_HOST)
+    query = url.find("?", _IN_HOST)
     if 0 <= query < path or (path < 0 <= query):
         return f"/{url[query:]}"
     return url[path:] if path >= 0 else "/"
@@ -166,7 +167,8 @@ class FreshScore:
     """
 
     def __init__(self, weight: float, days: float) -> None:
-        self._weight, self._days = weight, days
+        self._weight = weight
+        self._days = days
 
     @classmethod
     def of(cls, arguments: Arguments) -> FreshScore:
@@ -192,7 +194,8 @@ def _days(year: str, month: str, day: str) -> tuple[int, int]:
     """The first and last day that is meant, in days of unix time. The 31st of a short month is its last day."""
     low = date(int(year), int(month or 1), 1)
     high = date(int(year) + (not month or month == "12"), 1 if not month or month == "12" else int(month) + 1, 1)
-    first, last = _number(low), _number(high) - 1
+    first = _number(low)
+    last = _number(high) - 1
     if not day:
         return first, last
     exact = min(first + int(day) - 1, last)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.links.srcset import candidates
+from scrapy_ubi.links.page import candidates
 
 
 @pytest.mark.parametrize(
