@@ -213,8 +213,11 @@ class UbiRobotsMiddleware:
                 known = await self._read(response, request, agent, scheduler)
             else:
                 self._answered(response)
-                asked = min(retry_after.asked(response) or 0.0, scheduler.settings.max_retry_after)
-                no_server = failing.says_unreachable(response.status, response.request)
+                values = response.headers.getlist("Retry-After")
+                asked = min(retry_after.asked(response.status, values) or 0.0, scheduler.settings.max_retry_after)
+                fetched = response.request
+                proxy = fetched.meta.get("proxy") if fetched is not None else None
+                no_server = failing.says_unreachable(response.status, proxy)
                 why, known = f"status {response.status}", self._failed(before, state, scheduler, no_server, asked)
         self._count("robotstxt/request_count")
         self._cache_for(scheduler.settings).put(authority, known)
