@@ -26,12 +26,8 @@ class UbiDownloaderMiddleware:
         return None if gate is None else await gate.admit(request)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        scheduler = scheduler_in(self._crawler)
-        gate, outputs = getattr(scheduler, "gate", None), getattr(scheduler, "outputs", None)
-        if isinstance(gate, Gate):
+        if (gate := self._gate()) is not None:
             gate.responded(request, response)
-        if outputs is not None:
-            outputs.received(request, response)
         return response if load_of(request) is None else unpacked(response)
 
     def process_exception(self, request: Request, exception: Exception) -> None:

@@ -37,6 +37,8 @@ class LiveChanges:
         before, scheduler.settings = scheduler.settings, settings
         scheduler.gate.follow(settings)
         scheduler.sitemaps.most = settings.sitemaps
+        if settings.sitemaps:
+            scheduler.observers.add(scheduler.sitemaps)
         self._parts.errors.follow(settings)
         if self._stores is not None:
             self._stores.writer.most = settings.store_mb << 20

@@ -29,7 +29,7 @@ from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from scrapy_ubi.components import measured, wiring
+from scrapy_ubi.components import measured, page_observers, wiring
 from scrapy_ubi.components.ending import Ending, say_cut_short
 from scrapy_ubi.downloads.gate import Gate
 from scrapy_ubi.downloads.reach import Reach, let_reach
@@ -37,8 +37,7 @@ from scrapy_ubi.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.node import Node
 from scrapy_ubi.node.disk import AgentDisk
-from scrapy_ubi.node.report import idle_reason as kinds
-from scrapy_ubi.node.report.idle_reason import IdleReason, reason
+from scrapy_ubi.node.report.idle_reason import IdleReason
 from scrapy_ubi.node.report.loop_watch import LoopWatch
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
@@ -46,20 +45,18 @@ from scrapy_ubi.process.agent_directory import AgentDirectory
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.process.start_errors import process_ended
 from scrapy_ubi.requests.inflight import Flights
+from scrapy_ubi.requests.observers import Observers
 from scrapy_ubi.scheduling import held_up
 from scrapy_ubi.scheduling.bulk_enqueue import Ordinary
 from scrapy_ubi.scheduling.decide import Tools
-from scrapy_ubi.scheduling.dequeue import Dequeue, PageReaders
+from scrapy_ubi.scheduling.dequeue import Dequeue
 from scrapy_ubi.scheduling.drops import Drops
-from scrapy_ubi.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.scheduling.enqueue import Enqueue
 from scrapy_ubi.scheduling.hostless import SHARE, Hostless
 from scrapy_ubi.scheduling.inspect_mode import Trial
 from scrapy_ubi.scheduling.outside_seeds import OutsideSeeds, has_parse
 from scrapy_ubi.scheduling.page_links import PageLinks
-from scrapy_ubi.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.scheduling.seeds import Seeds
-from scrapy_ubi.scheduling.sessions import Sessions
 from scrapy_ubi.scheduling.sitemap_news import sitemap_news
 from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.scrapy_private.engine import EngineHooks
@@ -71,7 +68,6 @@ from scrapy_ubi.transport import Transport, TransportError
 if TYPE_CHECKING:
     from scrapy_ubi.components.start_items import StartItems
     from scrapy_ubi.metrics.agent_metrics import AgentMetrics
-    from scrapy_ubi.outputs.page_outputs import PageOutputs
     from scrapy_ubi.outputs.pipeline_flush import PipelineFlush
     from scrapy_ubi.outputs.setup import Outputs
 
@@ -91,15 +87,14 @@ class UbiScheduler(BaseScheduler):
     gate: Gate
     reach: Reach
     hooks: EngineHooks
-    duplicates: DuplicateLinks
     start_items: StartItems
     outside: OutsideSeeds
-    outputs: PageOutputs | None = None  # none where UBI_STORES names no store
     metrics: AgentMetrics | None = None  # none without UBI_METRICS
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
         self.flights = Flights()
+        self.observers = Observers(self.flights)
         self.notices = Notices()
         self.sitemaps = Sitemaps(crawler, 0, self._found)
         self.trial: Trial | None = None
@@ -189,15 +184,11 @@ class UbiScheduler(BaseScheduler):
             self.metrics.node = self.node
         self.sitemaps = Sitemaps(self.crawler, self.settings.sitemaps, self._found, sitemap_news(self.node, self._keys))
         let_reach(self.crawler, self.reach)
-        self.gate = Gate(self.crawler, self.node, self.settings, self.flights, self.notices, self.reach)
+        self.gate = Gate(
+            self.crawler, self.node, self.settings, self.flights, self.notices, self.reach, self.observers.received
+        )
         self._downloads = UnscheduledResults(self.crawler.stats.inc_value, self.node.note, self.gate.hosts.of_url)
         self._assemble()
-        if self._stores is not None:
-            self.outputs = self._stores.of_pages(
-                self.flights, self._keys.normal_form, self._tools.seeds.name, self.count
-            )
-            self._stores.writer.on_room(self.hooks.wake)
-        self.duplicates = DuplicateLinks(self.flights, self._stat_buffer)
         own = type(self) if type(self).enqueue_request is not UbiScheduler.enqueue_request else None
         self._page_links = PageLinks(self.crawler, self._tools, wiring.why_one_by_one(self._keys, self.settings, own))
         self._dequeue = self._make_dequeue()
@@ -219,13 +210,10 @@ class UbiScheduler(BaseScheduler):
         self._link_filter.ask_frontier(self._enqueue.is_visited)
 
     def _make_dequeue(self) -> Dequeue:
-        count, stores = self._stat_buffer.count, self._stores
-        pages = RankedPages.of(self._ranker, self._keys, self.flights, self.node)
-        sessions = Sessions(self.crawler, self.node, self.settings, self.notices, count)
-        judge = stores.judge_of(count, self.node.note) if stores is not None else None
+        self._page_room = page_observers.add_all(self)
         return Dequeue(
-            self.crawler, self._spider, self._tools, self._local, self._kept, self.gate,
-            PageReaders(self._errors, self.sitemaps, sessions, self.outputs, judge, pages), self._stat_buffer,
+            self.crawler, self._spider, self._tools, self._local, self._kept, self.gate, self.observers,
+            self._stat_buffer,
         )  # fmt: skip
 
     def begin(self) -> None:
@@ -236,7 +224,7 @@ class UbiScheduler(BaseScheduler):
         self.hooks.outlast_signals()
         self.hooks.on_outcome(self.outcome)
         self.hooks.on_successor(self.mark_successor)
-        carry = self._dequeue.page_room.after(measured.carry_of(self.gate.carry, self.metrics), self.hooks.wake)
+        carry = self._page_room.after(measured.carry_of(self.gate.carry, self.metrics), self.hooks.wake)
         self.hooks.around_transfers(carry, self.reach)
         self.hooks.around_downloads(self._downloads.make)
         self.hooks.let_first_pass()
@@ -251,10 +239,9 @@ class UbiScheduler(BaseScheduler):
 
     def held_up(self) -> tuple[bool, IdleReason | None]:
         """Whether no further request is asked for, and what those under way wait for."""
-        if self._dequeue.page_room.full:
-            return True, held_up.in_callbacks(self.flights, kinds.MEMORY)
-        if self.outputs is not None and self.outputs.full:
-            return True, reason(kinds.OUTPUTS)
+        for full in self.observers.full:
+            if kind := full():
+                return True, held_up.full(self.flights, kind)
         return self.hooks.needs_backout(), held_up.under_way(self.flights)
 
     def _cut_short(self) -> None:
@@ -294,8 +281,8 @@ class UbiScheduler(BaseScheduler):
 
     def enqueue_request(self, request: Request) -> bool:
         """Queue a request, send it to its owner, or drop it (known, or refused by a filter): False then."""
-        if self.outputs is not None:
-            self.outputs.unmark(request)
+        for mark in self.observers.marks:  # copied from the `meta` of the page
+            request.meta.pop(mark, None)
         return self._enqueue.take(request, bool(request.meta.pop(SEED, False))).is_taken
 
     def is_known(self, request: Request) -> bool:

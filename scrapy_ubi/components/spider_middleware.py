@@ -106,8 +106,8 @@ class UbiSpiderMiddleware:
             if hand_over is None:  # not before: the callback itself may let somebody listen
                 unheard = self._is_unheard()
                 hand_over = self._taker(response, unheard, scheduler)
-                drops = scheduler.duplicates.dropped(response)
-            if drops and scheduler.duplicates.drop(found, response):
+                flight, observers = scheduler.flights.get(response.request), scheduler.observers
+            if observers.refuses and flight is not None and observers.refuse(flight, response, found):
                 continue
             if isinstance(found, Request):
                 hand_over(found)
@@ -121,8 +121,9 @@ class UbiSpiderMiddleware:
                     while scheduler.output_waits:
                         yield None
             else:
-                if scheduler.outputs is not None and found is not None:
-                    scheduler.outputs.yielded(response, found)
+                if flight is not None and found is not None:
+                    for yielded in observers.yielded:
+                        yielded(flight, response, found)
                 yield found
         forget_tree(response)
 
@@ -138,8 +139,8 @@ class UbiSpiderMiddleware:
             if hand_over is None:
                 unheard = self._is_unheard()
                 hand_over = self._taker(response, unheard, scheduler)
-                drops = scheduler.duplicates.dropped(response)
-            if drops and scheduler.duplicates.drop(found, response):
+                flight, observers = scheduler.flights.get(response.request), scheduler.observers
+            if observers.refuses and flight is not None and observers.refuse(flight, response, found):
                 continue
             if isinstance(found, Request):
                 hand_over(found)
@@ -149,8 +150,9 @@ class UbiSpiderMiddleware:
                 for _ in scheduler.take_links(found, response, hand_over, unheard):
                     await self._turn_of_pages(scheduler)
             else:
-                if scheduler.outputs is not None and found is not None:
-                    scheduler.outputs.yielded(response, found)
+                if flight is not None and found is not None:
+                    for yielded in observers.yielded:
+                        yielded(flight, response, found)
                 yield found
         forget_tree(response)
 

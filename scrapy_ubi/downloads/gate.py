@@ -81,10 +81,18 @@ class _Broken(_Lapsed):
 
 
 class Gate:
-    """The gate of one agent. `hosts` says what is known here of the host of any request."""
+    """The gate of one agent. `hosts` says what is known here of the host of any request; `received` hears of
+    responses (`PageObserver.received`)."""
 
     def __init__(
-        self, crawler: Crawler, node: Node, settings: UbiSettings, flights: Flights, notices: Notices, reach: Reach
+        self,
+        crawler: Crawler,
+        node: Node,
+        settings: UbiSettings,
+        flights: Flights,
+        notices: Notices,
+        reach: Reach,
+        received: Iterable[Callable[[Flight, Response], object]] = (),
     ) -> None:
         self._feedback = HostFeedback(crawler, node, settings)
         self._unscheduled = Unscheduled(crawler, node, settings, notices)
@@ -96,6 +104,7 @@ class Gate:
         self._flights = flights
         self.hosts = RequestHosts(node, settings, flights)
         self._reach = reach
+        self._received = received
         self._waiting: dict[str, dict[Flight, None]] = {}  # host -> the flights that wait for its permit, in order
         self._closing = False
         self._has_pages = False  # whether a page has come to the gate
@@ -193,10 +202,17 @@ class Gate:
         to be fetched again later.
         """
         flight = self._flights.get(request)
-        if flight is None or flight.transfer not in HOLDING:
+        if flight is None:
             return
+        if flight.transfer in HOLDING:
+            self._has_response(flight, response)
+        for hear in self._received:
+            hear(flight, response)
+
+    def _has_response(self, flight: Flight, response: Response) -> None:
+        """The transfer of a flight has ended with this response. Raises as `responded` does."""
+        request = flight.request
         flight.fetched = True
-        flight.sets_cookies = b"Set-Cookie" in response.headers
         later = self._feedback.responded(flight, response, monotonic() - flight.began)
         if load_of(request) is None:
             self._beside.answered(request)

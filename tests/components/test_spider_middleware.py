@@ -19,6 +19,8 @@ from scrapy_ubi.components.start_items import StartItems
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.check import NONCE
+from scrapy_ubi.requests.inflight import Flights
+from scrapy_ubi.requests.observers import Observers
 from tests.support.turns import turns_of_others
 
 URL = "http://h1.example/"
@@ -39,8 +41,9 @@ class Recorder(UbiScheduler):
         self.ended = 0
         self.marked: list[Request | None] = []
         self.waits = 0
-        self.duplicates: Any = SimpleNamespace(dropped=lambda response: False)
         self.start_items = alone()
+        self.flights = Flights()
+        self.observers = Observers(self.flights)
 
     @property
     def start_waits(self) -> bool:
