@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from scrapy.spidermiddlewares.depth import DepthMiddleware
 
 from scrapy_ubi.downloads.page_room import PageRoom
+from scrapy_ubi.scheduling import project_observers
 from scrapy_ubi.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.scheduling.learned_content import LearnedContent
 from scrapy_ubi.scheduling.ranked_pages import RankedPages
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 
 
 def add_all(scheduler: UbiScheduler) -> PageRoom:
-    """Add those of this scheduler, whose node is made and not open yet. Returns the room of its pages."""
+    """Add those of this scheduler, whose node is made and not open yet. Returns the room of its pages. Raises
+    UbiSettingError."""
     crawler, node, settings, flights = scheduler.crawler, scheduler.node, scheduler.settings, scheduler.flights
     add, count, keys = scheduler.observers.add, scheduler.count, scheduler._keys
     room = add(PageRoom(settings.memory_mb << 20, flights, count, partial(raise_bound, crawler)))
@@ -57,4 +59,6 @@ def add_all(scheduler: UbiScheduler) -> PageRoom:
     add(scheduler._errors)
     if settings.sitemaps:
         add(scheduler.sitemaps)
+    for observer in project_observers.make(settings.observers, crawler):
+        add(observer, project_observers.isolation(crawler, count))
     return room

@@ -3,8 +3,8 @@
 A feature that looks at pages is a `PageObserver`, made and added where its setting is on. Scheduler, gate and spider
 middleware know none by name: each goes through the list of its hook. Rules of this module:
 
-* A list has the bound methods of those observers alone that override its hook. A hook that nobody overrides costs
-  nothing, and one that somebody does costs one call.
+* A list has the bound methods of those observers alone that override its hook. A hook that none overrides costs
+  nothing, and one that some do costs a call for each.
 * Observers hear in the order in which they were added. All of them hear, whatever one has answered.
 * All hooks are called in the reactor thread, and must not wait.
 * An error of an observer of this package is a bug, and is not hidden: it goes to who called. So a page whose outputs
@@ -126,7 +126,11 @@ class Observers:
 
     def refuse(self, flight: Flight, response: Response, found: object) -> bool:
         """Return whether one of them refuses this output. All are asked."""
-        return bool(sum(refuses(flight, response, found) for refuses in self.refuses))
+        refused = False
+        for refuses in self.refuses:
+            if refuses(flight, response, found):
+                refused = True
+        return refused
 
     def find(self, cls: type[_Observer]) -> _Observer | None:
         """The observer of this class; None where there is none."""
