@@ -27,38 +27,38 @@ from scrapy_ubi.scheduling.visited_pages import VisitedPages
 from scrapy_ubi.scrapy_private.scraper_bound import raise_bound
 
 if TYPE_CHECKING:
-    from scrapy_ubi.components.scheduler import UbiScheduler
+    from scrapy_ubi.components.scheduler_builder import SchedulerBuilder
+    from scrapy_ubi.scheduling.seeds import Seeds
 
 
-def add_all(scheduler: UbiScheduler) -> PageRoom:
-    """Add those of this scheduler, whose node is made and not open yet. Returns the room of its pages. Raises
-    UbiSettingError."""
-    crawler, node, settings, flights = scheduler.crawler, scheduler.node, scheduler.settings, scheduler.flights
-    add, count, keys = scheduler.observers.add, scheduler.count, scheduler._keys
-    room = add(PageRoom(settings.memory_mb << 20, flights, count, partial(raise_bound, crawler)))
+def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
+    """Add those of a scheduler, whose node is made and not open yet."""
+    scheduler, crawler, stores, keys = parts.scheduler, parts.crawler, parts.stores, parts.keys
+    node, settings, flights, count = scheduler.node, scheduler.settings, scheduler.flights, scheduler.count
+    add = scheduler.observers.add
+    add(PageRoom(settings.memory_mb << 20, flights, count, partial(raise_bound, crawler)))
     if settings.host_cookies:
         add(Sessions(crawler, node, settings, scheduler.notices, count))
     if settings.recrawl:
         add(VisitedPages(crawler, settings, flights, count))
     if not scheduler.reach.allowed and crawler.get_spider_middleware(DepthMiddleware) is not None:
         add(StartHosts(scheduler.reach, scheduler.sitemaps))
-    if (stores := scheduler._stores) is not None:
+    if stores is not None:
         judge = stores.judge_of(count, node.note)
         judged = judge.judged if judge is not None else {}
-        add(stores.of_pages(flights, keys.normal_form, scheduler._tools.seeds.name, count, judged))
+        add(stores.of_pages(flights, keys.normal_form, seeds.name, count, judged))
         stores.writer.on_room(scheduler.hooks.wake)
         if judge is not None:
             add(judge)
             if judge.action == "unfollow":
-                add(DuplicateLinks(judge.unfollowed, scheduler._stat_buffer))
-    if scheduler._ranker is not None and node.iterations is not None:
-        node.iterations.ranker = scheduler._ranker
+                add(DuplicateLinks(judge.unfollowed, parts.stats))
+    if parts.ranker is not None and node.iterations is not None:
+        node.iterations.ranker = parts.ranker
         add(RankedPages(keys))
     if node.learner is not None:
         add(LearnedContent())
-    add(scheduler._errors)
+    add(parts.errors)
     if settings.sitemaps:
         add(scheduler.sitemaps)
-    for observer in project_observers.make(settings.observers, crawler):
+    for observer in parts.projects:
         add(observer, project_observers.isolation(crawler, count))
-    return room

@@ -67,7 +67,7 @@ class UbiSpiderMiddleware:
         trial, items = scheduler.is_trial, scheduler.start_items
         try:
             async for output in start:
-                for found in scheduler.seeds(output) if isinstance(output, PlainLinks) else (output,):
+                for found in scheduler.page_links.seeds(output) if isinstance(output, PlainLinks) else (output,):
                     if isinstance(found, Request):
                         _mark_seed(found, trial)
                     elif found is not None and not await items.is_own(found):
@@ -107,6 +107,7 @@ class UbiSpiderMiddleware:
                 unheard = self._is_unheard()
                 hand_over = self._taker(response, unheard, scheduler)
                 flight, observers = scheduler.flights.get(response.request), scheduler.observers
+                page = flight.visit if flight is not None else None
             if observers.refuses and flight is not None and observers.refuse(flight, response, found):
                 continue
             if isinstance(found, Request):
@@ -116,7 +117,7 @@ class UbiSpiderMiddleware:
                     while scheduler.output_waits:
                         yield None
             elif isinstance(found, PlainLinks):
-                for _ in scheduler.take_links(found, response, hand_over, unheard):
+                for _ in scheduler.page_links.take(found, response, page, hand_over, unheard):
                     yield None
                     while scheduler.output_waits:
                         yield None
@@ -140,6 +141,7 @@ class UbiSpiderMiddleware:
                 unheard = self._is_unheard()
                 hand_over = self._taker(response, unheard, scheduler)
                 flight, observers = scheduler.flights.get(response.request), scheduler.observers
+                page = flight.visit if flight is not None else None
             if observers.refuses and flight is not None and observers.refuse(flight, response, found):
                 continue
             if isinstance(found, Request):
@@ -147,7 +149,7 @@ class UbiSpiderMiddleware:
                 if number % PAUSE_EVERY == 0:  # a callback that waits for nothing itself would never stop
                     await self._turn_of_pages(scheduler)
             elif isinstance(found, PlainLinks):
-                for _ in scheduler.take_links(found, response, hand_over, unheard):
+                for _ in scheduler.page_links.take(found, response, page, hand_over, unheard):
                     await self._turn_of_pages(scheduler)
             else:
                 if flight is not None and found is not None:
@@ -163,7 +165,8 @@ class UbiSpiderMiddleware:
     def _taker(self, response: Response, unheard: bool, scheduler: UbiScheduler) -> Callable[[Request], None]:
         """What takes the requests that the page of this response yields. `unheard`: no listener would miss
         them."""
-        crawl, page = self._crawler.engine.crawl, response.request
+        crawl, page, enqueue = self._crawler.engine.crawl, response.request, scheduler.enqueue
+        looks = unheard and not scheduler.asks_each  # else each is a matter of the engine
 
         def hand_over(request: Request) -> None:
             # Spiders copy meta from page to page; marks that came along are not this request's.
@@ -171,8 +174,8 @@ class UbiSpiderMiddleware:
             if meta:
                 meta.pop(NONCE, None)
                 meta.pop(SEED, None)
-            scheduler.mark_child(request, page)
-            if not (unheard and scheduler.is_known(request)):
+            enqueue.mark_child(request, page)
+            if not (looks and enqueue.is_known(request)):
                 crawl(request)
 
         return hand_over

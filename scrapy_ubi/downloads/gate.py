@@ -106,7 +106,7 @@ class Gate:
         self._reach = reach
         self._received = received
         self._waiting: dict[str, dict[Flight, None]] = {}  # host -> the flights that wait for its permit, in order
-        self._closing = False
+        self.closing = False
         self._has_pages = False  # whether a page has come to the gate
 
     def follow(self, settings: UbiSettings) -> None:
@@ -241,7 +241,7 @@ class Gate:
             flight.move(Transfer.WAITING if again else Transfer.ENDED)
             assert flight.host is not None
             self._node.access.release(flight.host, flight.visit, again)
-            if self._closing:  # the host may have been put off
+            if self.closing:  # the host may have been put off
                 self._end_waiting(self._waiting.get(flight.host, ()))
 
     def take_out(self, flight: Flight) -> None:
@@ -259,13 +259,13 @@ class Gate:
             if flight.transfer is Transfer.TRANSFERRING and flight.task and (these is None or flight.host in these):
                 self._crawler.stats.inc_value("ubi/guard/cancelled")
                 abort(flight)
-        if self._closing:
+        if self.closing:
             self._end_waiting_everywhere()
 
     def close(self) -> None:
         """The spider is being closed: transfers that have started may end. No other starts, but for what the pages in
         flight load beside the scheduler."""
-        self._closing = True
+        self.closing = True
         self.hosts.close()
         self._end_waiting_everywhere()
 
@@ -280,7 +280,7 @@ class Gate:
 
     def _ends(self, flight: Flight) -> bool:
         """Whether this may not start a transfer, as the spider is being closed."""
-        if not self._closing:
+        if not self.closing:
             return False
         load = load_of(flight.request)
         if flight.visit is not None or (load is not None and load.of_page):
