@@ -24,6 +24,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi import clock
 from scrapy_ubi.components import measured, page_observers
+from scrapy_ubi.components.downloader_middleware import place_gate
 from scrapy_ubi.components.ending import Ending
 from scrapy_ubi.components.live_changes import LiveChanges
 from scrapy_ubi.components.node_events import SchedulerEvents
@@ -256,6 +257,7 @@ class SchedulerBuilder:
             self.reach,
             scheduler.observers.received,
         )
+        place_gate(crawler, scheduler.gate)
         tools = self._make_tools()
         enqueue = scheduler.enqueue = Enqueue(tools, scheduler.sources.local, self.stats)
         self.link_filter.ask_frontier(enqueue.is_visited)
