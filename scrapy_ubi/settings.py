@@ -138,6 +138,7 @@ class UbiSettings:
     scores: Path | None = DEFAULT.scores
     rank: object = DEFAULT.rank  # as given: `ranking` makes the ranker
     stores: tuple[object, ...] = DEFAULT.stores  # as given: `outputs.stores` makes them
+    observers: tuple[object, ...] = DEFAULT.observers  # as given: `scheduling.project_observers` makes them
     store_mb: int = DEFAULT.store_mb
     duplicates: str | None = DEFAULT.duplicates  # "exact" or "near(N)"
     duplicates_action: Literal["mark", "unfollow", "skip"] = DEFAULT.duplicates_action

@@ -17,9 +17,10 @@ from scrapy_ubi.scrapy_private.changed_settings import ChangedSettings
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
-    from scrapy_ubi.components.wiring import Parts
     from scrapy_ubi.node.steering.runtime import RuntimeSettings
     from scrapy_ubi.outputs.setup import Outputs
+    from scrapy_ubi.process.error_signals import ErrorWatch
+    from scrapy_ubi.scheduling.link_filter import LinkFilter
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -27,8 +28,10 @@ logger = logging.getLogger("scrapy_ubi")
 class LiveChanges:
     """Tells the parts of one scheduler. `stores`: where there are any."""
 
-    def __init__(self, scheduler: UbiScheduler, parts: Parts, stores: Outputs | None) -> None:
-        self._scheduler, self._parts, self._stores = scheduler, parts, stores
+    def __init__(
+        self, scheduler: UbiScheduler, link_filter: LinkFilter, errors: ErrorWatch, stores: Outputs | None
+    ) -> None:
+        self._scheduler, self._link_filter, self._errors, self._stores = scheduler, link_filter, errors, stores
         self._scrapy = ChangedSettings(scheduler.crawler)
         scheduler.node.live.follow(self._follow)
 
@@ -37,12 +40,14 @@ class LiveChanges:
         before, scheduler.settings = scheduler.settings, settings
         scheduler.gate.follow(settings)
         scheduler.sitemaps.most = settings.sitemaps
-        self._parts.errors.follow(settings)
+        if settings.sitemaps:
+            scheduler.observers.add(scheduler.sitemaps)
+        self._errors.follow(settings)
         if self._stores is not None:
             self._stores.writer.most = settings.store_mb << 20
         if settings.filters != before.filters:
             try:
-                self._parts.link_filter.follow(settings.filters)
+                self._link_filter.follow(settings.filters)
             except UbiSettingError as error:  # those of settings.py may read a file that is gone by now
                 logger.error("The filters stay as they were: %s", error)
         self._scrapy.delay(settings.host_delay)

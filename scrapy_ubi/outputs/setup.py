@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,8 @@ from scrapy_ubi.outputs.ship_targets import AT_ONCE, target_of
 from scrapy_ubi.outputs.shipping import Shipper
 from scrapy_ubi.outputs.stores import Store
 from scrapy_ubi.outputs.writer import Writer
-from scrapy_ubi.requests.inflight import Flights
+from scrapy_ubi.requests.inflight import Flight, Flights
+from scrapy_ubi.requests.judged import Judged
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.normaliser import Normaliser, parse
 
@@ -66,13 +67,14 @@ class Outputs:
         normal: Callable[[str], str | None],
         named: Callable[[Visit, Request], str],
         count: Callable[[str], None],
+        judged: Mapping[Flight, Judged],
     ) -> PageOutputs:
         """What follows the pages of this agent: arguments are those of `PageOutputs`."""
         # One of its own: that of the keys counts what lossy steps have changed, for the report.
         reader = Normaliser(parse(self._settings.normalise), self._settings.host_rules).function
         for store in self._stores:
             store.normal_form = reader
-        found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, named, count)
+        found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, named, count, judged)
         found.listen()
         if self._shipper is not None:
             self._shipper.start()

@@ -160,6 +160,13 @@ ROWS: tuple[Setting, ...] = (
         default_text="[]",
     ),
     Setting(
+        "observers",
+        "observers",
+        (),
+        "What looks at pages besides, by dotted paths: classes of your own, subclasses of `scrapy_ubi.PageObserver`.",
+        default_text="[]",
+    ),
+    Setting(
         "store_mb",
         "int",
         64,

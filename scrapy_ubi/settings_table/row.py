@@ -17,6 +17,7 @@ Kind = Literal[
     "ranker",
     "recrawl",
     "stores",
+    "observers",
     "handlers",
     "duplicates",
     "file",
@@ -57,6 +58,7 @@ _BOUNDS: Mapping[str, str] = {
     "recrawl": "a rule: 'every(1d)', 'adaptive(1d, 1h, 30d)', 'budget(1000/h, 1h, 30d)', 'sitemap', 'new', "
     "'nutch' or 'stormcrawler'",
     "stores": "a list of stores",
+    "observers": "a list of dotted paths of classes",
     "handlers": "a list of 'html', 'header', 'feed', 'sitemap', 'pdf', 'css', 'json', and dotted paths of your own",
     "duplicates": "'exact', 'near' or 'near(3)'",
     "words": "a list of texts without spaces and commas",

@@ -18,7 +18,7 @@ from scrapy.settings import Settings
 
 import scrapy_ubi
 from scrapy_ubi import fast
-from scrapy_ubi.components.wiring import REFUSAL
+from scrapy_ubi.components.scheduler_builder import REFUSAL
 from scrapy_ubi.fast.parts import PARTS, FastPart
 from scrapy_ubi.fast.tweaks import LeanStats
 from tests.support.builders import applied

@@ -243,12 +243,6 @@ def test_a_session_over_several_hosts_is_told_of_the_setting(
     assert [("UBI_PARTITION = 'domain'" in record.message) for record in caplog.records] == [True] * lines
 
 
-def test_switched_off_nothing_is_noted() -> None:
-    agent, state = Agent(host_cookies=False), SetState("h1.example")
-    agent.answered("http://h1.example/", "a=1", state=state)
-    assert not state.notes.text
-
-
 ROW = [None, "a", "1", "h1.example", "/", False, None, False, "80"]
 
 
