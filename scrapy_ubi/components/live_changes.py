@@ -16,9 +16,9 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.scrapy_private.changed_settings import ChangedSettings
 
 if TYPE_CHECKING:
+    from scrapy_ubi.components.outputs_contract import AgentOutputs
     from scrapy_ubi.components.scheduler import UbiScheduler
     from scrapy_ubi.node.steering.runtime import RuntimeSettings
-    from scrapy_ubi.outputs.setup import Outputs
     from scrapy_ubi.process.error_signals import ErrorWatch
     from scrapy_ubi.scheduling.link_filter import LinkFilter
 
@@ -29,7 +29,7 @@ class LiveChanges:
     """Tells the parts of one scheduler. `stores`: where there are any."""
 
     def __init__(
-        self, scheduler: UbiScheduler, link_filter: LinkFilter, errors: ErrorWatch, stores: Outputs | None
+        self, scheduler: UbiScheduler, link_filter: LinkFilter, errors: ErrorWatch, stores: AgentOutputs | None
     ) -> None:
         self._scheduler, self._link_filter, self._errors, self._stores = scheduler, link_filter, errors, stores
         self._scrapy = ChangedSettings(scheduler.crawler)

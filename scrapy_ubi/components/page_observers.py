@@ -18,7 +18,6 @@ from scrapy.spidermiddlewares.depth import DepthMiddleware
 
 from scrapy_ubi.downloads.page_room import PageRoom
 from scrapy_ubi.scheduling import project_observers
-from scrapy_ubi.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.scheduling.learned_content import LearnedContent
 from scrapy_ubi.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.scheduling.sessions import Sessions
@@ -44,14 +43,9 @@ def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
     if not scheduler.reach.allowed and crawler.get_spider_middleware(DepthMiddleware) is not None:
         add(StartHosts(scheduler.reach, scheduler.sitemaps))
     if stores is not None:
-        judge = stores.judge_of(count, node.note)
-        judged = judge.judged if judge is not None else {}
-        add(stores.of_pages(flights, keys.normal_form, seeds.name, count, judged))
+        for of_outputs in stores.observers(flights, keys.normal_form, seeds.name, parts.stats, node.note):
+            add(of_outputs)
         stores.writer.on_room(scheduler.hooks.wake)
-        if judge is not None:
-            add(judge)
-            if judge.action == "unfollow":
-                add(DuplicateLinks(judge.unfollowed, parts.stats))
     if parts.ranker is not None and node.iterations is not None:
         node.iterations.ranker = parts.ranker
         add(RankedPages(keys))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
 
 from scrapy_ubi import clock
 from scrapy_ubi.components import measured, page_observers
@@ -87,10 +88,12 @@ from scrapy_ubi.transport.signed_transport import SignedTransport
 from scrapy_ubi.transport.signer import ROOM, Signer
 
 if TYPE_CHECKING:
+    from scrapy_ubi.components.outputs_contract import AgentOutputs
     from scrapy_ubi.components.scheduler import UbiScheduler
     from scrapy_ubi.metrics.agent_metrics import AgentMetrics
     from scrapy_ubi.outputs.pipeline_flush import PipelineFlush
-    from scrapy_ubi.outputs.setup import Outputs
+
+OUTPUTS = "scrapy_ubi.outputs.setup.Outputs"  # by name: it is loaded where it is wanted
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
 
@@ -123,7 +126,7 @@ class SchedulerBuilder:
     reach: Reach
     scores: LinkScores | None = None
     ranker: Ranker | None = None
-    stores: Outputs | None = None  # where UBI_STORES or UBI_DUPLICATES asks for some
+    stores: AgentOutputs | None = None  # where UBI_STORES or UBI_DUPLICATES asks for some
     batches: PipelineFlush | None = None  # where a pipeline writes in batches
     metrics: AgentMetrics | None = None  # where UBI_METRICS is set
 
@@ -206,9 +209,7 @@ class SchedulerBuilder:
         """Open the directory's frontier and files, with what is kept beside them. Raises UbiError."""
         settings, beside = self.scheduler.settings, list[Beside]()
         if settings.stores or settings.duplicates is not None:  # else the module is not loaded
-            from scrapy_ubi.outputs.setup import Outputs
-
-            self.stores = Outputs.of(self.crawler, settings)
+            self.stores = load_object(OUTPUTS).of(self.crawler, settings)
         if any(hasattr(one, HOOK) for one in pipelines(self.crawler)):  # likewise
             from scrapy_ubi.outputs.pipeline_flush import PipelineFlush
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -23,6 +23,9 @@ from scrapy_ubi.outputs.stores import Store
 from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.requests.inflight import Flight, Flights
 from scrapy_ubi.requests.judged import Judged
+from scrapy_ubi.requests.observers import PageObserver
+from scrapy_ubi.scheduling.duplicate_links import DuplicateLinks
+from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.normaliser import Normaliser, parse
 
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from scrapy_ubi.node import Visit
 
 logger = logging.getLogger(__name__)
+
+Write = Callable[[Any, Any], None]  # what a page has left, the part of its file
 
 
 class Outputs:
@@ -48,10 +53,10 @@ class Outputs:
             for store in made:  # so that what a lost disk takes along is bounded, and what a sender holds in memory
                 store.seconds, store.size = min(store.seconds, settings.ship_seconds), min(store.size, AT_ONCE)
 
-    @property
-    def stores(self) -> Sequence[Store]:
-        """All of them."""
-        return self._stores
+    def measure(self, around: Callable[[str, Write], Write]) -> None:
+        """Let each store write by what `around` makes of its name and of how it writes."""
+        for store in self._stores:
+            store.write = around(store.name, store.write)  # type: ignore[method-assign,assignment]
 
     @classmethod
     def of(cls, crawler: Crawler, settings: UbiSettings) -> Outputs | None:
@@ -61,7 +66,26 @@ class Outputs:
             made += stores.make([f"{DuplicatesStore.name}(near={_yes(near_of(settings))})"], crawler.settings)
         return cls(crawler, settings, made) if made else None
 
-    def of_pages(
+    def observers(
+        self,
+        flights: Flights,
+        normal: Callable[[str], str | None],
+        named: Callable[[Visit, Request], str],
+        stats: StatBuffer,
+        note: Callable[[str, str], None],
+    ) -> Sequence[PageObserver]:
+        """Make what looks at pages (`components.outputs_contract`): outputs are handed over before what they were made
+        of is forgotten (`Judge`)."""
+        judge = self._make_judge(stats.count, note)
+        judged = judge.judged if judge is not None else {}
+        found: list[PageObserver] = [self._make_page_outputs(flights, normal, named, stats.count, judged)]
+        if judge is not None:
+            found.append(judge)
+            if judge.action == "unfollow":
+                found.append(DuplicateLinks(judge.unfollowed, stats))
+        return found
+
+    def _make_page_outputs(
         self,
         flights: Flights,
         normal: Callable[[str], str | None],
@@ -85,7 +109,7 @@ class Outputs:
         """What is kept of pages: the names of the stores."""
         return tuple(store.name for store in self._stores)
 
-    def judge_of(self, count: Callable[[str], None], note: Callable[[str, str], None]) -> Judge | None:
+    def _make_judge(self, count: Callable[[str], None], note: Callable[[str, str], None]) -> Judge | None:
         """What tells duplicates, where UBI_DUPLICATES asks for that."""
         if self._settings.duplicates is None:
             return None
