@@ -32,7 +32,7 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("the short path", "scrapy_ubi/spiders.py", None),
     ("the short path", "scrapy_ubi/components/expand_middleware.py", None),
     ("our scheduler", "scrapy_ubi/components/scheduler.py", None),
-    ("our scheduler", "scrapy_ubi/components/wiring.py", None),
+    ("our scheduler", "scrapy_ubi/components/scheduler_builder.py", None),
     ("our scheduler", "scrapy_ubi/scheduling/", None),
     ("our middlewares", "scrapy_ubi/components/", None),
     ("our middlewares", "scrapy_ubi/downloads/", None),

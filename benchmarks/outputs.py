@@ -55,6 +55,7 @@ from scrapy_ubi.outputs.stores import Page, Store
 from scrapy_ubi.outputs.warc.warc_store import WarcStore
 from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.requests.inflight import Flight, Flights
+from scrapy_ubi.requests.observers import Observers
 from scrapy_ubi.urls.normaliser import Normaliser
 
 PAGES, LINKS, ITEMS, HOSTS = 300, 40, 5, 10
@@ -137,12 +138,15 @@ class Turn:
         writer.recover(MemoryStore())
         crawler: Any = SimpleNamespace(request_fingerprinter=None)
         outputs = PageOutputs(crawler, stores, writer, flights, made.normal, _named, _count) if stores else None
+        observers = Observers(flights)
+        if outputs is not None:
+            observers.add(outputs)
         gc.collect()
         spent = []
         for first in range(0, PAGES, AT_ONCE):
             began, in_loop = time.process_time(), time.thread_time()
             for number, page in enumerate(made.pages[first : first + AT_ONCE], first):
-                self._follow(outputs, flights, number, *page)
+                self._follow(outputs, observers, flights, number, *page)
             in_loop = time.thread_time() - in_loop
             if outputs is not None:
                 writer._call(_nothing)  # a loop that has pages to wait for gives the writer its time
@@ -156,7 +160,8 @@ class Turn:
         return spent
 
     def _follow(
-        self, outputs: PageOutputs | None, flights: Flights, number: int, request: Request, came: HtmlResponse,
+        self, outputs: PageOutputs | None, observers: Observers, flights: Flights, number: int, request: Request,
+        came: HtmlResponse,
         links: list[str], items: list[dict[str, Any]],
     ) -> None:  # fmt: skip
         """What happens to a page, as far as outputs are concerned."""
@@ -164,8 +169,9 @@ class Turn:
         visit: Any = SimpleNamespace(entry=entry, again=None, closed=False)
         flight = flights.add(Flight(request, "h.example", visit, began=1.0))
         if outputs is not None:
-            outputs.begin(flight)
-            outputs.received(request, came)
+            for begun in observers.begun:
+                begun(flight)
+            outputs.received(flight, came)
             outputs.answered(flight, came)
         if self.extractor is not None:
             self.extractor.extract_urls(came)
@@ -175,7 +181,7 @@ class Turn:
                 for link in links:  # as they are taken one by one
                     note(link)
             for item in items if self.items else ():
-                outputs.yielded(came, item)
+                outputs.yielded(flight, came, item)
                 outputs._scraped(item, came)
             outputs.ended(flight)
         flights.remove(request)

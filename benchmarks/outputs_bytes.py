@@ -34,6 +34,7 @@ from scrapy_ubi.outputs import stores
 from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.requests.inflight import Flight, Flights
+from scrapy_ubi.requests.observers import Observers
 from scrapy_ubi.urls.normaliser import Normaliser
 
 STORES = ["items", "larm", "warc(size=3e6)", "graph", "index", "duplicates"]
@@ -161,6 +162,8 @@ class Files:
             store.normal_form = normal.function
         crawler: Any = SimpleNamespace(request_fingerprinter=None)
         self.outputs = PageOutputs(crawler, made, self.writer, self.flights, normal, _named, lambda name: None)
+        self.observers = Observers(self.flights)
+        self.observers.add(self.outputs)
         self.extractor = UbiLinkExtractor()
 
     def clock(self) -> float:
@@ -182,8 +185,9 @@ class Files:
         entry = SimpleNamespace(key=number, depth=number % 6, request="{}")
         visit: Any = SimpleNamespace(entry=entry, again=None, closed=False)
         flight = self.flights.add(Flight(request, "h.example", visit, began=1.0))
-        self.outputs.begin(flight)
-        self.outputs.received(request, came)
+        for begun in self.observers.begun:
+            begun(flight)
+        self.outputs.received(flight, came)
         if number % 41:
             self.outputs.answered(flight, came)
         self._spider(number, came, flight)
@@ -205,7 +209,7 @@ class Files:
             flight.links.moved.append(came.urljoin("/moved?x=1"))
         for item in range(number % 4):
             one = {"url": came.url, "number": item, "text": WORDS[item]}
-            self.outputs.yielded(came, one)
+            self.outputs.yielded(flight, came, one)
             self.outputs._scraped(one, came)
 
 

@@ -21,8 +21,7 @@ import re
 import sys
 from difflib import SequenceMatcher
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from documentation import Site, default_places, find_sites
 from rounds import save, table
@@ -32,6 +31,7 @@ from scrapy.http import HtmlResponse
 from scrapy_ubi.outputs.duplicates.judge import Judge, fingerprint
 from scrapy_ubi.outputs.duplicates.sketch import FEWEST, SHINGLE
 from scrapy_ubi.outputs.page_text import content_of
+from scrapy_ubi.requests.inflight import Flight
 
 NEAR = 3
 SMALLEST = 100  # pages of a site
@@ -95,9 +95,9 @@ def judged(site: Site, args: argparse.Namespace, chance: random.Random) -> Told:
     chance.shuffle(order)
     for url in order:
         request = Request(url)
-        flight: Any = SimpleNamespace(request=request, judged=None, unfollowed=False)
+        flight = Flight(request, None)
         judge.judge(flight, HtmlResponse(url, body=bodies[url], encoding="utf-8", request=request))
-        said[url] = flight.judged
+        said[url] = judge.judged.get(flight)
     copies = [url for url in order if url.endswith("?copy")]
     # Whichever of both came first, the other one is the copy.
     found = sum(bool(said[url].kind or said[url.removesuffix("?copy")].kind) for url in copies)

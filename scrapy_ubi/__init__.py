@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from scrapy_ubi.outputs.feed_params import feed_params
     from scrapy_ubi.outputs.page_names import item_id
     from scrapy_ubi.plainlinks import PlainLinks
+    from scrapy_ubi.requests.observers import PageObserver
     from scrapy_ubi.spiders import UbiCrawlSpider, UbiSpider
 
 __all__ = [
     "Addon",
     "LinkExtractor",
+    "PageObserver",
     "PlainLinks",
     "UbiCrawlSpider",
     "UbiSpider",
@@ -35,6 +37,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "Addon": ("scrapy_ubi.addon", "Addon"),
     "LinkExtractor": ("scrapy_ubi.linkextractor", "UbiLinkExtractor"),
+    "PageObserver": ("scrapy_ubi.requests.observers", "PageObserver"),
     "PlainLinks": ("scrapy_ubi.plainlinks", "PlainLinks"),
     "UbiCrawlSpider": ("scrapy_ubi.spiders", "UbiCrawlSpider"),
     "UbiSpider": ("scrapy_ubi.spiders", "UbiSpider"),

@@ -33,12 +33,12 @@ from scrapy_ubi.components.place_component import place_component
 from scrapy_ubi.components.progress import place_progress
 from scrapy_ubi.components.robots_placing import place_robots
 from scrapy_ubi.components.scheduler import UbiScheduler
+from scrapy_ubi.components.scheduler_builder import REFUSAL
 from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.components.truncate import PRIORITY as BODY
 from scrapy_ubi.components.truncate import UbiBodyMiddleware
 from scrapy_ubi.components.usage_middleware import PRIORITY as USAGE
 from scrapy_ubi.components.usage_middleware import UbiUsageMiddleware
-from scrapy_ubi.components.wiring import REFUSAL
 from scrapy_ubi.downloads.name_servers import servers_of
 from scrapy_ubi.downloads.reactor_names import ReactorNames
 from scrapy_ubi.errors import UbiSettingError

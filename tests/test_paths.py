@@ -9,6 +9,7 @@ import pytest
 PATHS = [
     ("scrapy_ubi", "Addon"),
     ("scrapy_ubi", "LinkExtractor"),
+    ("scrapy_ubi", "PageObserver"),
     ("scrapy_ubi", "PlainLinks"),
     ("scrapy_ubi", "UbiCrawlSpider"),
     ("scrapy_ubi", "UbiSpider"),

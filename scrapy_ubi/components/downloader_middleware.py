@@ -8,36 +8,36 @@ from scrapy.http import Response
 
 from scrapy_ubi.downloads.gate import Gate
 from scrapy_ubi.politeness.robots.fetch import load_of, unpacked
-from scrapy_ubi.scrapy_private.engines import scheduler_in
 
 
 class UbiDownloaderMiddleware:
-    """The gate's place in Scrapy: the last thing a request passes on its way out, the first a response passes."""
+    """The gate's place in Scrapy: the last thing a request passes on its way out, the first a response passes. `gate`
+    is given by the builder of our scheduler (`place_gate`); without it everything passes as it is."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
+        self.gate: Gate | None = None
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> UbiDownloaderMiddleware:
         return cls(crawler)
 
     async def process_request(self, request: Request) -> Response | None:
-        gate = self._gate()
-        return None if gate is None else await gate.admit(request)
+        return None if self.gate is None else await self.gate.admit(request)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        scheduler = scheduler_in(self._crawler)
-        gate, outputs = getattr(scheduler, "gate", None), getattr(scheduler, "outputs", None)
-        if isinstance(gate, Gate):
-            gate.responded(request, response)
-        if outputs is not None:
-            outputs.received(request, response)
+        if self.gate is not None:
+            self.gate.responded(request, response)
         return response if load_of(request) is None else unpacked(response)
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        if (gate := self._gate()) is not None:
-            gate.failed(request, exception)
+        if self.gate is not None:
+            self.gate.failed(request, exception)
 
-    def _gate(self) -> Gate | None:
-        gate = getattr(scheduler_in(self._crawler), "gate", None)
-        return gate if isinstance(gate, Gate) else None
+
+def place_gate(crawler: Crawler, gate: Gate) -> None:
+    """Have all requests of this crawler pass the gate. A user's own DOWNLOADER may have no middlewares."""
+    manager = getattr(crawler.engine.downloader, "middleware", None)
+    for middleware in getattr(manager, "middlewares", ()):
+        if isinstance(middleware, UbiDownloaderMiddleware):
+            middleware.gate = gate

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from scrapy.crawler import Crawler
 
@@ -25,6 +26,9 @@ from scrapy_ubi.scheduling.held_up import callback_of, hosts_of
 from scrapy_ubi.scrapy_private.runs import end_badly
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.untrusted.terminal_text import plain
+
+if TYPE_CHECKING:
+    from scrapy_ubi.components.scheduler import UbiScheduler
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
 
@@ -54,6 +58,12 @@ class Ending:
         task = asyncio.ensure_future(self._crawler.engine.close_spider_async(reason=reason))
         self._endings.append(task)
         task.add_done_callback(_tell_of_error)
+
+    def begin(self, scheduler: UbiScheduler) -> None:
+        """The spider is being closed: nothing waits for a permit any more, and Scrapy waits for what is under way."""
+        scheduler.gate.close()
+        if not scheduler.node.over:
+            logger.info("%s", self.waits_for(scheduler.flights, scheduler.node, scheduler.settings))
 
     def drain(self) -> None:
         """A person wants this agent to leave: as by SIGTERM, but for the reason."""

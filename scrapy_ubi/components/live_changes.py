@@ -17,18 +17,20 @@ from scrapy_ubi.scrapy_private.changed_settings import ChangedSettings
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
-    from scrapy_ubi.components.wiring import Parts
     from scrapy_ubi.node.steering.runtime import RuntimeSettings
-    from scrapy_ubi.outputs.setup import Outputs
+    from scrapy_ubi.process.error_signals import ErrorWatch
+    from scrapy_ubi.scheduling.link_filter import LinkFilter
 
 logger = logging.getLogger("scrapy_ubi")
 
 
 class LiveChanges:
-    """Tells the parts of one scheduler. `stores`: where there are any."""
+    """Tells the parts of one scheduler."""
 
-    def __init__(self, scheduler: UbiScheduler, parts: Parts, stores: Outputs | None) -> None:
-        self._scheduler, self._parts, self._stores = scheduler, parts, stores
+    def __init__(self, scheduler: UbiScheduler, link_filter: LinkFilter, errors: ErrorWatch) -> None:
+        self._scheduler = scheduler
+        self._link_filter = link_filter
+        self._errors = errors
         self._scrapy = ChangedSettings(scheduler.crawler)
         scheduler.node.live.follow(self._follow)
 
@@ -37,10 +39,12 @@ class LiveChanges:
         before, scheduler.settings = scheduler.settings, settings
         scheduler.gate.follow(settings)
         scheduler.sitemaps.most = settings.sitemaps
-        self._parts.errors.follow(settings)
+        if settings.sitemaps:
+            scheduler.observers.add(scheduler.sitemaps)
+        self._errors.follow(settings)
         if settings.filters != before.filters:
             try:
-                self._parts.link_filter.follow(settings.filters)
+                self._link_filter.follow(settings.filters)
             except UbiSettingError as error:  # those of settings.py may read a file that is gone by now
                 logger.error("The filters stay as they were: %s", error)
         self._scrapy.delay(settings.host_delay)

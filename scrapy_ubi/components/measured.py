@@ -23,8 +23,8 @@ from scrapy_ubi.transport import Transport
 if TYPE_CHECKING:
     from scrapy.statscollectors import StatsCollector
 
+    from scrapy_ubi.components.outputs_contract import AgentOutputs
     from scrapy_ubi.metrics.agent_metrics import AgentMetrics
-    from scrapy_ubi.outputs.setup import Outputs
 
 Download = Callable[[Request], Awaitable[Response]]
 Carry = Callable[[Request, Download], Awaitable[Response]]
@@ -33,7 +33,7 @@ BYTES = "downloader/response_bytes"  # stats of Scrapy's
 STATUS = "downloader/response_status_count/"
 
 
-async def open_metrics(settings: UbiSettings, disk: AgentDisk, stores: Outputs | None) -> AgentMetrics | None:
+async def open_metrics(settings: UbiSettings, disk: AgentDisk, stores: AgentOutputs | None) -> AgentMetrics | None:
     """The metrics of the agent, told from now on; None where that is not wanted. Raises UbiSettingError."""
     if settings.metrics is None:
         return None
@@ -46,8 +46,8 @@ async def open_metrics(settings: UbiSettings, disk: AgentDisk, stores: Outputs |
     metrics = AgentMetrics(settings)
     await metrics.open()
     disk.write = metrics.meter.flush(disk.write, lambda: disk.due)  # type: ignore[method-assign]
-    for store in stores.stores if stores is not None else ():
-        store.write = metrics.meter.store(store.name, store.write)  # type: ignore[method-assign,assignment]
+    if stores is not None:
+        stores.measure(metrics.meter.store)
     return metrics
 
 

@@ -44,14 +44,12 @@ from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.page_outcome import FORBIDDEN, UNREACHABLE, PrivateHost
 from scrapy_ubi.scrapy_private.downloader import is_no_tunnel
 from scrapy_ubi.scrapy_private.engines import scheduler_in
-from scrapy_ubi.scrapy_private.runs import is_trial
 from scrapy_ubi.scrapy_private.versions import robots_parsed
 from scrapy_ubi.urls.host_shards import MARK
 
 if TYPE_CHECKING:
     from scrapy_ubi.components.scheduler import UbiScheduler
     from scrapy_ubi.protocol.host import HostState
-    from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger(__name__)
 
@@ -132,7 +130,7 @@ class UbiRobotsMiddleware:
                     return known
                 continue
             assert known is not None
-            if is_trial(self._crawler):
+            if scheduler.is_trial:
                 return Known(RobotsRecord(now))  # a look at a page: its own error says more
             await self._wait(step, known.record.again - now, request, state, scheduler)
 
@@ -150,7 +148,7 @@ class UbiRobotsMiddleware:
 
     def _remembered(self, authority: str, agent: str, state: HostState | None, scheduler: UbiScheduler) -> Known | None:
         """What is in memory, else in the host's notes; None where that is nothing that helps this user agent."""
-        cache = self._cache_for(scheduler.settings)
+        cache = self._cache_for(scheduler)
         known = cache.get(authority)
         if known is None and state is not None:
             noted = self._noted(state).get(authority)
@@ -213,11 +211,14 @@ class UbiRobotsMiddleware:
                 known = await self._read(response, request, agent, scheduler)
             else:
                 self._answered(response)
-                asked = min(retry_after.asked(response) or 0.0, scheduler.settings.max_retry_after)
-                no_server = failing.says_unreachable(response.status, response.request)
+                values = response.headers.getlist("Retry-After")
+                asked = min(retry_after.asked(response.status, values) or 0.0, scheduler.settings.max_retry_after)
+                fetched = response.request
+                proxy = fetched.meta.get("proxy") if fetched is not None else None
+                no_server = failing.says_unreachable(response.status, proxy)
                 why, known = f"status {response.status}", self._failed(before, state, scheduler, no_server, asked)
         self._count("robotstxt/request_count")
-        self._cache_for(scheduler.settings).put(authority, known)
+        self._cache_for(scheduler).put(authority, known)
         there = state or scheduler.gate.hosts.own_state(request)
         known.noted = there is not None
         self._note(there, authority, known.record, scheduler)
@@ -340,9 +341,9 @@ class UbiRobotsMiddleware:
         scheduler = scheduler_in(self._crawler)  # without ours nothing is loaded: the start is refused
         return scheduler if isinstance(getattr(scheduler, "gate", None), Gate) else None  # type: ignore[return-value]
 
-    def _cache_for(self, settings: UbiSettings) -> Cache:
+    def _cache_for(self, scheduler: UbiScheduler) -> Cache:
         if self._cache is None:
-            self._cache = Cache(int(settings.memory_mb * 1e6 * SHARE_OF_MEMORY))
+            self._cache = Cache(int(scheduler.settings.memory_mb * 1e6 * SHARE_OF_MEMORY))
         return self._cache
 
     def _agent_of(self, request: Request) -> str:

@@ -67,7 +67,7 @@ class UbiSpiderMiddleware:
         trial, items = scheduler.is_trial, scheduler.start_items
         try:
             async for output in start:
-                for found in scheduler.seeds(output) if isinstance(output, PlainLinks) else (output,):
+                for found in scheduler.page_links.seeds(output) if isinstance(output, PlainLinks) else (output,):
                     if isinstance(found, Request):
                         _mark_seed(found, trial)
                     elif found is not None and not await items.is_own(found):
@@ -106,8 +106,9 @@ class UbiSpiderMiddleware:
             if hand_over is None:  # not before: the callback itself may let somebody listen
                 unheard = self._is_unheard()
                 hand_over = self._taker(response, unheard, scheduler)
-                drops = scheduler.duplicates.dropped(response)
-            if drops and scheduler.duplicates.drop(found, response):
+                flight, observers = scheduler.flights.get(response.request), scheduler.observers
+                page = flight.visit if flight is not None else None
+            if observers.refuses and flight is not None and observers.refuse(flight, response, found):
                 continue
             if isinstance(found, Request):
                 hand_over(found)
@@ -116,13 +117,14 @@ class UbiSpiderMiddleware:
                     while scheduler.output_waits:
                         yield None
             elif isinstance(found, PlainLinks):
-                for _ in scheduler.take_links(found, response, hand_over, unheard):
+                for _ in scheduler.page_links.take(found, response, page, hand_over, unheard):
                     yield None
                     while scheduler.output_waits:
                         yield None
             else:
-                if scheduler.outputs is not None and found is not None:
-                    scheduler.outputs.yielded(response, found)
+                if flight is not None and found is not None:
+                    for yielded in observers.yielded:
+                        yielded(flight, response, found)
                 yield found
         forget_tree(response)
 
@@ -138,19 +140,21 @@ class UbiSpiderMiddleware:
             if hand_over is None:
                 unheard = self._is_unheard()
                 hand_over = self._taker(response, unheard, scheduler)
-                drops = scheduler.duplicates.dropped(response)
-            if drops and scheduler.duplicates.drop(found, response):
+                flight, observers = scheduler.flights.get(response.request), scheduler.observers
+                page = flight.visit if flight is not None else None
+            if observers.refuses and flight is not None and observers.refuse(flight, response, found):
                 continue
             if isinstance(found, Request):
                 hand_over(found)
                 if number % PAUSE_EVERY == 0:  # a callback that waits for nothing itself would never stop
                     await self._turn_of_pages(scheduler)
             elif isinstance(found, PlainLinks):
-                for _ in scheduler.take_links(found, response, hand_over, unheard):
+                for _ in scheduler.page_links.take(found, response, page, hand_over, unheard):
                     await self._turn_of_pages(scheduler)
             else:
-                if scheduler.outputs is not None and found is not None:
-                    scheduler.outputs.yielded(response, found)
+                if flight is not None and found is not None:
+                    for yielded in observers.yielded:
+                        yielded(flight, response, found)
                 yield found
         forget_tree(response)
 
@@ -161,7 +165,8 @@ class UbiSpiderMiddleware:
     def _taker(self, response: Response, unheard: bool, scheduler: UbiScheduler) -> Callable[[Request], None]:
         """What takes the requests that the page of this response yields. `unheard`: no listener would miss
         them."""
-        crawl, page = self._crawler.engine.crawl, response.request
+        crawl, page, enqueue = self._crawler.engine.crawl, response.request, scheduler.enqueue
+        looks = unheard and not scheduler.asks_each  # else each is a matter of the engine
 
         def hand_over(request: Request) -> None:
             # Spiders copy meta from page to page; marks that came along are not this request's.
@@ -169,8 +174,8 @@ class UbiSpiderMiddleware:
             if meta:
                 meta.pop(NONCE, None)
                 meta.pop(SEED, None)
-            scheduler.mark_child(request, page)
-            if not (unheard and scheduler.is_known(request)):
+            enqueue.mark_child(request, page)
+            if not (looks and enqueue.is_known(request)):
                 crawl(request)
 
         return hand_over

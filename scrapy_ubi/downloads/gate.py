@@ -81,10 +81,18 @@ class _Broken(_Lapsed):
 
 
 class Gate:
-    """The gate of one agent. `hosts` says what is known here of the host of any request."""
+    """The gate of one agent. `hosts` says what is known here of the host of any request; `received` hears of
+    responses (`PageObserver.received`)."""
 
     def __init__(
-        self, crawler: Crawler, node: Node, settings: UbiSettings, flights: Flights, notices: Notices, reach: Reach
+        self,
+        crawler: Crawler,
+        node: Node,
+        settings: UbiSettings,
+        flights: Flights,
+        notices: Notices,
+        reach: Reach,
+        received: Iterable[Callable[[Flight, Response], object]] = (),
     ) -> None:
         self._feedback = HostFeedback(crawler, node, settings)
         self._unscheduled = Unscheduled(crawler, node, settings, notices)
@@ -96,8 +104,9 @@ class Gate:
         self._flights = flights
         self.hosts = RequestHosts(node, settings, flights)
         self._reach = reach
+        self._received = received
         self._waiting: dict[str, dict[Flight, None]] = {}  # host -> the flights that wait for its permit, in order
-        self._closing = False
+        self.closing = False
         self._has_pages = False  # whether a page has come to the gate
 
     def follow(self, settings: UbiSettings) -> None:
@@ -193,10 +202,17 @@ class Gate:
         to be fetched again later.
         """
         flight = self._flights.get(request)
-        if flight is None or flight.transfer not in HOLDING:
+        if flight is None:
             return
+        if flight.transfer in HOLDING:
+            self._has_response(flight, response)
+        for hear in self._received:
+            hear(flight, response)
+
+    def _has_response(self, flight: Flight, response: Response) -> None:
+        """The transfer of a flight has ended with this response. Raises as `responded` does."""
+        request = flight.request
         flight.fetched = True
-        flight.sets_cookies = b"Set-Cookie" in response.headers
         later = self._feedback.responded(flight, response, monotonic() - flight.began)
         if load_of(request) is None:
             self._beside.answered(request)
@@ -225,7 +241,7 @@ class Gate:
             flight.move(Transfer.WAITING if again else Transfer.ENDED)
             assert flight.host is not None
             self._node.access.release(flight.host, flight.visit, again)
-            if self._closing:  # the host may have been put off
+            if self.closing:  # the host may have been put off
                 self._end_waiting(self._waiting.get(flight.host, ()))
 
     def take_out(self, flight: Flight) -> None:
@@ -243,13 +259,13 @@ class Gate:
             if flight.transfer is Transfer.TRANSFERRING and flight.task and (these is None or flight.host in these):
                 self._crawler.stats.inc_value("ubi/guard/cancelled")
                 abort(flight)
-        if self._closing:
+        if self.closing:
             self._end_waiting_everywhere()
 
     def close(self) -> None:
         """The spider is being closed: transfers that have started may end. No other starts, but for what the pages in
         flight load beside the scheduler."""
-        self._closing = True
+        self.closing = True
         self.hosts.close()
         self._end_waiting_everywhere()
 
@@ -264,7 +280,7 @@ class Gate:
 
     def _ends(self, flight: Flight) -> bool:
         """Whether this may not start a transfer, as the spider is being closed."""
-        if not self._closing:
+        if not self.closing:
             return False
         load = load_of(flight.request)
         if flight.visit is not None or (load is not None and load.of_page):

@@ -30,7 +30,9 @@ from typing import TYPE_CHECKING
 from scrapy import Request
 from scrapy.http import Response
 
+from scrapy_ubi.node.report.idle_reason import MEMORY
 from scrapy_ubi.process.freed_memory import give_back
+from scrapy_ubi.requests.observers import PageObserver
 
 if TYPE_CHECKING:
     from scrapy_ubi.requests.inflight import Flight, Flights
@@ -57,7 +59,18 @@ WAITS = (
 )
 
 
-class PageRoom:
+class _Place:
+    """What one page counts for."""
+
+    __slots__ = ("excused", "packed", "room")
+
+    def __init__(self, packed: int) -> None:
+        self.room = 0  # bytes; 0 while it waits
+        self.packed = packed  # bytes as transferred, where it was compressed
+        self.excused = 0  # bytes that Scrapy's own bound does not count
+
+
+class PageRoom(PageObserver):
     """The room of one agent."""
 
     def __init__(
@@ -69,19 +82,19 @@ class PageRoom:
         self._most_small, self._small = int(memory * SHARE_SMALL), int(memory * SHARE * SMALL)
         self._flights, self._count, self._excuse = flights, count, excuse
         self._taken = self._taken_small = self._waiting = 0
-        self._there: dict[Flight, None] = {}  # those that `_taken` counts
-        self._long: Flight | None = None  # has been there for long, and does not count
+        self._places: dict[Flight, _Place] = {}
+        self._there: dict[_Place, None] = {}  # those that `_taken` counts
+        self._long: _Place | None = None  # has been there for long, and does not count
         self._told = False
         self._grows = GROWS
-        self._queue: deque[tuple[asyncio.Future[None], int, Flight]] = deque()
+        self._queue: deque[tuple[asyncio.Future[None], int, _Place]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._wake: Callable[[], None] = lambda: None
         self._giving = False  # whether memory is going to be given back
 
-    @property
-    def full(self) -> bool:
-        """Whether so much waits that nothing more should be loaded."""
-        return self._waiting > self._most_waiting
+    def full(self) -> str:
+        """Return `MEMORY` where so much waits that nothing more should be loaded."""
+        return MEMORY if self._waiting > self._most_waiting else ""
 
     def after(self, carry: Carry, wake: Callable[[], None]) -> Carry:
         """`carry`, with a wait for room after the transfer. `wake`: what is no longer `full` may hand out requests."""
@@ -96,53 +109,55 @@ class PageRoom:
 
         return carried
 
-    def unpacked(self, flight: Flight, response: Response) -> None:
+    def answered(self, flight: Flight, response: Response) -> None:
         """A page goes to its callback: from now on it counts for what it is."""
-        size = len(response.body)
-        if flight.packed:
-            self._grows = max(size / flight.packed, 1.0, self._grows * FORGETS)
-        if not flight.room:
+        if flight not in self._places:
             return
-        was = flight.room
-        flight.room = size
-        if flight in self._there:
+        place, size = self._places[flight], len(response.body)
+        if place.packed:
+            self._grows = max(size / place.packed, 1.0, self._grows * FORGETS)
+        was, place.room = place.room, size
+        if place in self._there:
             self._taken += size - was
         elif size > self._small:  # more than it was taken for
             self._taken_small -= was
             self._taken += size
-            self._there[flight] = None
+            self._there[place] = None
         else:
             self._taken_small += size - was
         if size > self._small:
-            self._excuse(size - flight.excused)
-            flight.excused = size
+            self._excuse(size - place.excused)
+            place.excused = size
         self._let_in()
 
-    def left(self, flight: Flight) -> None:
+    def ended(self, flight: Flight) -> None:
         """Scrapy lets go of a page."""
-        if not flight.room:
+        if flight not in self._places:
             return
-        if flight.room >= LARGE and not self._giving:
+        place = self._places[flight]
+        del self._places[flight]
+        if place.room >= LARGE and not self._giving:
             self._giving = True
             asyncio.get_running_loop().call_later(GIVES_BACK, self._give_back)
-        if flight.excused:
-            self._excuse(-flight.excused)
-        is_small = self._give_up_room(flight)
-        flight.room = flight.excused = 0
+        if place.excused:
+            self._excuse(-place.excused)
+        is_small = self._give_up_room(place)
         if self._queue:
             self._let_in()
             if not is_small:  # small ones come and go while a large one is there for long
                 self._be_patient()
 
-    def _give_up_room(self, flight: Flight) -> bool:
+    withdrawn = ended
+
+    def _give_up_room(self, place: _Place) -> bool:
         """Whether it was in the room of small ones."""
-        if flight is self._long:
+        if place is self._long:
             self._long = None
-        elif flight in self._there:
-            del self._there[flight]
-            self._taken -= flight.room
+        elif place in self._there:
+            del self._there[place]
+            self._taken -= place.room
         else:
-            self._taken_small -= flight.room
+            self._taken_small -= place.room
             return True
         return False
 
@@ -152,70 +167,70 @@ class PageRoom:
 
     async def _enter(self, flight: Flight, response: Response) -> None:
         size = len(response.body)
-        if not size or flight.room:
+        if not size or flight in self._places:
             return
-        flight.packed = size if b"Content-Encoding" in response.headers else 0
-        wants = int(size * self._grows) if flight.packed else size
-        if not self._enters(flight, wants, not self._queue):
-            await self._wait(flight, size, wants)
+        place = _Place(size if b"Content-Encoding" in response.headers else 0)
+        wants = int(size * self._grows) if place.packed else size
+        if not self._enters(place, wants, not self._queue):
+            await self._wait(place, size, wants)
+        self._places[flight] = place
 
-    def _enters(self, flight: Flight, wants: int, is_first: bool) -> bool:
+    def _enters(self, place: _Place, wants: int, is_first: bool) -> bool:
         """Whether there is room for this page, which is taken then. `is_first`: none waits before it."""
         if is_first and (not self._taken or self._taken + wants <= self._most):
-            self._take(flight, wants)
+            self._take(place, wants)
         elif wants <= self._small and self._taken_small + wants <= self._most_small:
             self._taken_small += wants
-            flight.room = wants
+            place.room = wants
         else:
             return False
         return True
 
-    def _take(self, flight: Flight, wants: int) -> None:
+    def _take(self, place: _Place, wants: int) -> None:
         self._taken += wants
-        self._there[flight] = None
-        flight.room = wants
+        self._there[place] = None
+        place.room = wants
 
-    async def _wait(self, flight: Flight, size: int, wants: int) -> None:
+    async def _wait(self, place: _Place, size: int, wants: int) -> None:
         """Until there is room: it is taken then."""
         self._count("ubi/pages/waited")
         if not self._told:
             self._told = True
             logger.info(WAITS)
-        place = asyncio.get_running_loop().create_future(), wants, flight
-        self._queue.append(place)
+        waiter = asyncio.get_running_loop().create_future(), wants, place
+        self._queue.append(waiter)
         self._waiting += size
-        if self.full:
+        if self.full():
             self._count("ubi/pages/full")
         if self._timer is None:
             self._be_patient()
         try:
-            await place[0]
+            await waiter[0]
         except asyncio.CancelledError:
-            if place in self._queue:
-                self._queue.remove(place)
+            if waiter in self._queue:
+                self._queue.remove(waiter)
             else:  # it had just been let in
-                self._give_up_room(flight)
-                flight.room = 0
+                self._give_up_room(place)
                 self._let_in()
             raise
         finally:
             self._end_of_wait(size)
 
     def _end_of_wait(self, size: int) -> None:
-        was_full = self.full
+        was_full = self.full()
         self._waiting -= size
-        if was_full and not self.full:
+        if was_full and not self.full():
             self._wake()
 
     def _let_in(self) -> None:
         """Let in those for whom there is room, first come first served, and small ones into the room of theirs."""
-        for place in list(self._queue):
-            waits, wants, flight = place
-            if not waits.done() and not self._enters(flight, wants, place is self._queue[0]):
+        for waiter in list(self._queue):
+            waits, wants, place = waiter
+            if not waits.done() and not self._enters(place, wants, waiter is self._queue[0]):
                 if self._taken_small >= self._most_small:
                     return
                 continue
-            self._queue.remove(place)
+            self._queue.remove(waiter)
             if not waits.done():
                 waits.set_result(None)
 
@@ -230,9 +245,9 @@ class PageRoom:
     def _none_left(self) -> None:
         if self._queue and not self._pass_over_longest():
             self._count("ubi/pages/let_in")
-            waits, wants, flight = self._queue.popleft()
+            waits, wants, place = self._queue.popleft()
             if not waits.done():
-                self._take(flight, wants)
+                self._take(place, wants)
                 waits.set_result(None)
         self._be_patient()
 
@@ -241,7 +256,7 @@ class PageRoom:
         came in then."""
         if self._long is not None or not self._there:
             return False
-        self._long = max(self._there, key=lambda flight: flight.room)
+        self._long = max(self._there, key=lambda place: place.room)
         del self._there[self._long]
         self._taken -= self._long.room
         self._count("ubi/pages/long")

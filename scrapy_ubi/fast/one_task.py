@@ -28,7 +28,8 @@ class OneTask:
     def _opened(self) -> None:
         scheduler = scheduler_of(self._crawler)
         if scheduler is not None and not scheduler.is_trial:
-            why = place(self._crawler.engine, scheduler.outcome, scheduler.mark_successor, UbiSpiderMiddleware)
+            outcome, successor = scheduler.dequeue.outcome, scheduler.enqueue.mark_successor
+            why = place(self._crawler.engine, outcome, successor, UbiSpiderMiddleware)
             if why:
                 logger.info(
                     "UBI_LEAN: the lean way is not taken, pages go Scrapy's own way (slower, same items), as %s.", why

@@ -7,6 +7,7 @@ from typing import Any
 from scrapy.crawler import Crawler
 
 from scrapy_ubi.outputs.page_outputs import PageOutputs
+from scrapy_ubi.requests.observers import Observers
 from scrapy_ubi.scrapy_private.engines import scheduler_in
 
 
@@ -17,5 +18,6 @@ def item_id(crawler: Crawler, item: Any) -> str:
     It is known for the object that the callback has yielded: ask in the first pipeline that makes another of it. ''
     for items of start() and of errbacks, for others than that object, and where UBI_STORES names no store.
     """
-    outputs = getattr(scheduler_in(crawler), "outputs", None)
-    return outputs.identity(item) if isinstance(outputs, PageOutputs) else ""
+    observers = getattr(scheduler_in(crawler), "observers", None)
+    outputs = observers.find(PageOutputs) if isinstance(observers, Observers) else None
+    return outputs.identity(item) if outputs is not None else ""

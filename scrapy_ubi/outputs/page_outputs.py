@@ -21,14 +21,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
+from scrapy_ubi.node.report.idle_reason import OUTPUTS
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import ROBOTS, Page, Store
 from scrapy_ubi.outputs.visit_names import VisitName
@@ -37,8 +39,9 @@ from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.protocol.host import retries_of
 from scrapy_ubi.requests.as_it_came import as_it_came
 from scrapy_ubi.requests.check import NONCE
-from scrapy_ubi.requests.inflight import Flight, Flights, FoundLinks
-from scrapy_ubi.requests.judged import DUPLICATE_OF
+from scrapy_ubi.requests.inflight import Flight, Flights
+from scrapy_ubi.requests.judged import DUPLICATE_OF, Judged
+from scrapy_ubi.requests.observers import PageObserver
 
 if TYPE_CHECKING:
     from scrapy_ubi.node import Visit
@@ -90,9 +93,11 @@ class _Waiting:
         return number
 
 
-class PageOutputs:
+class PageOutputs(PageObserver):
     """The outputs of one agent's pages. `normal` gives the normal form of a URL, `named` the name of a page that is
-    handed out; `count` counts in the stats."""
+    handed out; `count` counts in the stats; `judged` has how pages under way were compared with others."""
+
+    marks = (KEY, DUPLICATE_OF)
 
     def __init__(
         self,
@@ -103,14 +108,15 @@ class PageOutputs:
         normal: Callable[[str], str | None],
         named: Callable[[Visit, Request], str],
         count: Callable[[str], None],
+        judged: Mapping[Flight, Judged] = MappingProxyType({}),
     ) -> None:
-        self._crawler, self._writer, self._flights = crawler, writer, flights
+        self._crawler, self._writer, self._flights, self._judged = crawler, writer, flights, judged
         self._normal, self._name_of, self._count = normal, named, count
         self._stores = list(stores)
         self._of_items = [store for store in self._stores if store.wants_items]
         self._stats = {store.name: f"ubi/store/{store.name}/items" for store in self._of_items}
         self.wants_pages = any(store.wants_pages for store in self._stores)
-        flights.keep_links = any(store.wants_links for store in self._stores)
+        self.wants_links = any(store.wants_links for store in self._stores)
         self._of_robots = [store for store in self._stores if store.wants_robots]
         self._waiting: dict[Flight, _Waiting] = {}
         self._buffered = 0  # bytes of pages that are not done
@@ -126,17 +132,15 @@ class PageOutputs:
 
     # -- a page's way
 
-    def begin(self, flight: Flight) -> None:
-        """A request is handed out."""
+    def begun(self, flight: Flight) -> None:
+        """A request is handed out: give it its name."""
         flight.request.meta[KEY] = self._name(flight)
-        if self._flights.keep_links:
-            flight.links = FoundLinks()
 
-    def received(self, request: Request, response: Response) -> None:
+    def received(self, flight: Flight, response: Response) -> None:
         """A response came, as it is on the line."""
-        flight = self._flights.get(request) if self.wants_pages else None
-        if flight is None:
+        if not self.wants_pages:
             return
+        request = flight.request
         came = time.time()
         began = came - (time.monotonic() - flight.began if flight.began else 0.0)
         if flight.visit is not None or flight.local:
@@ -150,17 +154,9 @@ class PageOutputs:
         if self.wants_pages:
             self._of(flight).response = response
 
-    def yielded(self, response: Response, item: Any) -> None:
+    def yielded(self, flight: Flight, response: Response, item: object) -> None:
         """A callback has yielded an item."""
-        flight = self._flights.get(response.request)
-        if flight is not None:
-            self._of(flight).number(item)
-
-    @staticmethod
-    def unmark(request: Request) -> None:
-        """Take out what was copied from the `meta` of this request's page."""
-        request.meta.pop(KEY, None)
-        request.meta.pop(DUPLICATE_OF, None)
+        self._of(flight).number(item)
 
     def identity(self, item: Any) -> str:
         """The identity of an item that is in the pipelines; '' where it is not known."""
@@ -171,11 +167,8 @@ class PageOutputs:
 
     def ended(self, flight: Flight) -> None:
         """All that follows from a request was taken; what comes next is that its page is done, or waits again."""
-        waiting = self._waiting.pop(flight, None)
-        if waiting is not None:
-            self._buffered -= waiting.size
-        visit = flight.visit
-        if flight.withdrawn or (visit is not None and visit.closed):
+        waiting, visit = self._taken(flight), flight.visit
+        if visit is not None and visit.closed:
             return
         again = visit is not None and visit.again is not None
         if (waiting is None or not waiting.items) if again else waiting is None and not self._wants_empty(flight):
@@ -184,6 +177,17 @@ class PageOutputs:
             waiting = _Waiting(self._named(flight))
         kind = "again" if again else "ok" if flight.failed is None else "failed"
         self._hand_over(self._page(flight, waiting, kind), waiting.size)
+
+    def withdrawn(self, flight: Flight) -> None:
+        """Nothing is kept of what was taken back."""
+        self._taken(flight)
+
+    def _taken(self, flight: Flight) -> _Waiting | None:
+        """What has come of a page, which waits no longer."""
+        waiting = self._waiting.pop(flight, None)
+        if waiting is not None:
+            self._buffered -= waiting.size
+        return waiting
 
     def _wants_empty(self, flight: Flight) -> bool:
         """Whether a page that has left nothing is kept: by its visit, or as it has nothing any more."""
@@ -206,7 +210,7 @@ class PageOutputs:
             came=waiting.came,
             ended=time.time(),
             items=_joined(waiting, self._of_items),
-            judged=flight.judged,
+            judged=self._judged.get(flight) if self._judged else None,
         )
         if visit is not None and visit.before is not None:
             page.visit, page.last = visit.before.generation + 1, visit.before.last
@@ -333,19 +337,18 @@ class PageOutputs:
 
     # -- the bound
 
-    @property
-    def full(self) -> bool:
-        """Whether so much waits to be written that no further request should be taken."""
+    def full(self) -> str:
+        """Return `OUTPUTS` where so much waits to be written that no further request should be taken."""
         waits, most = self._buffered + self._writer.waiting, self._writer.most
         if waits < most:
             self._said = self._said and waits > most // 2
-            return False
+            return ""
         self._writer.tell_of_room()
         if not self._said:
             self._said = True
             self._count("ubi/store/waited")
             logger.warning(WAITS, most >> 20)
-        return True
+        return OUTPUTS
 
 
 def _joined(waiting: _Waiting, stores: Iterable[Store]) -> dict[str, bytes]:

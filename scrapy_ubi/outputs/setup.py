@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -21,7 +21,11 @@ from scrapy_ubi.outputs.ship_targets import AT_ONCE, target_of
 from scrapy_ubi.outputs.shipping import Shipper
 from scrapy_ubi.outputs.stores import Store
 from scrapy_ubi.outputs.writer import Writer
-from scrapy_ubi.requests.inflight import Flights
+from scrapy_ubi.requests.inflight import Flight, Flights
+from scrapy_ubi.requests.judged import Judged
+from scrapy_ubi.requests.observers import PageObserver
+from scrapy_ubi.scheduling.duplicate_links import DuplicateLinks
+from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.normaliser import Normaliser, parse
 
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SHIP_SECONDS = 300.0  # for which a part is written at most, where it is sent
+Write = Callable[[Any, Any], None]  # what a page has left, the part of its file
 
 
 class Outputs:
@@ -49,10 +54,10 @@ class Outputs:
             for store in made:  # so that what a lost disk takes along is bounded, and what a sender holds in memory
                 store.seconds, store.size = min(store.seconds, SHIP_SECONDS), min(store.size, AT_ONCE)
 
-    @property
-    def stores(self) -> Sequence[Store]:
-        """All of them."""
-        return self._stores
+    def measure(self, around: Callable[[str, Write], Write]) -> None:
+        """Let each store write by what `around` makes of its name and of how it writes."""
+        for store in self._stores:
+            store.write = around(store.name, store.write)  # type: ignore[method-assign,assignment]
 
     @classmethod
     def of(cls, crawler: Crawler, settings: UbiSettings) -> Outputs | None:
@@ -62,19 +67,39 @@ class Outputs:
             made += stores.make([f"{DuplicatesStore.name}(near={_yes(near_of(settings))})"], crawler.settings)
         return cls(crawler, settings, made) if made else None
 
-    def of_pages(
+    def observers(
+        self,
+        flights: Flights,
+        normal: Callable[[str], str | None],
+        named: Callable[[Visit, Request], str],
+        stats: StatBuffer,
+        note: Callable[[str, str], None],
+    ) -> Sequence[PageObserver]:
+        """Make what looks at pages (`components.outputs_contract`): outputs are handed over before what they were made
+        of is forgotten (`Judge`)."""
+        judge = self._make_judge(stats.count, note)
+        judged = judge.judged if judge is not None else {}
+        found: list[PageObserver] = [self._make_page_outputs(flights, normal, named, stats.count, judged)]
+        if judge is not None:
+            found.append(judge)
+            if judge.action == "unfollow":
+                found.append(DuplicateLinks(judge.unfollowed, stats))
+        return found
+
+    def _make_page_outputs(
         self,
         flights: Flights,
         normal: Callable[[str], str | None],
         named: Callable[[Visit, Request], str],
         count: Callable[[str], None],
+        judged: Mapping[Flight, Judged],
     ) -> PageOutputs:
         """What follows the pages of this agent: arguments are those of `PageOutputs`."""
         # One of its own: that of the keys counts what lossy steps have changed, for the report.
         reader = Normaliser(parse(self._settings.normalise), self._settings.host_rules).function
         for store in self._stores:
             store.normal_form = reader
-        found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, named, count)
+        found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, named, count, judged)
         found.listen()
         if self._shipper is not None:
             self._shipper.start()
@@ -85,7 +110,7 @@ class Outputs:
         """What is kept of pages: the names of the stores."""
         return tuple(store.name for store in self._stores)
 
-    def judge_of(self, count: Callable[[str], None], note: Callable[[str, str], None]) -> Judge | None:
+    def _make_judge(self, count: Callable[[str], None], note: Callable[[str, str], None]) -> Judge | None:
         """What tells duplicates, where UBI_DUPLICATES asks for that."""
         if self._settings.duplicates is None:
             return None

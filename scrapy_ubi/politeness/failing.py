@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from scrapy import Request
-
 from scrapy_ubi.node.hosts.health import MOST_COUNT, MOST_PAUSE, Policy
 from scrapy_ubi.untrusted.checks import is_list, is_whole
 
@@ -54,9 +52,9 @@ class Consequence(NamedTuple):
     spared: bool = False
 
 
-def says_unreachable(status: int, request: Request | None) -> bool:
-    """Whether this answer is that of a proxy which cannot reach the host."""
-    return status in GATEWAY and request is not None and bool(request.meta.get("proxy"))
+def says_unreachable(status: int, proxy: object) -> bool:
+    """Whether this answer is that of a proxy (`meta["proxy"]` of its request) which cannot reach the host."""
+    return status in GATEWAY and bool(proxy)
 
 
 def read(value: object) -> Streak | None:

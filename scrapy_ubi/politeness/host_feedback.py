@@ -124,7 +124,7 @@ class HostFeedback:
             self._leave_alone(state, asked, self._several.is_late(flight))
             return flight.visit is not None and self._is_retried(flight.request, response)
         if flight.visit is not None and self._is_error(flight.request, response):
-            gone = failing.says_unreachable(response.status, flight.request)
+            gone = failing.says_unreachable(response.status, flight.request.meta.get("proxy"))
             self._note_error(state, f"http/{response.status}")
             return self._several.is_late(flight) or self._count_error(flight.visit, str(response.status), gone)
         if state.notes.text:
@@ -218,7 +218,7 @@ class HostFeedback:
         """For how long (s) a server that asks to be left alone is; None when it does not ask, or cannot be read."""
         if response.status not in retry_after.STATUSES or not self._settings.max_retry_after:
             return None
-        asked = retry_after.asked(response)
+        asked = retry_after.asked(response.status, response.headers.getlist("Retry-After"))
         return None if asked is None else min(asked, self._settings.max_retry_after)
 
     def _count_unread(self) -> None:

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-from scrapy.http import Response
-
 STATUSES = (429, 503)  # those with which the header means: come again later
 
 LONGEST = 100  # characters looked at; a date has 30
@@ -44,9 +42,7 @@ def longest(values: Iterable[bytes], now: float) -> float | None:
     return max((one for value in values if (one := seconds(value, now)) is not None), default=None)
 
 
-def asked(response: Response) -> float | None:
-    """For how long (s) a response wants its server to be left alone from now on; None where it does not say so, or
-    it cannot be read."""
-    if response.status not in STATUSES:
-        return None
-    return longest(response.headers.getlist("Retry-After"), time.time())
+def asked(status: int, values: Iterable[bytes]) -> float | None:
+    """For how long (s) a response with this status and these headers wants its server to be left alone; None where it
+    does not say so, or it cannot be read."""
+    return longest(values, time.time()) if status in STATUSES else None

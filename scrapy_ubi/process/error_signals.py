@@ -6,19 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scrapy import Request, signals
+from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
 from scrapy_ubi import clock
 from scrapy_ubi.process.error_log import NAME, Burst, ErrorLog, is_anticipated
+from scrapy_ubi.requests.inflight import Flight
+from scrapy_ubi.requests.observers import PageObserver
 from scrapy_ubi.settings import UbiSettings
 
 BURST_SECONDS = 60.0
 
 
-class ErrorWatch:
+class ErrorWatch(PageObserver):
     """The error log of one agent's crawl. `directory` is the agent's; `note` and `stop` as for `ErrorLog`."""
 
     def __init__(
@@ -40,7 +42,6 @@ class ErrorWatch:
             stop=stop,
             spider=crawler.spider,
         )
-        self.page_done = self._log.page_done
         self.close = self._log.close
 
     def follow(self, settings: UbiSettings) -> None:
@@ -53,10 +54,15 @@ class ErrorWatch:
         self._crawler.signals.connect(self._item_error, signals.item_error)
         self._log.listen()
 
-    def failed(self, request: Request, error: BaseException) -> None:
+    def failed(self, flight: Flight, error: BaseException) -> None:
         """A request has ended with an error, before any callback."""
         if not is_anticipated(error):
-            self._log.met("download", error, f"{request} for {_name_of(request.callback)}")
+            self._log.met("download", error, f"{flight.request} for {_name_of(flight.request.callback)}")
+
+    def ended(self, flight: Flight) -> None:
+        """A page is over, with or without an error."""
+        if flight.visit is not None:
+            self._log.page_done()
 
     def _spider_error(self, failure: Failure, response: Response | Failure | None) -> None:
         request = getattr(response, "request", None)

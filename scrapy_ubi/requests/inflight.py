@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 from scrapy.http import Response
 
-from scrapy_ubi.requests.judged import Judged
 from scrapy_ubi.requests.transfer_states import ALLOWED, HOLDING, Transfer, WrongTransition
 
 if TYPE_CHECKING:
@@ -56,21 +55,13 @@ class Flight:
     began: float = 0.0  # when its transfer began (s, time.monotonic), or was permitted to
     fetched: bool = False  # a transfer of it ended with a response
     status: int = 0  # of the page's response
-    sets_cookies: bool = False  # its response does
     content: int | None = None  # what the learned forms compare pages by
     failed: str | None = None  # why the page has failed, after all retries
     task: asyncio.Task[Any] | None = None  # the one that waits for permit or transfer, and may be cancelled
     told: Response | Exception | None = None  # how it ends without a transfer, where `abort` ends its wait
     waited: bool = False  # it waits, or has waited, for a time that its host has asked for
-    links: FoundLinks | None = None  # where a store keeps them
-    judged: Judged | None = None  # how it was compared with other pages, where it was
+    links: FoundLinks | None = None  # where an observer wants them
     unchanged: bool = False  # its page is as it was when it was visited before
-    unfollowed: bool = False  # what its callback asks for is not taken
-    room: int = 0  # bytes that its page counts for where it goes to its callback (`downloads.page_room`)
-    packed: int = 0  # bytes of its page as transferred, where it was compressed
-    excused: int = 0  # bytes of its page that Scrapy's own bound does not count
-    as_seed: int | None = None  # the key of the seed that would be the same request; None where there can be none
-    seed: tuple[Visit, Request] | None = None  # that seed, which was handed out meanwhile: it is done with this one
     nonces: int = 0  # requests to be fetched anyway that its callback has yielded
 
     def move(self, to: Transfer) -> None:
@@ -100,7 +91,7 @@ class Flights:
         # Asked for every link, so each is one call: the flight of a request object (of none: none), or of a key.
         self.get: Callable[[Request | None], Flight | None] = self._by_request.get
         self.of_key: Callable[[int], Flight | None] = self._by_key.get
-        self.keep_links = False  # whether a store wants to know where pages lead to
+        self.keep_links = False  # whether an observer wants to know where pages lead to (`requests.observers`)
 
     def add(self, flight: Flight) -> Flight:
         self._by_request[flight.request] = flight

@@ -38,6 +38,11 @@ def under_way(flights: Iterable[Flight]) -> IdleReason | None:
     return in_callbacks(held)
 
 
+def full(flights: Iterable[Flight], kind: str) -> IdleReason | None:
+    """Why no further request is taken where an observer has no room (`PageObserver.full`)."""
+    return in_callbacks(flights, kind) if kind == kinds.MEMORY else reason(kind)
+
+
 def in_callbacks(flights: Iterable[Flight], kind: str = kinds.CALLBACKS) -> IdleReason | None:
     """Which callbacks have pages, with their item pipelines; None where none has."""
     pages = [one for one in flights if one.transfer is not Transfer.WAITING]

@@ -11,37 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scrapy_ubi.node import Node, Visit
-from scrapy_ubi.ranking import Page, PageLink, Ranker
+from scrapy_ubi.ranking import Page, PageLink
 from scrapy_ubi.requests.identity import RequestKeys
-from scrapy_ubi.requests.inflight import Flight, Flights, FoundLinks
+from scrapy_ubi.requests.inflight import Flight, FoundLinks
+from scrapy_ubi.requests.observers import PageObserver
 from scrapy_ubi.urls import url_key
 
 
-class RankedPages:
+class RankedPages(PageObserver):
     """Makes pages for a ranker, by an agent's keys."""
+
+    wants_links = True
 
     def __init__(self, keys: RequestKeys) -> None:
         self._keys = keys
 
-    @classmethod
-    def of(cls, ranker: Ranker | None, keys: RequestKeys, flights: Flights, node: Node) -> RankedPages | None:
-        """None without a ranker, or iterations; else links of pages are kept from now on, for what the node ranks by
-        it."""
-        if ranker is None or node.iterations is None:
-            return None
-        node.iterations.ranker = ranker
-        flights.keep_links = True
-        return cls(keys)
-
-    @staticmethod
-    def begin(flight: Flight) -> None:
-        """A request is handed out: its links are to be kept."""
-        if flight.links is None:
-            flight.links = FoundLinks()
-
-    def ended(self, flight: Flight, visit: Visit) -> None:
-        """A page has ended: say with its visit what a ranker is to be told."""
+    def ended(self, flight: Flight) -> None:
+        """Say with the visit of the page what a ranker is to be told."""
+        if (visit := flight.visit) is None:
+            return
         entry, found = visit.entry, flight.links
         links = tuple(self._links(found, visit.host)) if found is not None else ()
         visit.page = Page(entry.key, entry.url, entry.depth, flight.status, links)

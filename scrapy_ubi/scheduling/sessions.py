@@ -29,11 +29,14 @@ from urllib.parse import urlsplit
 from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
+from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.notes import canonical
+from scrapy_ubi.requests.inflight import Flight
+from scrapy_ubi.requests.observers import PageObserver
 from scrapy_ubi.scrapy_private.cookies import cookies_of_domain
 from scrapy_ubi.settings import UbiSettings
 
@@ -69,7 +72,7 @@ class Row(NamedTuple):
         )  # fmt: skip
 
 
-class Sessions:
+class Sessions(PageObserver):
     """The sessions of one agent's hosts. `count` adds one to a stat; `wall` gives unix time (s)."""
 
     def __init__(
@@ -85,6 +88,7 @@ class Sessions:
         self._hosts, self._notices, self._count, self._wall = node.hosts, notices, count, wall
         self._one_owner = settings.redis_url is None or settings.partition == "domain"
         self._known: set[str] = set()  # hosts whose noted cookies are in the jar
+        self._setting: set[Flight] = set()  # pages whose responses set cookies
         node.hosts.on_change(self._forget)
 
     @cached_property
@@ -94,6 +98,32 @@ class Sessions:
 
     def _forget(self, state: HostState) -> None:
         self._known.discard(state.host)
+
+    # -- as an observer
+
+    def begun(self, flight: Flight) -> None:
+        """Have the cookies of its host ready."""
+        if (visit := flight.visit) is not None and visit.state.notes.text:
+            self.restore(visit)
+
+    def received(self, flight: Flight, response: Response) -> None:
+        """Remember whether this response, the last one of a page, sets cookies."""
+        if flight.visit is None:
+            return
+        if b"Set-Cookie" in response.headers:
+            self._setting.add(flight)
+        elif flight in self._setting:
+            self._setting.remove(flight)
+
+    def ended(self, flight: Flight) -> None:
+        """Note the cookies of its host, where the page or its request has set some."""
+        if flight.visit is not None and (flight in self._setting or flight.request.cookies):
+            self.keep(flight.request, flight.visit.state)
+        self.withdrawn(flight)
+
+    def withdrawn(self, flight: Flight) -> None:
+        """Nothing is noted of a page that was not fetched."""
+        self._setting.discard(flight)
 
     # -- from the jar to the notes
 

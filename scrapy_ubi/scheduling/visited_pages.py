@@ -18,14 +18,14 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 import mmh3
-from scrapy import Request, signals
+from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.node import Visit
 from scrapy_ubi.node.work.revisits import PageSeen
 from scrapy_ubi.protocol.visit_wire import is_validator
 from scrapy_ubi.requests.inflight import Flight, Flights
+from scrapy_ubi.requests.observers import PageObserver
 from scrapy_ubi.settings import UbiSettings
 
 VISIT = "ubi_visit"  # meta key
@@ -33,27 +33,19 @@ UNCHANGED = "unchanged"  # flag of a response
 _CONDITIONS = ("If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since", "If-Range", "Range")
 
 
-class VisitedPages:
-    """The visits of one agent, for its scheduler. `count` counts in the stats."""
+class VisitedPages(PageObserver):
+    """The visits of one agent, where pages are visited again. `count` counts in the stats."""
 
-    def __init__(self, settings: UbiSettings, flights: Flights, count: Callable[[str], None]) -> None:
+    def __init__(self, crawler: Crawler, settings: UbiSettings, flights: Flights, count: Callable[[str], None]) -> None:
         self._always = settings.recrawl_call == "always"
         self._flights, self._count = flights, count
+        crawler.signals.connect(self.scraped, signals.item_scraped)
 
-    @classmethod
-    def of(
-        cls, crawler: Crawler, settings: UbiSettings, flights: Flights, count: Callable[[str], None]
-    ) -> VisitedPages | None:
-        """None where pages are visited once."""
-        if not settings.recrawl:
-            return None
-        pages = cls(settings, flights, count)
-        crawler.signals.connect(pages.scraped, signals.item_scraped)
-        return pages
-
-    def begin(self, visit: Visit, request: Request) -> None:
-        """This request is handed out."""
-        before = visit.before
+    def begun(self, flight: Flight) -> None:
+        """Say in the request what is known of the visit before."""
+        if flight.visit is None:
+            return
+        before, request = flight.visit.before, flight.request
         request.meta[VISIT] = before.generation + 1 if before is not None else 1
         if before is None:
             return
@@ -65,7 +57,7 @@ class VisitedPages:
         if before.modified:
             request.headers["If-Modified-Since"] = before.modified
 
-    def judge(self, flight: Flight, response: Response) -> bool:
+    def passes_over(self, flight: Flight, response: Response) -> bool:
         """A page has come. True where its callback is not to be called, as it is unchanged."""
         visit = flight.visit
         if visit is None or flight.failed is not None:

@@ -435,6 +435,10 @@ class Declarations:
         "and what is done with one: marked, not followed (unfollow), or not handed to its callback (skip).",
         "duplicates",
     )
+    observers: tuple[object, ...] = setting(
+        (), "What looks at pages besides, by dotted paths: your own subclasses of `scrapy_ubi.PageObserver`.",
+        "observers", shown="[]",
+    )
     ship: str | None = setting(
         None,
         "Where sealed files of UBI_STORES are sent while the crawl runs: 's3://bucket/prefix', or "

@@ -32,6 +32,7 @@ Kind = Literal[
     "ranker",
     "recrawl",
     "stores",
+    "observers",
     "handlers",
     "duplicates",
     "file",
@@ -74,6 +75,7 @@ _BOUNDS: Mapping[str, str] = {
     "recrawl": "a rule: 'every(1d)', 'adaptive(1d, 1h, 30d)', 'budget(1000/h, 1h, 30d)', 'sitemap', 'new', "
     "'nutch' or 'stormcrawler'",
     "stores": "a list of stores",
+    "observers": "a list of dotted paths of classes",
     "handlers": "a list of 'html', 'header', 'feed', 'sitemap', 'pdf', 'css', 'json', and dotted paths of your own",
     "duplicates": "'exact', 'near' or 'near(3)', or with what is done: 'near(3, skip)', 'exact(unfollow)'",
     "preset": "'one_site', 'broad', 'archive', 'service' or 'development'",

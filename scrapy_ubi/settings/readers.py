@@ -148,6 +148,14 @@ def _read_filters(row: Setting, value: object) -> tuple[object, ...]:
     return tuple(value) if isinstance(value, list | tuple) else (_text(row, value),)
 
 
+def _read_observers(row: Setting, value: object) -> tuple[object, ...]:
+    """Observers, as given: in a list or, as on the command line, in one text with commas between them."""
+    entries = [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
+    if not isinstance(entries, list | tuple):
+        raise _wrong(row, value)
+    return tuple(entries)
+
+
 def _read_ranker(row: Setting, value: object) -> object:
     """A ranker, as given: a text, or a name and its arguments."""
     return value if isinstance(value, tuple) else _text(row, value)
@@ -326,6 +334,7 @@ READERS: Mapping[Kind, Reader] = {
     "scorers": _read_filters,
     "ranker": _read_ranker,
     "stores": _read_filters,
+    "observers": _read_observers,
     "handlers": _read_handlers,
     "duplicates": _read_duplicates,
     "files": _read_files,

@@ -42,11 +42,11 @@ def say(live: RuntimeSettings, **values: Any) -> None:
         assert live.table.entries[entry.field] == entry, live.table.refused
 
 
-def steered(stores: Any = None, **settings: Any) -> Unit:
+def steered(**settings: Any) -> Unit:
     """A scheduler whose node has these settings as well."""
     unit = Unit(**settings)
     unit.node.live = RuntimeSettings(unit.settings)
-    LiveChanges(unit, unit.parts, stores)
+    LiveChanges(unit, unit.parts.link_filter, unit.parts.errors)
     return unit
 
 
@@ -87,7 +87,7 @@ def test_filters_that_follow_each_other_know_the_seeds() -> None:
 def test_filters_of_settings_py_that_cannot_be_read_again_leave_those_that_are() -> None:
     unit = Unit()
     unit.node.live = RuntimeSettings(UbiSettings(filters=("scope(file=/nowhere/at/all)",)))
-    LiveChanges(unit, unit.parts, None)
+    LiveChanges(unit, unit.parts.link_filter, unit.parts.errors)
     say(unit.node.live, UBI_FILTERS=["extensions(-pdf)"])
     say(unit.node.live, UBI_FILTERS=None)
     assert not unit.enqueue_request(Request("http://a.example/x.pdf", meta={"depth": 1}))
@@ -97,6 +97,9 @@ def test_sitemaps_are_followed_from_then_on() -> None:
     unit = Unit()
     say(unit.node.live, UBI_SITEMAPS=7)
     assert unit.sitemaps.most == 7
+    assert unit.observers.find(type(unit.sitemaps)) is unit.sitemaps, "it hears of pages from then on"
+    say(unit.node.live, UBI_SITEMAPS=9)
+    assert unit.observers.passes_over == [unit.sitemaps.passes_over]
 
 
 def test_a_burst_of_errors_is_another_one() -> None:

@@ -134,7 +134,7 @@ def test_a_child_has_the_same_nonce_when_its_page_is_fetched_again() -> None:
         page = unit.take()
         children = [Request(URL, dont_filter=True) for _ in range(2)]
         for child in children:
-            unit.mark_child(child, page)
+            unit.enqueue.mark_child(child, page)
         nonces.append([child.meta[NONCE] for child in children])
     assert nonces[0] == nonces[1] and len(set(nonces[0])) == 2
 
@@ -143,9 +143,9 @@ def test_children_that_need_none_or_whose_page_is_unknown_are_not_marked() -> No
     unit = Unit()
     unit.enqueue_request(Request(URL))
     plain, stranger = Request(URL), Request(URL, dont_filter=True)
-    unit.mark_child(plain, unit.take())
-    unit.mark_child(stranger, Request(URL))
-    unit.mark_child(stranger, None)
+    unit.enqueue.mark_child(plain, unit.take())
+    unit.enqueue.mark_child(stranger, Request(URL))
+    unit.enqueue.mark_child(stranger, None)
     assert NONCE not in plain.meta and NONCE not in stranger.meta
 
 
@@ -154,12 +154,12 @@ def test_the_node_hears_on_which_page_a_request_was_found() -> None:
     unit.enqueue_request(Request(URL))
     page = unit.take()
     child, stray, hop, foreign = (Request(f"{HOST}/{name}") for name in ("child", "stray", "hop", "foreign"))
-    unit.mark_child(child, page)
+    unit.enqueue.mark_child(child, page)
     hop.meta["redirect_urls"] = ["http://h7.example/", URL]
     foreign.meta["redirect_urls"] = [f"{HOST}/gone"]
     unit.enqueue_request(child)
     unit.enqueue_request(stray)
-    unit.mark_successor(hop, page)
+    unit.enqueue.mark_successor(hop, page)
     unit.enqueue_request(hop)
     unit.enqueue_request(foreign)
     visits = [unit.node.pages[request.url] for request in (child, stray, hop, foreign)]
@@ -175,7 +175,7 @@ def test_a_redirect_counts_for_the_page_that_it_stands_in_place_of() -> None:
     pages = [unit.take(), unit.take()]
     for page in reversed(pages):
         hop = Request(f"{HOST}/after-{page.method}", meta={"redirect_urls": [URL]})
-        unit.mark_successor(hop, page)
+        unit.enqueue.mark_successor(hop, page)
         unit.enqueue_request(hop)
         found = unit.node.pages[hop.url]
         flight = unit.flights.get(page)
@@ -186,7 +186,7 @@ def test_a_page_counts_for_the_request_it_was_told_of_only() -> None:
     unit = Unit()
     unit.enqueue_request(Request(URL))
     page = unit.take()
-    unit.mark_child(Request(f"{HOST}/dropped by a signal handler"), page)
+    unit.enqueue.mark_child(Request(f"{HOST}/dropped by a signal handler"), page)
     unit.enqueue_request(Request(f"{HOST}/stray"))
     assert unit.node.pages[f"{HOST}/stray"] is None
 
@@ -230,9 +230,9 @@ def test_the_outcome_of_a_page_is_told() -> None:
     for path in ("ok", "404", "error", "callback"):
         unit.enqueue_request(Request(URL + path))
     ok, missing, error, callback = (unit.take() for _ in range(4))
-    assert not unit.outcome(Response(ok.url), ok)
-    assert not unit.outcome(Response(missing.url, status=404), missing)
-    assert not unit.outcome(failure_of(TimeoutError("late")), error)
+    assert not unit.dequeue.outcome(Response(ok.url), ok)
+    assert not unit.dequeue.outcome(Response(missing.url, status=404), missing)
+    assert not unit.dequeue.outcome(failure_of(TimeoutError("late")), error)
     unit.spider_error(failure_of(ValueError("bug")), Response(callback.url, request=callback))
     unit.flights.get(ok).fetched = True  # type: ignore[union-attr]
     told = [unit.let_go(request)[1:] for request in (ok, missing, error, callback)]
@@ -253,7 +253,7 @@ def test_a_withdrawn_page_goes_back_and_the_spider_is_not_told() -> None:
     assert flight is not None
     unit.gate.take_out(flight)
     assert unit.enqueue_request(page.replace(dont_filter=True)), "a user's middleware may retry whatever fails"
-    assert unit.outcome(failure_of(RuntimeError("withdrawn")), page)
+    assert unit.dequeue.outcome(failure_of(RuntimeError("withdrawn")), page)
     assert unit.let_go(page) == ("put_back", URL)
     assert not len(unit.parts.kept), "all of it is in the frontier"
     assert unit.take().url == URL
@@ -264,7 +264,7 @@ def test_a_page_that_arrived_although_it_was_to_be_cancelled_has_arrived() -> No
     unit.enqueue_request(Request(URL))
     page = unit.take()
     unit.gate.take_out(unit.flights.get(page))  # type: ignore[arg-type]
-    assert not unit.outcome(Response(URL), page)
+    assert not unit.dequeue.outcome(Response(URL), page)
     assert unit.let_go(page)[0] == "ended"
 
 
@@ -304,11 +304,11 @@ def test_a_page_that_fails_without_its_errback_failed_for_want_of_it(error: Valu
     unit.node.discover("h1.example", Entry(1, URL, 0, 0, '{"errback":"<lost>"}'))
     out = unit.take()
     if error is None:
-        assert not unit.outcome(failure_of(ConnectionError()), out)
+        assert not unit.dequeue.outcome(failure_of(ConnectionError()), out)
         assert unit.let_go(out)[2] == "codec/errback"
     else:  # which is not for the errback
         page = Response(URL, request=out)
-        assert not unit.outcome(page, out)
+        assert not unit.dequeue.outcome(page, out)
         unit.spider_error(failure_of(error), page)
         assert unit.let_go(out)[2] == "callback/ValueError"
 
@@ -345,7 +345,7 @@ def test_links_that_a_filter_refuses_are_dropped_before_anything_else() -> None:
     page = unit.take()
     for url, taken in ((f"{HOST}/a", True), ("http://h2.example/", False), ("ftp://h1.example/", False)):
         request = Request(url)
-        unit.mark_child(request, page)
+        unit.enqueue.mark_child(request, page)
         assert unit.enqueue_request(request) is taken
     assert [entry.url for _, entry, _ in unit.found()] == [URL, f"{HOST}/a"]
     assert (unit.stat("filtered/scope"), unit.stat("filtered/schemes")) == (1, 1)
@@ -359,7 +359,7 @@ def test_seeds_retries_and_redirects_are_not_filtered() -> None:
     assert unit.enqueue_request(page.replace(dont_filter=True)), "a retry"
     assert unit.enqueue_request(Request(f"{HOST}/b", meta={"redirect_urls": [URL]}))
     copied = Request(f"{HOST}/c", meta={"redirect_urls": [URL]})
-    unit.mark_child(copied, page)
+    unit.enqueue.mark_child(copied, page)
     assert not unit.enqueue_request(copied), "a link, though its page has given it the mark of a redirect"
     assert not unit.enqueue_request(Request(f"{HOST}/d")), "found on no known page"
     assert unit.stat("filtered/length") == 2

@@ -49,7 +49,7 @@ def test_what_comes_after_the_end_is_dropped(caplog: pytest.LogCaptureFixture) -
     assert unit.stat("scheduler/dropped/over") == 2
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     child = Request(f"{HOST}/child")
-    unit.mark_child(child, page)
+    unit.enqueue.mark_child(child, page)
     assert unit.enqueue_request(child) and unit.enqueue_request(Request(f"{HOST}/seed", meta={SEED: True}))
     assert unit.enqueue_request(page.replace(dont_filter=True)), "a retry"
 
@@ -133,7 +133,7 @@ def test_the_task_that_closes_the_spider_is_kept_and_its_error_told(end: str, ca
             raise RuntimeError(f"no end for {reason}")
 
         unit.crawler.engine = SimpleNamespace(close_spider_async=close)  # type: ignore[assignment]
-        unit.ending.drain() if end == "drain" else unit.ending.stop("Too many errors.", "burst")
+        unit.parts.ending.drain() if end == "drain" else unit.parts.ending.stop("Too many errors.", "burst")
         [closing] = asyncio.all_tasks() - {asyncio.current_task()}
         kept = weakref.ref(closing)
         del closing

@@ -19,6 +19,8 @@ from scrapy_ubi.components.start_items import StartItems
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.check import NONCE
+from scrapy_ubi.requests.inflight import Flights
+from scrapy_ubi.requests.observers import Observers
 from tests.support.turns import turns_of_others
 
 URL = "http://h1.example/"
@@ -39,8 +41,11 @@ class Recorder(UbiScheduler):
         self.ended = 0
         self.marked: list[Request | None] = []
         self.waits = 0
-        self.duplicates: Any = SimpleNamespace(dropped=lambda response: False)
         self.start_items = alone()
+        self.flights = Flights()
+        self.observers = Observers(self.flights)
+        self.enqueue: Any = SimpleNamespace(mark_child=self.mark_child, is_known=self.is_known)
+        self.asks_each = False
 
     @property
     def start_waits(self) -> bool:
@@ -183,7 +188,7 @@ def test_plain_links_of_a_class_of_the_users_are_plain_links(kind: str) -> None:
 
     world = World()
     taken: list[PlainLinks] = []
-    world.scheduler.take_links = lambda links, *rest: taken.append(links) or iter(())
+    world.scheduler.page_links = SimpleNamespace(take=lambda links, *rest: taken.append(links) or iter(()))
     links = Own([URL])
     assert outputs(world, kind, Response(URL, request=Request(URL)), links) == []
     assert taken == [links]

@@ -15,6 +15,7 @@ from scrapy.utils.request import RequestFingerprinter
 from twisted.python.failure import Failure
 
 from scrapy_ubi.components.scheduler import UbiScheduler
+from scrapy_ubi.components.scheduler_builder import SchedulerBuilder
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.scheduling.inspect_mode import Trial
 from scrapy_ubi.scheduling.kept_requests import KeptRequests
@@ -40,9 +41,15 @@ class Walk(Spider):
         """Another callback."""
 
 
+class BeforeFakeNode(SchedulerBuilder):
+    def make_node(self, transport: Transport, disk: Any = None) -> Any:
+        return FakeNode()
+
+
 class Unit(UbiScheduler):
     """A scheduler without an engine, before a fake node."""
 
+    builder_class = BeforeFakeNode
     node: Any
 
     def __init__(self, trial: Trial | None = None, **settings: Any) -> None:
@@ -53,14 +60,12 @@ class Unit(UbiScheduler):
         crawler.spider = Walk()
         usual = [build_from_crawler(cls, crawler) for cls in (DepthMiddleware, HttpErrorMiddleware)]
         crawler.engine = fake_engine(usual)
-        self.trial, self.agent_id, self.settings = trial, "a1", UbiSettings(**settings)
+        self.is_trial, self.agent_id, self.settings = trial is not None, "a1", UbiSettings(**settings)
         self.hooks: Any = FakeHooks()
         self.parts = parts_of(self, trial.kept if trial is not None else KeptRequests(most=2))
-        self.put_together(self.parts)
+        self.parts.put_together()
+        self.parts.hang_on_engine()
         self.begin()
-
-    def make_node(self, transport: Transport, disk: Any = None) -> Any:
-        return FakeNode()
 
     def found(self) -> list[tuple[str, Entry, bool]]:
         """What the node was told of."""
@@ -89,13 +94,16 @@ def failure_of(error: Exception) -> Any:
     return Failure(error)
 
 
+class BeforeKnownNode(SchedulerBuilder):
+    def make_node(self, transport: Transport, disk: Any = None) -> Any:
+        FakeScheduler.made = FakeNode()
+        FakeScheduler.made.wake = self.scheduler.hooks.wake
+        return FakeScheduler.made
+
+
 class FakeScheduler(UbiScheduler):
     """The whole of Scrapy before a fake node."""
 
+    builder_class = BeforeKnownNode
     node: Any
     made: FakeNode
-
-    def make_node(self, transport: Transport, disk: Any = None) -> Any:
-        FakeScheduler.made = FakeNode()
-        FakeScheduler.made.wake = self.hooks.wake
-        return FakeScheduler.made

@@ -23,7 +23,7 @@ from pathlib import Path
 from scrapy.crawler import Crawler
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
-from scrapy_ubi.components import content_links, scheduler, spider_middleware, wiring
+from scrapy_ubi.components import content_links, scheduler, scheduler_builder, spider_middleware
 
 default_settings.ADDONS = {"scrapy_ubi.Addon": 500}
 default_settings.UBI_PRIVATE_HOSTS = "allow"  # type: ignore[attr-defined]
@@ -53,5 +53,5 @@ class Refused(RuntimeError):
     """The start is refused, with this sentence."""
 
 
-for module in (content_links, scheduler, spider_middleware, wiring):
+for module in (content_links, scheduler, scheduler_builder, spider_middleware):
     module.process_ended = lambda sentence: Refused(str(sentence))  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.components import wiring
+from scrapy_ubi.components import scheduler_builder
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.node.steering.live_entries import FINISH, LiveEntry
 from scrapy_ubi.settings import UbiSettings
@@ -17,22 +17,26 @@ from scrapy_ubi.transport.redis import RedisTransport
 from scrapy_ubi.transport.signed_transport import REPLAYED, UNSIGNED, WRONG, SignedTransport
 from scrapy_ubi.transport.signer import Signer, bare
 from tests.crawls.test_serve import HOSTS, Outside, Served, serve
-from tests.support.crawls import SharedScheduler, items_of, total
+from tests.support.crawls import SharedBuilder, SharedScheduler, items_of, total
 from tests.support.site import Site, links
 from tests.transport.worlds import until
 
 SECRET = "a secret of some length"
 
 
+class SigningBuilder(SharedBuilder):
+    def make_transport(self) -> Transport:
+        settings = self.scheduler.settings
+        signer = Signer(settings.secret, settings.crawl)
+        return SignedTransport(
+            super().make_transport(), signer, self.scheduler.agent_id, settings.crawl, settings.heartbeat_interval
+        )
+
+
 class SignedScheduler(SharedScheduler):
     """Its agents sign."""
 
-    def make_transport(self) -> Transport:
-        settings = self.settings
-        signer = Signer(settings.secret, settings.crawl)
-        return SignedTransport(
-            super().make_transport(), signer, self.agent_id, settings.crawl, settings.heartbeat_interval
-        )
+    builder_class = SigningBuilder
 
 
 class Walk(Served):
@@ -124,12 +128,14 @@ def test_what_a_stranger_writes_into_redis_changes_nothing(site: Site) -> None:
 
 
 def test_the_transport_is_signed_where_the_setting_is_there() -> None:
-    plain = wiring.make_transport(UbiSettings(redis_url="redis://127.0.0.1"), "a")
+    plain = scheduler_builder.make_transport(UbiSettings(redis_url="redis://127.0.0.1"), "a")
     assert isinstance(plain, RedisTransport)
-    there = wiring.make_transport(UbiSettings(redis_url="redis://127.0.0.1", secret=SECRET), "a")
+    there = scheduler_builder.make_transport(UbiSettings(redis_url="redis://127.0.0.1", secret=SECRET), "a")
     assert isinstance(there, SignedTransport)
     with pytest.raises(UbiSettingError, match="UBI_SEED_LIST cannot be used with UBI_SECRET"):
-        wiring.make_transport(UbiSettings(redis_url="redis://127.0.0.1", serve=True, seed_list="x", secret=SECRET), "a")
+        scheduler_builder.make_transport(
+            UbiSettings(redis_url="redis://127.0.0.1", serve=True, seed_list="x", secret=SECRET), "a"
+        )
 
 
 @pytest.mark.parametrize("value", ["short", "x" * 1001, 5, ("a secret of some length",)])

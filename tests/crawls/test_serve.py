@@ -14,7 +14,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_ubi import clock
-from scrapy_ubi.components import wiring
+from scrapy_ubi.components import scheduler_builder
 from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
@@ -132,9 +132,9 @@ def serve(
 
 def test_settings_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(UbiSettingError, match="UBI_SERVE is set and UBI_REDIS_URL is not"):
-        wiring.make_transport(UbiSettings(serve=True), "a")
+        scheduler_builder.make_transport(UbiSettings(serve=True), "a")
     with pytest.raises(UbiSettingError, match="UBI_SEED_LIST is set and UBI_SERVE is not"):
-        wiring.make_transport(UbiSettings(redis_url="redis://127.0.0.1", seed_list="x"), "a")
+        scheduler_builder.make_transport(UbiSettings(redis_url="redis://127.0.0.1", seed_list="x"), "a")
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -127,6 +129,32 @@ def test_a_filter_of_ones_own() -> None:
     assert made.refuses(Link("http://a.example/?pdf=1", "http://a.example/?pdf=1", 0, "")) == "pdf"
     assert made.refuses(Link("http://a.example/", "http://a.example/", 0, "")) == ""
     assert made.arguments() == {"": ("print", "pdf")}
+
+
+def test_an_observer_of_ones_own(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    observers = ModuleType("observers_of_the_page")
+    observers.Languages = names_in("docs/how-to/observe-pages.md", "class Languages")["Languages"]  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, observers.__name__, observers)
+    for path, language in (("/", "en-GB"), ("/1", "de"), ("/2", "")):
+        site.page(
+            f"{HOME}{path}",
+            Page(
+                links("/1", "/2", "/3"),
+                headers={"Content-Type": "text/html"} | ({"Content-Language": language} if language else {}),
+            ),
+        )
+    settings = {"UBI_OBSERVERS": ["observers_of_the_page.Languages"]}
+
+    class Wide(spider_of("docs/how-to/plain-links.md", "Wide")):  # type: ignore[misc]
+        def parse(self, response: HtmlResponse) -> Iterator[Any]:
+            yield {"url": response.url}
+            yield self.links(response)
+
+    (outcome,) = crawl(Wide, site.proxy, settings=settings)
+    assert outcome.reason == "finished" and "log_count/ERROR" not in outcome.stats
+    assert sorted(item["url"] for item in outcome.items) == [f"{HOME}/", f"{HOME}/2"]
+    counted = {name: value for name, value in outcome.stats.items() if name.startswith("languages/")}
+    assert counted == {"languages/en-GB": 1, "languages/de": 1, "languages/unknown": 2, "languages/failed": 1}
 
 
 def spider_of(page: str, name: str) -> type[Spider]:

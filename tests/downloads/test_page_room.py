@@ -55,7 +55,7 @@ class Pages:
 
         async def visited() -> None:
             await self._carry(request, download)
-            self.room.unpacked(flight, response.replace(body=b"x" * (unpacked or size)))
+            self.room.answered(flight, response.replace(body=b"x" * (unpacked or size)))
             self.arrived.append(name)
 
         self._under_way[name] = flight, asyncio.get_running_loop().create_task(visited())
@@ -67,7 +67,7 @@ class Pages:
         task.cancel()
         await self.settle()
         self.flights.remove(flight.request)
-        self.room.left(flight)
+        self.room.ended(flight)
         await self.settle()
 
     @staticmethod
@@ -139,11 +139,11 @@ def test_nothing_more_is_loaded_while_too_much_waits() -> None:
     async def main(pages: Pages) -> None:
         for name in "abcde":
             await pages.come(name, 1000)
-            assert not pages.room.full
+            assert not pages.room.full()
         await pages.come("f", 1000)
-        assert pages.room.full and pages.stats["ubi/pages/full"] == 1
+        assert pages.room.full() and pages.stats["ubi/pages/full"] == 1
         await pages.go("a")
-        assert not pages.room.full and pages.woken == 1, "the engine is told that it may load again"
+        assert not pages.room.full() and pages.woken == 1, "the engine is told that it may load again"
 
     run(main)
 
@@ -163,7 +163,7 @@ def test_who_is_cancelled_leaves_the_queue_and_gives_its_room_back() -> None:
             await pages.come(name, 1000)
         for name in "fb":
             await pages.go(name)
-        assert not pages.room.full
+        assert not pages.room.full()
         await pages.go("a")
         assert pages.arrived == ["a", "c"]
         for name in "cdeg":
@@ -263,7 +263,7 @@ def test_whatever_comes_and_goes_the_room_has_its_bounds_and_all_of_it_is_given_
         assert pages.arrived[-2:] == ["all the room", "small"] and pages.excused == 1024
         await pages.go("small")
         await pages.go("all the room")
-        assert pages.excused == 0 and not pages.room.full
+        assert pages.excused == 0 and not pages.room.full()
 
     run(main)
 

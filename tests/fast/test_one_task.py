@@ -12,7 +12,6 @@ from scrapy.crawler import Crawler
 from scrapy_ubi.components.scheduler import UbiScheduler
 from scrapy_ubi.fast import one_task
 from scrapy_ubi.fast.one_task import OneTask
-from scrapy_ubi.scheduling.inspect_mode import Trial
 
 
 @pytest.fixture
@@ -40,7 +39,9 @@ def opened(scheduler: object) -> Any:
 
 
 def agents_scheduler() -> UbiScheduler:
-    return UbiScheduler(Crawler(Spider, {}))
+    scheduler: Any = UbiScheduler(Crawler(Spider, {}))
+    scheduler.dequeue, scheduler.enqueue = SimpleNamespace(outcome=None), SimpleNamespace(mark_successor=None)
+    return scheduler  # type: ignore[no-any-return]
 
 
 def test_an_agents_requests_do(placed: list[Any]) -> None:
@@ -50,9 +51,8 @@ def test_an_agents_requests_do(placed: list[Any]) -> None:
 
 def test_a_look_at_a_page_or_two_does_not(placed: list[Any]) -> None:
     scheduler = agents_scheduler()
-    scheduler.trial = Trial()
+    scheduler.is_trial = True
     opened(scheduler)
-    scheduler.trial.close()
     assert placed == []
 
 

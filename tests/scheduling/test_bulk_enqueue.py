@@ -28,6 +28,7 @@ from scrapy.utils.request import RequestFingerprinter
 
 from scrapy_ubi import clock
 from scrapy_ubi.components.scheduler import SEED, UbiScheduler
+from scrapy_ubi.components.scheduler_builder import SchedulerBuilder
 from scrapy_ubi.node import Node, Start, Visit
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.protocol.done_mark_delivery import Outlinks
@@ -62,9 +63,20 @@ class Walk(Spider):
         """An errback."""
 
 
+class BeforeNode(SchedulerBuilder):
+    def make_node(self, transport: Transport, disk: Any = None) -> Node:
+        return self.agent("a1", transport)
+
+    def agent(self, name: str, transport: Transport) -> Node:
+        return Node(self.scheduler.settings, transport, Start(name, "walk"), self.codec.check, self.keys)
+
+
 class World(UbiScheduler):
     """A scheduler with a node and Scrapy's own middlewares, alone or one of a `group` of two; to be used in a running
     loop."""
+
+    builder_class = BeforeNode
+    parts: Any
 
     def __init__(self, scrapy: dict[str, Any] | None = None, domains: Any = None, group: bool = False) -> None:
         crawler = Crawler(Walk, {"UBI_DIR": "nowhere", **(scrapy or {})})
@@ -78,7 +90,8 @@ class World(UbiScheduler):
         self.parts = parts_of(self)
         self._middlewares(crawler)
         self.rules = ScrapyRules(crawler)
-        self.put_together(self.parts)
+        self.parts.put_together()
+        self.parts.hang_on_engine()
         self.begin()
         if group:
             self.join()
@@ -89,17 +102,16 @@ class World(UbiScheduler):
         self.request = Request(PAGE)
         self.flights.add(Flight(self.request, "h1.example", self.page))
 
-    def make_node(self, transport: Transport, disk: Any = None) -> Node:
-        return self._agent("a1", transport)
-
-    def _agent(self, name: str, transport: Transport) -> Node:
-        return Node(self.settings, transport, Start(name, "walk"), self.parts.codec.check, self.parts.keys)
-
     def join(self) -> None:
         """There is another agent from now on."""
         now = clock.now()
         self.node.agent.read(
-            now, now, {node.agent_id: node.agent.beat for node in (self.node, self._agent("a2", self.make_transport()))}
+            now,
+            now,
+            {
+                node.agent_id: node.agent.beat
+                for node in (self.node, self.parts.agent("a2", self.parts.make_transport()))
+            },
         )
 
     def _middlewares(self, crawler: Crawler) -> None:
@@ -128,8 +140,14 @@ class World(UbiScheduler):
         self.request.meta["depth"] = depth
         return HtmlResponse(PAGE, request=self.request)
 
+    def take_links(self, links: PlainLinks, response: HtmlResponse) -> Any:
+        """As the spider middleware does."""
+        flight = self.flights.get(response.request)
+        page = flight.visit if flight is not None else None
+        return self.page_links.take(links, response, page, self._yielded, unheard=True)
+
     def take_plain(self, links: PlainLinks, depth: int = 0) -> None:
-        for _ in self.take_links(links, self.response(depth), self._yielded, unheard=True):
+        for _ in self.take_links(links, self.response(depth)):
             """Others have their turn."""
 
     def take_requests(self, links: PlainLinks, depth: int = 0) -> None:
@@ -147,7 +165,7 @@ class World(UbiScheduler):
     def _yielded(self, request: Request) -> None:
         """As UbiSpiderMiddleware does."""
         request.meta.pop(NONCE, None)
-        self.mark_child(request, self.request)
+        self.enqueue.mark_child(request, self.request)
         self._engine_takes(request)
 
     def turn_page(self) -> None:
@@ -383,7 +401,7 @@ def test_the_owners_of_links_are_asked_for_anew_after_the_turn_of_others() -> No
         hosts = [f"h{number}.example" for number in range(2, 12)]
         world, links = World(), PlainLinks([f"http://{hosts[i % 10]}/{i}" for i in range(2 * SLICE)])
         world.take_plain(links)
-        taking = world.take_links(links, world.response(), world._yielded, unheard=True)
+        taking = world.take_links(links, world.response())
         next(taking)
         before = len(world.node.agent.discovery.forwarded)
         world.join()
@@ -450,7 +468,7 @@ def test_after_some_hundred_links_others_have_their_turn() -> None:
     async def run() -> tuple[int, int]:
         world = World()
         many = [f"{PAGE}{number}" for number in range(3 * SLICE)]
-        turns = sum(1 for _ in world.take_links(PlainLinks(many), world.response(), world._yielded, unheard=True))
+        turns = sum(1 for _ in world.take_links(PlainLinks(many), world.response()))
         return turns, world.outcome()["stats"]["ubi/scheduler/enqueued"]
 
     assert asyncio.run(run()) == (2, 3 * SLICE)
@@ -517,7 +535,7 @@ def test_what_comes_from_no_known_page_is_told_the_node_in_any_case() -> None:
         response = HtmlResponse(PAGE, request=Request(PAGE, meta={"depth": 0}))
         for _ in range(2):
             links = PlainLinks([f"{PAGE}a", f"{PAGE}a#b", "http://h2.example/"])
-            for _ in world.take_links(links, response, world._yielded, unheard=True):
+            for _ in world.take_links(links, response):
                 """Nobody waits."""
         outcome = world.outcome()
         assert not outcome["outlinks"] and outcome["stats"]["ubi/scheduler/enqueued"] == 2

@@ -13,7 +13,6 @@ from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 
 from scrapy_ubi import PlainLinks
-from scrapy_ubi.components.wiring import LinkRules
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.scheduling.link_scores import LinkScores
 from scrapy_ubi.scheduling.stat_buffer import StatBuffer
@@ -62,7 +61,7 @@ def test_off_there_is_nothing() -> None:
 )
 def test_a_setting_that_does_not_hold_is_an_error_at_the_start(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(UbiSettingError, match=says):
-        asyncio.run(LinkRules.read(UbiSettings.from_scrapy(applied(**settings), "s"), Counts()))
+        asyncio.run(LinkScores.from_settings(UbiSettings.from_scrapy(applied(**settings), "s"), Counts()))
 
 
 def test_what_is_left_out_of_a_file_is_counted_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -13,7 +13,7 @@ from scrapy.utils.test import get_crawler
 
 from scrapy_ubi import addon
 from scrapy_ubi.components.own_concurrency import OwnConcurrency
-from scrapy_ubi.components.wiring import REFUSAL
+from scrapy_ubi.components.scheduler_builder import REFUSAL
 from scrapy_ubi.downloads.reactor_names import ReactorNames
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.politeness import scrapy_delays

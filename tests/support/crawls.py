@@ -21,6 +21,7 @@ from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_ubi.components.find_scheduler import scheduler_of
 from scrapy_ubi.components.scheduler import UbiScheduler
+from scrapy_ubi.components.scheduler_builder import SchedulerBuilder
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 
@@ -47,11 +48,19 @@ def agent_of(spider: Spider) -> UbiScheduler:
     return scheduler
 
 
+class SharedBuilder(SchedulerBuilder):
+    def make_transport(self) -> Transport:
+        hub: MemoryHub = self.crawler.settings["TEST_HUB"]
+        settings = self.scheduler.settings
+        return MemoryTransport(hub, self.scheduler.agent_id, settings.crawl, settings.max_letter_bytes)
+
+
 class SharedScheduler(UbiScheduler):
     """Agents of one process that share a hub in memory in place of a Redis. The crawl begins when all are there: on a
     busy machine the first would else have crawled half of it before the last one joins.
     """
 
+    builder_class = SharedBuilder
     alone = False
 
     async def _join(self, spider: Spider) -> None:
@@ -59,10 +68,6 @@ class SharedScheduler(UbiScheduler):
         async with asyncio.timeout(LIMIT / 2):
             while len(self.node.agent.view.members) < self.crawler.settings.getint("TEST_AGENTS"):
                 await asyncio.sleep(0.01)
-
-    def make_transport(self) -> Transport:
-        hub: MemoryHub = self.crawler.settings["TEST_HUB"]
-        return MemoryTransport(hub, self.agent_id, self.settings.crawl, self.settings.max_letter_bytes)
 
 
 class Hub(MemoryHub):

@@ -39,6 +39,7 @@ from scrapy_ubi.outputs.duplicates.sketch import (
 from scrapy_ubi.outputs.page_text import PageContent, content_of
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.requests.judged import DUPLICATE_OF, Judged
+from scrapy_ubi.requests.observers import PageObserver
 from scrapy_ubi.urls import partition_key
 
 MOST_PAGES = 131_072  # digests, and sketches apart, of one agent: some 20 MB, and 40
@@ -91,9 +92,12 @@ def is_compared(request: Request, response: Response) -> bool:
     return response.status == 200 and request.method == "GET" and whole and bool(response.body)
 
 
-class Judge:
+class Judge(PageObserver):
     """Judges the pages of one agent. `near`: words of a hundred that may differ; None: only exact. `action`: mark,
-    unfollow or skip. `count` counts in the stats, `note(what, host)` for the report."""
+    unfollow or skip. `count` counts in the stats, `note(what, host)` for the report. Of the pages under way `judged`
+    says what was found out, and `unfollowed` has those whose links are not taken."""
+
+    marks = (DUPLICATE_OF,)
 
     def __init__(
         self, near: int | None, action: str, count: Callable[[str], None], note: Callable[[str, str], None]
@@ -101,9 +105,22 @@ class Judge:
         self._near, self.action, self._count, self._note = near, action, count, note
         self._hosts: OrderedDict[str, HostPages] = OrderedDict()
         self._digests = self._sketches = 0
+        self.judged: dict[Flight, Judged] = {}
+        self.unfollowed: set[Flight] = set()
+
+    def passes_over(self, flight: Flight, response: Response) -> bool:
+        """Compare a page that came with those of its host. True where its callback is not to be called."""
+        return flight.failed is None and self.judge(flight, response)
+
+    def ended(self, flight: Flight) -> None:
+        """Forget what was found out: its outputs have it."""
+        self.judged.pop(flight, None)
+        self.unfollowed.discard(flight)
+
+    withdrawn = ended
 
     def judge(self, flight: Flight, response: Response) -> bool:
-        """Compare the page that came with those of its host. True where its callback is not to be called."""
+        """Compare a page that did not fail with those of its host. True where its callback is not to be called."""
         request = flight.request
         request.meta.pop(DUPLICATE_OF, None)
         host = partition_key(request.url)
@@ -111,11 +128,12 @@ class Judge:
             return False
         print_ = fingerprint(response, self._near is not None)
         kind, of = self._compare(host, request.url, print_)
-        flight.judged = Judged(print_.digest, print_.words, print_.sketch, kind, of)
+        self.judged[flight] = Judged(print_.digest, print_.words, print_.sketch, kind, of)
         if not kind:
             return False
         request.meta[DUPLICATE_OF] = of
-        flight.unfollowed = self.action == "unfollow"
+        if self.action == "unfollow":
+            self.unfollowed.add(flight)
         self._count(f"ubi/duplicates/{kind}")
         self._note(f"duplicates/{kind}", host)
         if self.action != "mark":

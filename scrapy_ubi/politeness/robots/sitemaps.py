@@ -27,6 +27,8 @@ from scrapy.utils.gz import gzip_magic_number
 from scrapy.utils.sitemap import Sitemap
 
 from scrapy_ubi.requests.decompress import unpack
+from scrapy_ubi.requests.inflight import Flight
+from scrapy_ubi.requests.observers import PageObserver
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -140,7 +142,7 @@ def _time(text: str) -> float:
         return 0.0
 
 
-class Sitemaps:
+class Sitemaps(PageObserver):
     """The sitemaps of one agent. `found(request, parent)` takes what `parent` leads to; `most`: UBI_SITEMAPS.
     `listed(request, lastmod)` is told when a page was changed, and says whether it is visited earlier for that."""
 
@@ -160,9 +162,11 @@ class Sitemaps:
                 self._crawler.stats.inc_value("ubi/sitemaps/named")
                 self._found(request, page)
 
-    def took(self, response: Response, request: Request) -> bool:
-        """Whether a response is that of a sitemap, and no page for the spider; what it leads to is taken."""
-        mark = Mark.of(request) if self.most else None
+    def passes_over(self, flight: Flight, response: Response) -> bool:
+        """Whether a response is that of a sitemap, and no page for the spider; what it leads to is taken, unless that
+        was done in a visit before."""
+        request = flight.request
+        mark = Mark.of(request) if self.most and not flight.unchanged else None
         if mark is None:
             return False
         if response.status != 200:
