@@ -35,10 +35,10 @@ from scrapy_ubi.downloads.gate import Gate
 from scrapy_ubi.downloads.reach import Reach, let_reach
 from scrapy_ubi.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.errors import UbiError
-from scrapy_ubi.node import Node
-from scrapy_ubi.node.disk import AgentDisk
-from scrapy_ubi.node.report import idle_reason as kinds
-from scrapy_ubi.node.report.idle_reason import IdleReason, reason
+from scrapy_ubi.node import Node, build_node
+from scrapy_ubi.node.crawl.disk import AgentDisk
+from scrapy_ubi.node.profile import idle_reason as kinds
+from scrapy_ubi.node.profile.idle_reason import IdleReason, reason
 from scrapy_ubi.node.report.loop_watch import LoopWatch
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.politeness.robots.sitemaps import Sitemaps
@@ -155,7 +155,7 @@ class UbiScheduler(BaseScheduler):
         self.metrics = await measured.open_metrics(self.settings, disk, self._stores) if disk is not None else None
         self.put_together(parts, disk)
         await self.node.open()
-        self._loop_watch = LoopWatch(self.node.late)
+        self._loop_watch = LoopWatch(self.node.lifecycle.ticker.late)
         self._loop_watch.start(asyncio.get_running_loop())
         self.begin()
         if disk is not None and disk.saved is not None:
@@ -177,7 +177,7 @@ class UbiScheduler(BaseScheduler):
         """The node of this agent; tests put another in its place."""
         start = wiring.make_start(self, self._spider.name, self._origin)
         check, events = self._codec.check, wiring.SchedulerEvents(self)
-        return Node(self.settings, transport, start, check, self._keys, events, disk=disk)
+        return build_node(self.settings, transport, start, check, self._keys, events, disk=disk)
 
     def put_together(self, parts: wiring.Parts, disk: AgentDisk | None = None) -> None:
         """Put together, of these and a node, what requests go through. `settings` and `agent_id` are set before."""
@@ -326,11 +326,11 @@ class UbiScheduler(BaseScheduler):
 
     def has_pending_requests(self) -> bool:
         """Whether requests wait that this agent is to fetch."""
-        return bool(self._local) or self.node.pending()
+        return bool(self._local) or self.node.status.pending()
 
     def __len__(self) -> int:
         """How many requests wait that this agent is to fetch: spiders that feed themselves ask. Linear in the hosts."""
-        return len(self._local) + self.node.waiting if self._opened else 0
+        return len(self._local) + self.node.status.waiting if self._opened else 0
 
     def next_request(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
@@ -349,13 +349,13 @@ class UbiScheduler(BaseScheduler):
     @property
     def start_waits(self) -> bool:
         """Whether `start()` should wait before it yields more (`Node.crowded`)."""
-        return self._opened and (self.node.crowded or self._local.many)
+        return self._opened and (self.node.status.crowded or self._local.many)
 
     @property
     def output_waits(self) -> bool:
         """Whether a page that yields very many links should wait before it yields more (`Node.congested`); not while
         the spider is being closed, which waits for its callbacks."""
-        return self._opened and not self._closes and self.node.congested
+        return self._opened and not self._closes and self.node.status.congested
 
     def start_ended(self) -> None:
         """The spider's `start()` has yielded its last."""
@@ -367,7 +367,7 @@ class UbiScheduler(BaseScheduler):
     def _tell_start(self) -> None:
         """Tell the node whether more may come from outside of its queues: start(), local requests, handlers, seeds."""
         if self._opened:
-            serves = self.node.seeds is not None and self.node.seeds.serves
+            serves = self.node.seeds.serves
             self.node.agent.start_exhausted = self._start_ended and self._local.over and not (self._held or serves)
 
     def _idle(self, held: bool) -> bool:

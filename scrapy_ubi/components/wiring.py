@@ -26,10 +26,10 @@ from scrapy_ubi.components.start_items import StartItems
 from scrapy_ubi.downloads.reach import Reach
 from scrapy_ubi.downloads.resolver import Resolver
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.node.disk import AgentDisk
-from scrapy_ubi.node.group.origin import Origin
+from scrapy_ubi.node.crawl.disk import AgentDisk
 from scrapy_ubi.node.mail.seed_inbox import SeedOutcome
-from scrapy_ubi.node.report.idle_reason import IdleReason
+from scrapy_ubi.node.profile.idle_reason import IdleReason
+from scrapy_ubi.node.profile.origin import Origin
 from scrapy_ubi.node.start import NodeEvents, Start
 from scrapy_ubi.outputs import feed_params
 from scrapy_ubi.outputs.feed_claims import FeedClaims

@@ -15,7 +15,7 @@ from scrapy.http import Response, TextResponse
 
 from scrapy_ubi.monitor.crawl_metrics import targets
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
-from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.profile.profile import Profile, read_profile
 from tests.support.crawls import LIMIT, agent_of, crawl
 from tests.support.prometheus import Recorded, needs_promtool, promtool
 from tests.support.site import Site, links

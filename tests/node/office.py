@@ -8,8 +8,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from scrapy_ubi.frontier.store import StoreFull
-from scrapy_ubi.node.disk import NoDisk
-from scrapy_ubi.node.disk_contract import Disk
+from scrapy_ubi.node.crawl.disk import NoDisk
+from scrapy_ubi.node.crawl.disk_contract import Disk
 from scrapy_ubi.node.mail.disk_flush import DiskFlush
 from scrapy_ubi.node.mail.exchange import Exchange
 from scrapy_ubi.node.mail.inbox_check import InboxCheck

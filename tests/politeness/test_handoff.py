@@ -136,7 +136,7 @@ def test_whoever_requeues_a_page_of_a_host_that_is_given_up_brings_the_host_back
                 assert one.node.next() is None
                 await asyncio.sleep(0.01)
         assert [failure.reason for failure in one.node.frontier.failed()] == ["host/dead"]
-        answer = whole(one.node._answer(Question("requeue", 0.0, reason="host/dead")))
+        answer = whole(one.node.answers.answer(Question("requeue", 0.0, reason="host/dead")))
         assert answer["requeued"] == 1
         assert [*one.node.frontier.failed()] == []
         visit = one.node.next()

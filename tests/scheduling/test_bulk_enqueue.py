@@ -28,7 +28,7 @@ from scrapy.utils.request import RequestFingerprinter
 
 from scrapy_ubi import clock
 from scrapy_ubi.components.scheduler import SEED, UbiScheduler
-from scrapy_ubi.node import Node, Start, Visit
+from scrapy_ubi.node import Node, Start, Visit, build_node
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.protocol.done_mark_delivery import Outlinks
 from scrapy_ubi.protocol.host import Entry
@@ -92,13 +92,13 @@ class World(UbiScheduler):
         return self._agent("a1", transport)
 
     def _agent(self, name: str, transport: Transport) -> Node:
-        return Node(self.settings, transport, Start(name, "walk"), self.parts.codec.check, self.parts.keys)
+        return build_node(self.settings, transport, Start(name, "walk"), self.parts.codec.check, self.parts.keys)
 
     def join(self) -> None:
         """There is another agent from now on."""
         now = clock.now()
         self.node.agent.read(
-            now, now, {node.agent_id: node.agent.beat for node in (self.node, self._agent("a2", self.make_transport()))}
+            now, now, {node.agent.me: node.agent.beat for node in (self.node, self._agent("a2", self.make_transport()))}
         )
 
     def _middlewares(self, crawler: Crawler) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
-from scrapy_ubi.node.hosts.merged_urls import MergedUrls
-from scrapy_ubi.node.report.figures import Tally
+from scrapy_ubi.node.profile.figures import Tally
+from scrapy_ubi.node.profile.merged_urls import MergedUrls
 from scrapy_ubi.node.report.timeline import Timeline
 from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.node.work.link_verdict import Verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.node.report.idle_reason import UNKNOWN
+from scrapy_ubi.node.profile.idle_reason import UNKNOWN
 from scrapy_ubi.node.report.idle_watch import LOGGED, IdleWatch
 
 

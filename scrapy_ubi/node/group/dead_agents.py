@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import Beat

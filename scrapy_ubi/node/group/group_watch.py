@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.node.group.dead_agents import DeadAgents, is_first
 from scrapy_ubi.node.group.other_layouts import OtherLayouts
 from scrapy_ubi.node.group.summing_up import SummingUp

@@ -14,11 +14,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.disk import NoDisk
-from scrapy_ubi.node.fatal import Fatal
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.crawl.disk import NoDisk
+from scrapy_ubi.node.crawl.fatal import Fatal
 from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
-from scrapy_ubi.node.report.publish import Publisher
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger("scrapy_ubi")
@@ -40,13 +39,13 @@ class Leave:
         settings: UbiSettings,
         halt: Fatal,
         exchanges: ExchangeLoop,
-        publishing: Publisher,
+        renew_profile: Callable[[], None],
         clock: Callable[[], float],
         look: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._look = look
         self._crawl, self._settings, self._halt = crawl, settings, halt
-        self._exchanges, self._publishing, self._clock = exchanges, publishing, clock
+        self._exchanges, self._renew_profile, self._clock = exchanges, renew_profile, clock
         self.stage = ""
 
     async def go(self) -> None:
@@ -117,6 +116,6 @@ class Leave:
                     FULL if self._exchanges.disk_full else "Redis did not take the last counters of this agent."
                 )
                 return
-            self._publishing.renew()  # one that was made for a full disk may not have been needed
+            self._renew_profile()  # one that was made for a full disk may not have been needed
             self._exchanges.press(hurry=not self._exchanges.busy)
             await self._exchanges.wait()

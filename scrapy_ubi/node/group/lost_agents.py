@@ -18,9 +18,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.crawl.finished_run import is_lossy
 from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.mail.run_state import is_lossy
 from scrapy_ubi.protocol.beat import LEFT, OVER, Beat
 from scrapy_ubi.protocol.losses import GroupLoss, missing, read_counted, read_losses
 from scrapy_ubi.transport import Transport, TransportError

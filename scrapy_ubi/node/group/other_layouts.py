@@ -23,9 +23,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from scrapy_ubi.errors import UbiRefused
-from scrapy_ubi.node.group.origin import other_code
 from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.report.figures import PUBLISH
+from scrapy_ubi.node.profile.figures import PUBLISH
+from scrapy_ubi.node.profile.origin import other_code
 from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.transport import Outgoing, Transport, TransportError
 from scrapy_ubi.transport.contract import SUMMED_UP

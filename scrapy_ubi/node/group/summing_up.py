@@ -18,8 +18,8 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 
 from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.report.profile import Profile, read_profile
-from scrapy_ubi.node.report.summed_up import sum_of
+from scrapy_ubi.node.profile.profile import Profile, read_profile
+from scrapy_ubi.node.profile.summed_up import sum_of
 from scrapy_ubi.transport import Transport, TransportError
 from scrapy_ubi.transport.contract import SUMMED_UP
 from scrapy_ubi.untrusted.checks import NAME

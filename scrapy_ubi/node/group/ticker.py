@@ -13,8 +13,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.fatal import Fatal
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.crawl.fatal import Fatal
 from scrapy_ubi.node.mail.timing import EAGER
 from scrapy_ubi.protocol.agent import Effects
 from scrapy_ubi.protocol.beat import Beat

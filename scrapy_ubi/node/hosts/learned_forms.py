@@ -28,9 +28,8 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from scrapy_ubi.node.hosts.host_notes import HostNotes
-from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.keys import UNJOINED, Keys, again_nonce
-from scrapy_ubi.node.report.host_answers import LEARNED
+from scrapy_ubi.node.profile.merged_urls import MergedUrls
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.settings import UbiSettings
@@ -38,6 +37,7 @@ from scrapy_ubi.urls import learned, partition_key, url_key
 from scrapy_ubi.urls.host_shards import host_of_key
 from scrapy_ubi.urls.normaliser import parse, tried
 
+LEARNED = "learned"  # the section of a host's notes in which the learned forms are
 SAMPLE = 20
 MOST_PAGES = 50_000  # 10 MB
 MOST_JOINED = 10_000  # 5 MB, with usual URLs

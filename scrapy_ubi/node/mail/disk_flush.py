@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from scrapy_ubi.frontier.store import StoreError, StoreFull
-from scrapy_ubi.node.disk_contract import Disk
+from scrapy_ubi.node.crawl.disk_contract import Disk
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent
 

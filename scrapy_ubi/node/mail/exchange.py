@@ -32,7 +32,7 @@ from dataclasses import replace
 from typing import Any
 
 from scrapy_ubi.frontier.store import StoreError, StoreFull
-from scrapy_ubi.node.crawl import LETTER_BYTES_A_CHARACTER
+from scrapy_ubi.node.crawl.crawl import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.node.mail.disk_flush import DiskFlush
 from scrapy_ubi.node.mail.exchange_states import AFTER, DiskFull, State, Then, result_of
 from scrapy_ubi.node.mail.inbox_check import RUN, InboxCheck

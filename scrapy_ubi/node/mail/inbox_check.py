@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from scrapy_ubi.node.keys import NAMES_HOST, Keys
 from scrapy_ubi.node.mail.seed_inbox import SeedInbox
-from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.bundle import opened
 from scrapy_ubi.protocol.host import Entry
@@ -67,6 +67,22 @@ def judge_of(keys: Keys, host_of: HostOf, check: Callable[[str], str | None]) ->
     return judge
 
 
+class Queries(Protocol):
+    """Answers what people ask in the control hash (`report.query_inbox.QueryInbox`)."""
+
+    def look(self, control: Mapping[str, str], now: float, /) -> None:
+        """Answer what is new there, at this time (s)."""
+
+    def replies(self) -> dict[str, str]:
+        """Return id -> answer, of all that were made since the last call."""
+
+    def forget(self) -> Sequence[str]:
+        """Return the fields of the control hash to be removed, since the last call."""
+
+    def refused(self) -> Sequence[Fields]:
+        """Return what was no question since the last call, as dead letters."""
+
+
 class InboxCheck:
     """Sorts for `agent`. `judge` knows what only the adapters can; `longest_url` is in characters; `shards` are the
     hosts that are cut. `set_aside`: so many dead letters there were so far; `seeds` takes those from outside, None:
@@ -77,7 +93,7 @@ class InboxCheck:
         agent: Agent,
         judge: Judge,
         longest_url: int,
-        queries: QueryInbox | None = None,
+        queries: Queries | None = None,
         shards: HostShards | None = None,
         seeds: SeedInbox | None = None,
     ) -> None:

@@ -18,10 +18,10 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
-import math
 import secrets
 from collections.abc import Mapping
 
+from scrapy_ubi.node.crawl.finished_run import end_fields, is_finished, is_lossy
 from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.protocol.agent import Agent, Ending
 from scrapy_ubi.transport import Fields
@@ -29,8 +29,6 @@ from scrapy_ubi.transport.contract import EndOfCrawl
 
 logger = logging.getLogger("scrapy_ubi")
 
-CLOCKS = 1.0  # s by which two agents may differ in what time the server has
-_LOSSY = " lossy"
 ONE_RESTART = 10.0  # s within which news that Redis has forgotten is of one restart
 RIVALS = 2.0  # s within which two agents may each write a new memory token, or name the run
 
@@ -43,33 +41,6 @@ TAKEN_SINCE = (
     "The others have ended the crawl, and this agent has URLs from outside left that it has taken since Redis forgot: "
     "it goes on."
 )
-
-
-def said(run: str, agent: str, lossy: bool, now: float) -> dict[str, str]:
-    """The fields that say that this run is over."""
-    return {"finished": f"{run} {agent}{_LOSSY if lossy else ''}", "finished_at": f"{now:.3f}"}
-
-
-def is_finished(control: Mapping[str, str]) -> bool:
-    """Whether the control hash says that the present run is over. Word of an earlier run that comes late does not
-    count.
-    """
-    run = control.get("run", "")
-    return bool(run) and control.get("finished", "").split(" ")[0] == run
-
-
-def is_lossy(control: Mapping[str, str]) -> bool:
-    """Whether the run ended after losses."""
-    return control.get("finished", "").endswith(_LOSSY)
-
-
-def ended_ago(control: Mapping[str, str], now: float) -> float:
-    """For how long (s) the run has been over; infinity where that is not known."""
-    try:
-        ago = now - float(control["finished_at"])
-    except (KeyError, ValueError):
-        return math.inf
-    return ago if ago > -CLOCKS else math.inf  # nan is not, either
 
 
 class RunState:
@@ -114,7 +85,7 @@ class RunState:
         if self._agent.finished and not self._announced:
             self._announced = True
             if not is_finished(self.control):
-                lacks |= said(self.run, self._agent.me, self._agent.lossy, there)
+                lacks |= end_fields(self.run, self._agent.me, self._agent.lossy, there)
         elif self._denied:
             lacks["finished"] = ""
         if self._live is not None:
@@ -123,7 +94,7 @@ class RunState:
 
     def end(self, ending: Ending, there: float) -> EndOfCrawl:
         """What says that this run is over, at this time by the clock of Redis, if nothing has come from outside."""
-        return EndOfCrawl(ending.mark, said(self.run, self._agent.me, ending.lossy, there))
+        return EndOfCrawl(ending.mark, end_fields(self.run, self._agent.me, ending.lossy, there))
 
     def is_past(self, run: str) -> bool:
         """Whether the run of this name was over before this one began."""

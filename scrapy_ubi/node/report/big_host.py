@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.urls.host_shards import MARK
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.node.report.timeline import Event
 from scrapy_ubi.node.steering.live_entries import PAUSE, field_of
 from scrapy_ubi.protocol.view import Member, View

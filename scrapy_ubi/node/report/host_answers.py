@@ -19,6 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from scrapy_ubi.node.hosts.host_notes import error_of
+from scrapy_ubi.node.hosts.learned_forms import LEARNED
 from scrapy_ubi.node.report.answers_under_way import Answer, Steps
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.urls import learned
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from scrapy_ubi.node.report.queries import Question, Source
 
 OWNER, COPY = "owner", "copy"
-LEARNED = "learned"  # the section of a host's notes in which the learned forms are
 HIDDEN = ("cookies",)  # sections of notes that are not shown
 MOST_REASON = 200  # characters of a reason shown
 MOST_ROWS = 1000

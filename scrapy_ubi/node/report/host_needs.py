@@ -5,7 +5,7 @@ from __future__ import annotations
 from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import HostNotes
-from scrapy_ubi.node.report.remaining import SlowHost
+from scrapy_ubi.node.profile.remaining import SlowHost
 from scrapy_ubi.protocol.host import HostState
 
 

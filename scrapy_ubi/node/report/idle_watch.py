@@ -18,9 +18,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from scrapy_ubi.clock import unix
-from scrapy_ubi.node.report import idle_reason as kinds
-from scrapy_ubi.node.report.idle_reason import IdleReason, reason, sentence
-from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.profile import idle_reason as kinds
+from scrapy_ubi.node.profile.idle_reason import IdleReason, reason, sentence
+from scrapy_ubi.node.profile.profile import Profile, read_profile
 
 logger = logging.getLogger("scrapy_ubi")
 

@@ -14,11 +14,11 @@ from itertools import islice
 from math import inf
 from typing import Any
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.report import figures as profile
+from scrapy_ubi.node.profile import figures as profile
+from scrapy_ubi.node.profile.host_sums import HostSums
 from scrapy_ubi.node.report.big_host import BigHost
-from scrapy_ubi.node.report.host_sums import HostSums
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.transport import Transport, TransportError
 

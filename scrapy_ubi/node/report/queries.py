@@ -22,10 +22,10 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any, NamedTuple
 
+from scrapy_ubi.node.profile.remaining import SlowHost
 from scrapy_ubi.node.report import host_answers
 from scrapy_ubi.node.report.answers_under_way import Answer, Steps, whole
 from scrapy_ubi.node.report.host_answers import LOOKED, MOST_REASON, MOST_ROWS, PIECE, place
-from scrapy_ubi.node.report.remaining import SlowHost
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.untrusted.checks import KEY, NAME, Malformed, fits, is_number, is_text, is_whole, json_object

@@ -19,14 +19,14 @@ from collections.abc import Callable, Iterable
 
 from scrapy_ubi.clock import unix
 from scrapy_ubi.frontier.host_loads import Limit
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
+from scrapy_ubi.node.profile.figures import Traffic
+from scrapy_ubi.node.profile.remaining import Point
 from scrapy_ubi.node.report.curve import curve_of
 from scrapy_ubi.node.report.event_watch import EventWatch
-from scrapy_ubi.node.report.figures import Traffic
 from scrapy_ubi.node.report.gap_watch import GapWatch
 from scrapy_ubi.node.report.publish import Publisher
-from scrapy_ubi.node.report.remaining import Point
 from scrapy_ubi.node.report.timeline import Event, Sample, Timeline, line_of
 from scrapy_ubi.node.report.timeline_file import TimelineFile
 from scrapy_ubi.node.work.visits import Visit

@@ -3,7 +3,7 @@
 Rules of this module:
 
 * The methods touch memory only, and each gives the answer of the moment: nothing here is remembered but the permits.
-* The permits are those of the agent that the crawl has now (`begin`).
+* The permits are those of the agent that the crawl has now (`Crawl.follow`).
 * The waker is armed where a host may have become ready.
 """
 
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scrapy_ubi.frontier.host_loads import Limit
-from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.fatal import Fatal
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.crawl.fatal import Fatal
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.node.work.permits import PATIENCE, Permits
@@ -39,9 +39,9 @@ class HostAccess:
     ) -> None:
         self._crawl, self._visits, self._waker, self._fatal = crawl, visits, waker, fatal
         self._foreign, self._clock, self._limit, self._rests = foreign, clock, limit, rests
-        self.begin()
+        crawl.follow(self._begin)
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Give permits of the agent that the crawl has now."""
         self._agent = self._crawl.agent
         self.permits = Permits(self._agent, self._clock, self._foreign, self._limit, self._rests)

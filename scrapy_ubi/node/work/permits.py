@@ -39,8 +39,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from scrapy_ubi.frontier.host_loads import Limit
-from scrapy_ubi.node.group.retry_until import wait_briefly
 from scrapy_ubi.node.hosts.foreign_hosts import LONG_AGO, ForeignHosts
+from scrapy_ubi.node.waits import wait_briefly
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.memory_state import SetState

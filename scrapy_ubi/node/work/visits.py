@@ -17,11 +17,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from scrapy_ubi.frontier.host_loads import Limit
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.crawl.revisits import PageSeen
 from scrapy_ubi.node.hosts.host_times import HostTimes
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
 from scrapy_ubi.node.hosts.learned_forms import LearnedForms
-from scrapy_ubi.node.work.revisits import PageSeen
 from scrapy_ubi.protocol.done_mark_delivery import Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
 from scrapy_ubi.ranking import Page

@@ -56,7 +56,7 @@ class Leaver(Part):
             self.settings,
             self.halt,
             self.exchanges,  # type: ignore[arg-type]
-            publishing,
+            publishing.renew,
             self.clock,
         )
         self.hold_lease()

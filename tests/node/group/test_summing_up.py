@@ -11,7 +11,7 @@ import pytest
 from scrapy_ubi.node.group import summing_up
 from scrapy_ubi.node.group.summing_up import SummingUp
 from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.report.summed_up import SummedUp, read_sum
+from scrapy_ubi.node.profile.summed_up import SummedUp, read_sum
 from scrapy_ubi.transport import Outgoing
 from scrapy_ubi.transport.contract import SUMMED_UP
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
-from scrapy_ubi.node.report import figures
-from scrapy_ubi.node.report.figures import PUBLISH
+from scrapy_ubi.node.profile import figures
+from scrapy_ubi.node.profile.figures import PUBLISH
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.in_process import MemoryHub
 from tests.monitor.by_hand import profile
@@ -118,7 +118,7 @@ def run(agents: int, hub: MemoryHub | None = None, **settings: Any) -> tuple[Log
             stopped.append((one.name, reason))
             one.stop()
 
-        one.node.crawl_limits._stop = stop
+        one.node.status.crawl_limits._stop = stop
         return one
 
     async def main() -> None:
@@ -156,7 +156,7 @@ def test_depth_of_the_crawl() -> None:
     log, _, (one,) = run(1, crawl_max_depth=2)
     assert one.node.over
     assert 3 < sum(log.fetched.values()) <= 1 + 3 + 9
-    assert one.node.tally.noted["refused/limit/crawl_depth"] == one.node.limits.counted["crawl_depth"] > 0
+    assert one.node.crawl.tally.noted["refused/limit/crawl_depth"] == one.node.limits.counted["crawl_depth"] > 0
 
 
 def test_a_time_that_is_over_ends_the_crawl() -> None:

@@ -13,7 +13,7 @@ from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import DELAY, HostNotes
 from scrapy_ubi.node.mail.inbox_check import InboxCheck
-from scrapy_ubi.node.report import figures
+from scrapy_ubi.node.profile import figures
 from scrapy_ubi.node.report.queries import Question, Source, answer
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config

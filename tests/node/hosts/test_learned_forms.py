@@ -10,9 +10,8 @@ from scrapy_ubi.components import truncate
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.hosts import learned_forms
 from scrapy_ubi.node.hosts.host_notes import HostNotes
-from scrapy_ubi.node.hosts.learned_forms import MARK, NOT_FOUND, SAMPLE, LearnedForms, content_of
-from scrapy_ubi.node.hosts.merged_urls import MergedUrls
-from scrapy_ubi.node.report.host_answers import LEARNED
+from scrapy_ubi.node.hosts.learned_forms import LEARNED, MARK, NOT_FOUND, SAMPLE, LearnedForms, content_of
+from scrapy_ubi.node.profile.merged_urls import MergedUrls
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState

@@ -141,7 +141,7 @@ def test_a_host_that_is_left_alone_ends_without_waiting_for_its_time() -> None:
         assert one.node.next() is None
         assert state.waiting
         one.node.hosts.end(state, "limit/test")
-        one.node.start_exhausted()
+        one.node.agent.start_exhausted = True
         async with asyncio.timeout(20):
             while not one.node.over:
                 assert one.node.next() is None
@@ -223,7 +223,7 @@ def test_who_leaves_as_its_disk_has_room_again_tells_its_last(monkeypatch: pytes
             while not one.exchanges.disk_full:
                 await asyncio.sleep(0)
             leave = asyncio.ensure_future(one.node.leave("shutdown"))
-            while one.node.state != "left":
+            while one.node.status.state != "left":
                 await asyncio.sleep(0)
             is_full = False
             await leave
@@ -262,7 +262,7 @@ def test_who_leaves_as_its_disk_breaks_does_not_wait_for_redis(
         await one.wait(1)
         leave = asyncio.ensure_future(one.node.leave("shutdown"))
         async with asyncio.timeout(20):
-            while one.node.state != "left":
+            while one.node.status.state != "left":
                 await asyncio.sleep(0)
             monkeypatch.setattr(one.disk, "write", broken)
             await leave

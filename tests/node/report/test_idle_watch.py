@@ -8,8 +8,8 @@ import logging
 
 import pytest
 
-from scrapy_ubi.node.report import idle_reason as kinds
-from scrapy_ubi.node.report.idle_reason import IdleReason, reason
+from scrapy_ubi.node.profile import idle_reason as kinds
+from scrapy_ubi.node.profile.idle_reason import IdleReason, reason
 from scrapy_ubi.node.report.idle_watch import LOGGED, QUIET, IdleWatch, one_host
 from tests.monitor.by_hand import profile
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from scrapy_ubi.node.work.revisits import Recrawl
+from scrapy_ubi.node.crawl.revisits import Recrawl
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.visit_row import VisitRow
 from scrapy_ubi.recrawl import NOTHING, VisitSeen, read_recrawl
