@@ -127,7 +127,7 @@ def say_lost(crawler: Crawler, node: Node, settings: UbiSettings) -> None:
     """Say what the crawl has lost, in its last lines."""
     tally = last_lines.tally(settings.agent_id or "", node.counters(), node.lifecycle.published)
     last_lines.say(crawler, last_lines.lost(tally, settings.crawl))
-    if copies := last_lines.of_copies(node.lost_agents, settings.replication):
+    if copies := last_lines.of_copies(node.lifecycle.lost_agents, settings.replication):
         end_badly(crawler)
         last_lines.say(crawler, copies, logging.ERROR)
 

@@ -59,7 +59,7 @@ class AgentMetrics:
         """Everything, as Prometheus reads it."""
         page, own = Exposition(), labels_of(self._crawl, self._agent)
         if (node := self.node) is not None:
-            profile = read_profile(self._agent, node.publisher.shown().encode())
+            profile = read_profile(self._agent, node.lifecycle.publisher.shown().encode())
             if isinstance(profile, Profile):
                 put_profile(page, own, profile)
             put_state(page, own, node.status.state)

@@ -200,6 +200,7 @@ def build_node(
         ticker,
         join,
         leave,
+        lost,
         live,
         access,
         handout,
@@ -224,8 +225,6 @@ def build_node(
         seeds,
         ItemClaims(io, transport),
         status,
-        publisher,
         recorder,
         answers,
-        lost,
     )

@@ -17,6 +17,7 @@ from scrapy_ubi.node.crawl.fatal import Fatal
 from scrapy_ubi.node.group.beats import Beats
 from scrapy_ubi.node.group.join import Join
 from scrapy_ubi.node.group.leave import Leave
+from scrapy_ubi.node.group.lost_agents import LostAgents
 from scrapy_ubi.node.group.ticker import Ticker
 from scrapy_ubi.node.mail.exchange import Exchange
 from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
@@ -54,6 +55,7 @@ class Lifecycle:
         ticker: Ticker,
         join: Join,
         leave: Leave,
+        lost: LostAgents,
         live: RuntimeSettings,
         access: HostAccess,
         handout: Handout,
@@ -66,13 +68,14 @@ class Lifecycle:
         self._io = io
         self._fatal = fatal
         self._seeds = seeds
-        self._publisher = publisher
+        self.publisher = publisher
         self.exchanges = exchanges
         self._make_exchange = make_exchange
         self.beats = beats
         self.ticker = ticker
         self.join = join
         self._leave = leave
+        self._lost = lost
         self._live = live
         self._access = access
         self._handout = handout
@@ -86,7 +89,7 @@ class Lifecycle:
         self._io.start()
         try:
             control = await self.join.go()
-            self._publisher.kept = self.join.published
+            self.publisher.kept = self.join.published
             if self.transport.takes_seeds:
                 self._crawl.agent.open()
             else:
@@ -121,6 +124,11 @@ class Lifecycle:
         await self.transport.stop_beating(None if self._fatal.dead else agent.last_beat().line(0))
         await self._let_go()
         logger.info("Agent %s has %s (reason: %s).", agent.me, self._leave.stage, reason)
+
+    @property
+    def lost_agents(self) -> tuple[str, ...]:
+        """Once this agent has left a crawl that is over: who was lost, more than there are copies."""
+        return self._lost.names
 
     async def _let_go(self) -> None:
         """Close transport, I/O thread and disk."""

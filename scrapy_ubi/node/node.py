@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 from scrapy_ubi.node.crawl.crawl import Crawl
-from scrapy_ubi.node.group.lost_agents import LostAgents
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.node.hosts.host_concurrency import HostConcurrency
 from scrapy_ubi.node.hosts.host_limits import HostLimits
@@ -23,7 +22,6 @@ from scrapy_ubi.node.lifecycle import Lifecycle
 from scrapy_ubi.node.mail.item_claims import ItemClaims
 from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.node.report.live_answers import LiveAnswers
-from scrapy_ubi.node.report.publish import Publisher
 from scrapy_ubi.node.report.recorder import Recorder
 from scrapy_ubi.node.report.status import Status
 from scrapy_ubi.node.steering.runtime import RuntimeSettings
@@ -60,10 +58,8 @@ class Node:
         seeds: SeedInbox,
         item_claims: ItemClaims,
         status: Status,
-        publisher: Publisher,
         recorder: Recorder,
         answers: LiveAnswers,
-        lost: LostAgents,
     ) -> None:
         self.crawl = crawl
         self.lifecycle = lifecycle
@@ -83,10 +79,8 @@ class Node:
         self.seeds = seeds
         self.item_claims = item_claims
         self.status = status
-        self.publisher = publisher
         self.recorder = recorder
         self.answers = answers
-        self._lost = lost
         crawl.follow(self._follow)
 
     def _follow(self) -> None:
@@ -107,11 +101,6 @@ class Node:
     def over(self) -> bool:
         """Whether the crawl is over everywhere."""
         return self.agent.finished
-
-    @property
-    def lost_agents(self) -> tuple[str, ...]:
-        """Once this agent has left a crawl that is over: who was lost, more than there are copies."""
-        return self._lost.names
 
     # -- visits
 

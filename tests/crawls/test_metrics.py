@@ -53,7 +53,7 @@ class Asks(Spider):
                 if Recorded(answers["/metrics"][1]).value("ubi_flush_seconds_count"):
                     break
                 await asyncio.sleep(0.02)
-        yield {"agent": scheduler.agent_id, "profile": scheduler.node.publisher.shown(), **answers}
+        yield {"agent": scheduler.agent_id, "profile": scheduler.node.lifecycle.publisher.shown(), **answers}
         for link in response.css("a::attr(href)").getall():
             yield Request(link)
 
