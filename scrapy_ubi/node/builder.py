@@ -98,9 +98,9 @@ def build_node(
     limits = HostLimits(settings, hosts, unix, note)
     foreign = ForeignHosts(clock, settings.host_shards)
     addresses = IpPoliteness() if settings.polite_by_ip else None
-    concurrency = HostConcurrency.of(settings, hosts)
+    concurrency = HostConcurrency.from_settings(settings, hosts)
     loads_at_once = concurrency.limit if concurrency is not None else None
-    iterations = Iterations.of(settings)
+    iterations = Iterations.from_settings(settings)
     pace = HostPace(live, hosts, clock)
     may_take = iterations.may_take if iterations is not None else None
     policy = host_policy(hosts, limits, addresses, loads_at_once, may_take, pace.on_turn)
@@ -124,27 +124,27 @@ def build_node(
     beats = Beats(crawl, transport, settings, lambda end, lines: turns.heard(end, lines), clock)
     lost = LostAgents(crawl, io, transport, exchanges.control)
     join = Join(crawl, settings, io, transport, start.predecessor, start.started, beats.publish, clock)
-    leave = Leave(crawl, settings, fatal, exchanges, publisher.renew, clock, lost.look)
+    leave = Leave(crawl, settings, fatal, exchanges, publisher.renew, clock, lost.find_lost)
     limit_watch = LimitWatch(crawl_limits, crawl, io, transport)
     status = Status(crawl, hosts, crawl_limits, live, exchanges, beats, leave, fatal, clock)
 
     # -- requests: found, handed out, ended
     discovers, visits_of = made_by(iterations)
     discoverer = discovers(crawl, crawl_limits, limits, waker, exchanges.look_for_much)
-    learner = LearnedForms.of(settings, keys, discoverer.take_again)
+    learner = LearnedForms.from_settings(settings, keys, discoverer.take_again)
     visits = visits_of(crawl, learner, addresses, clock, loads_at_once, hosts.times)
     if iterations is not None:
         iterations.barrier = Barrier(crawl, crawl_limits, iterations, waker, visits.settle, note)
     access = HostAccess(crawl, visits, waker, fatal, foreign, clock, loads_at_once, hosts.rests)
     choice = NextRequest(crawl, fatal, hosts, limits, learner, events.given_up, waker.arm, iterations)
-    handout = Handout(crawl, choice, visits, crawl_limits, live, exchanges, limit_watch.look, waker, clock)
+    handout = Handout(crawl, choice, visits, crawl_limits, live, exchanges, limit_watch.check_limits, waker, clock)
 
     # -- what people are told, and what they change
     crawl.needs = needs = HostNeeds(hosts, limits, loads_at_once)
     recorder = Recorder(crawl, publisher, exchanges, visits.under_way, start.traffic, clock, loads_at_once)
     why_idle = WhyIdle(status, hosts, settings, seeds, events.held_up)
     idle = IdleWatch(me, status.progress, why_idle.find, lambda: published(io, transport))
-    recorder.also = idle.look
+    recorder.also = idle.check_idle
     answers = LiveAnswers(
         crawl, hosts, needs, concurrency, keys, discoverer.take_again, lambda: recorder.timeline, fatal, clock
     )
@@ -171,9 +171,9 @@ def build_node(
         crawl.frontier.loads = HostLoads(loads_at_once) if loads_at_once is not None else None
         crawl.frontier.pace = crawl.recrawl.pace if crawl.recrawl is not None else None
         crawl.tally.traffic = start.traffic
-        hosts.begin(crawl.agent, crawl.frontier)
+        hosts.work_for(crawl.agent, crawl.frontier)
         if learner is not None:
-            learner.begin(crawl.agent, hosts, crawl.tally.joins)
+            learner.work_for(crawl.agent, hosts, crawl.tally.joins)
 
     def make_exchange(control: Mapping[str, str]) -> Exchange:
         """Make what carries the mail; `control` is what the control hash said at the start."""

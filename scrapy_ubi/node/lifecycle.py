@@ -97,7 +97,7 @@ class Lifecycle:
         except BaseException:
             await self._let_go()
             raise
-        self._live.begin(control, self._crawl.live)
+        self._live.begin_with(control, self._crawl.live)
         self.exchanges.open(self._make_exchange(control))
         self.beats.start(self.ticker.stalled)
         self.ticker.start()

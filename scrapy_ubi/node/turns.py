@@ -84,7 +84,7 @@ class Turns:
         if end or self._crawl.agent.ending is not None:
             self._exchanges.hurry = True
         self._ticker.tick()
-        self._group_watch.look(lines, self._clock())
+        self._group_watch.check_beats(lines, self._clock())
 
     def ticked(self, now: float, beat: Beat) -> None:
         """Hear that the protocol was told the time: see to all that may follow."""
@@ -93,8 +93,8 @@ class Turns:
             logger.warning(AHEAD, ahead)
         self._beats.publish(beat)
         self._access.permits.look_again()
-        self._limit_watch.look(now)
+        self._limit_watch.check_limits(now)
         if self._iterations is not None:
-            self._iterations.barrier.look()
+            self._iterations.barrier.close_stalled()
         self._choice.read_ahead(now)
         self._waker.arm()

@@ -69,10 +69,10 @@ class Crawl:
     ) -> None:
         self.live = LiveTable(refusal)
         self.settings, self._me, self.fixed = settings, me, fixed
-        self.recrawl = recrawl = Recrawl.of(settings, unix)
+        self.recrawl = recrawl = Recrawl.from_settings(settings, unix)
         self._predecessor = predecessor
         if recrawl is not None:
-            policy = replace(policy, redone_row=recrawl.redone, visit_told=recrawl.told)
+            policy = replace(policy, redone_row=recrawl.redone, visit_told=recrawl.believed_row)
         self._policy = policy
         self._on_incarnation, self._clock = on_incarnation, clock
         self.disk = disk
@@ -189,7 +189,7 @@ class Crawl:
             return False
         if disk.facts.get("finished") or (past and not self.keeps(control.get("run", ""))):
             logger.info("The crawl in %s is finished: the directory is emptied.", self.settings.dir)
-            await disk.forget()
+            await disk.erase()
             self._begin()
             for follower in self._followers:
                 follower()

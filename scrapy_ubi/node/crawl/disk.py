@@ -92,10 +92,10 @@ class NoDisk:
     def read_ahead(self, now: float, allowed: Allowed, arrived: Callable[[], None]) -> None:
         """Nothing."""
 
-    async def forget(self) -> None:
+    async def erase(self) -> None:
         """There is nothing to forget."""
 
-    def condemn(self, error: StoreDamaged) -> None:
+    def mark_corrupt(self, error: StoreDamaged) -> None:
         """Nothing can be."""
 
     async def close(self) -> None:
@@ -103,7 +103,7 @@ class NoDisk:
 
 
 class AgentDisk:
-    """An agent's disk. `frontier`, `saved` and `facts` are what was found on it; `forget` replaces them.
+    """An agent's disk. `frontier`, `saved` and `facts` are what was found on it; `erase` replaces them.
 
     `trouble` is called in the loop, once, when a file turns out to be damaged while the crawl runs.
     """
@@ -189,9 +189,9 @@ class AgentDisk:
 
     def _judge_visits(self, now: float) -> None:
         """Where the last write is of a clock that was ahead, pages are due too late."""
-        at, recrawl = self.facts.get("at"), Recrawl.of(self._settings, unix)
+        at, recrawl = self.facts.get("at"), Recrawl.from_settings(self._settings, unix)
         if recrawl is not None and is_number(at, math.inf) and is_ahead(at, now, 0.0):
-            self.frontier.visits.judge(recrawl.told, int(now))
+            self.frontier.visits.judge(recrawl.believed_row, int(now))
             self.ahead = recrawl.ahead
 
     @property
@@ -280,7 +280,7 @@ class AgentDisk:
 
     # -- beginning again, and the end
 
-    async def forget(self) -> None:
+    async def erase(self) -> None:
         """Throw everything away and begin with nothing. Raises as `open` does."""
         await self._let_go()
         self._closed, self._flush, self._group = False, None, None
@@ -290,7 +290,7 @@ class AgentDisk:
         delete(self.path)
         self._open()
 
-    def condemn(self, error: StoreDamaged) -> None:
+    def mark_corrupt(self, error: StoreDamaged) -> None:
         """A file turned out to be damaged: when it is closed, all is set aside."""
         self._damage = error
 

@@ -82,10 +82,10 @@ class Disk(Protocol):
         """Read what hosts need whose turn has come, in another thread; `arrived` is called in the loop when it is
         there."""
 
-    async def forget(self) -> None:
+    async def erase(self) -> None:
         """Begin again, with nothing. Raises `UbiDirectoryError`."""
 
-    def condemn(self, error: StoreDamaged) -> None:
+    def mark_corrupt(self, error: StoreDamaged) -> None:
         """A file turned out to be damaged."""
 
     async def close(self) -> None:

@@ -36,7 +36,7 @@ class Fatal:
         if self.dead:
             return
         if isinstance(error, StoreDamaged):
-            self._disk.condemn(error)
+            self._disk.mark_corrupt(error)
             self.stop(f"{error.file} is damaged ({error.reason}). The agent stops.")
         else:
             self.stop(f"{error} The agent stops.")

@@ -93,7 +93,7 @@ class Recrawl:
         self.ahead = 0  # rows of a clock that was ahead
 
     @classmethod
-    def of(cls, settings: UbiSettings, wall: Callable[[], float]) -> Recrawl | None:
+    def from_settings(cls, settings: UbiSettings, wall: Callable[[], float]) -> Recrawl | None:
         """None where pages are visited once."""
         rule = read_recrawl(settings.recrawl)
         return cls(rule, settings.recrawl_rounds, wall) if rule is not None else None
@@ -136,7 +136,7 @@ class Recrawl:
         """The row of a page that its host's owner, which is dead, had fetched: nothing else is known of that visit."""
         return self._row(entry, None, VisitSeen(self._wall()), UNKNOWN, 0)
 
-    def told(self, row: VisitRow) -> VisitRow:
+    def believed_row(self, row: VisitRow) -> VisitRow:
         """What is believed of a row that comes from the disk, or from another agent."""
         wall, most = self._wall(), self.rule.longest(past_of(row))
         if not (is_ahead(row.last, wall, 0.0) or is_ahead(row.due, wall, most)):

@@ -49,7 +49,7 @@ class DeadAgents:
         self._next = 0.0
         self._under_way: Future[None] | None = None
 
-    def look(self, lines: Mapping[str, str], now: float) -> None:
+    def check_beats(self, lines: Mapping[str, str], now: float) -> None:
         """Everybody's lines were read at this time (s)."""
         if now < self._next:
             return

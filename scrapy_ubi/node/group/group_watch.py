@@ -32,8 +32,8 @@ class GroupWatch:
         self._summing_up = SummingUp(me, io, transport, is_mine, self._dead.long)
         self._others = OtherLayouts(me, settings.crawl, io, transport, is_mine, note, crawl.fixed)
 
-    def look(self, lines: Mapping[str, str], now: float) -> None:
+    def check_beats(self, lines: Mapping[str, str], now: float) -> None:
         """Everybody's lines were read at this time (s)."""
-        self._dead.look(lines, now)
-        self._summing_up.look(lines, now)
-        self._others.look(lines, now)
+        self._dead.check_beats(lines, now)
+        self._summing_up.check_profiles(lines, now)
+        self._others.check_beats(lines, now)

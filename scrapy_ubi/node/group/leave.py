@@ -4,7 +4,7 @@ Rules of this module:
 
 * Where the crawl is over, or the agent is dead, nothing is handed over. Else everything is, for at most
   `UBI_LEAVE_TIMEOUT`; what is left over then stays on its disk, and to the others it is as after a crash.
-* Where the crawl is over, it is seen first what came of it (`look`): the last counters tell of that.
+* Where the crawl is over, it is seen first what came of it (`find_lost`): the last counters tell of that.
 * Where no agent is left to hand over to, the last counters are of what the agent owned: it keeps that.
 * The last exchange says how it ended. A Redis that does not take it is waited for as long as a lease.
 """
@@ -41,9 +41,9 @@ class Leave:
         exchanges: ExchangeLoop,
         renew_profile: Callable[[], None],
         clock: Callable[[], float],
-        look: Callable[[], Awaitable[None]] | None = None,
+        find_lost: Callable[[], Awaitable[None]],
     ) -> None:
-        self._look = look
+        self._find_lost = find_lost
         self._crawl, self._settings, self._halt = crawl, settings, halt
         self._exchanges, self._renew_profile, self._clock = exchanges, renew_profile, clock
         self.stage = ""
@@ -54,8 +54,8 @@ class Leave:
             await self._hand_over()
         self.stage = "finished" if self._crawl.agent.finished else "left"
         self._crawl.tally.ended = self._clock()
-        if self._look is not None and self._crawl.agent.finished and not self._halt.dead:
-            await self._look()
+        if self._crawl.agent.finished and not self._halt.dead:
+            await self._find_lost()
         if not self._halt.dead:
             await self._exchange_last()
 

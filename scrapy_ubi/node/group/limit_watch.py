@@ -23,13 +23,13 @@ class LimitWatch:
         self._limits, self._crawl, self._io, self._transport = limits, crawl, io, transport
         self._reading: Future[dict[str, str]] | None = None
 
-    def look(self, now: float) -> None:
+    def check_limits(self, now: float) -> None:
         """Stop the crawl where it has reached a limit; read what all agents publish, when it is time."""
         limits = self._limits
         if limits.idle or not limits.begun:
             return
         tally = self._crawl.tally
-        limits.look(tally.pages, now - tally.begun)
+        limits.check(tally.pages, now - tally.begun)
         if self._reading is None and limits.is_due(now):
             self._reading = self._io.send(self._transport.profiles(), self._take)
 
@@ -39,4 +39,4 @@ class LimitWatch:
             return
         self._reading = None
         if reading.exception() is None:
-            self._limits.read(reading.result(), self._crawl.agent.view.members)
+            self._limits.read_profiles(reading.result(), self._crawl.agent.view.members)

@@ -54,7 +54,7 @@ class LostAgents:
         self._crawl, self._io, self._transport, self._control = crawl, io, transport, control
         self.names: tuple[str, ...] = ()
 
-    async def look(self) -> None:
+    async def find_lost(self) -> None:
         """The crawl is over: see who is lost."""
         agent = self._crawl.agent
         if self._crawl.was_over:  # it was said when this agent ended it

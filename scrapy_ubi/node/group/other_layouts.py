@@ -127,7 +127,7 @@ class OtherLayouts:
         self._next = 0.0
         self._under_way: Future[list[Other]] | None = None
 
-    def look(self, lines: Mapping[str, str], now: float) -> None:
+    def check_beats(self, lines: Mapping[str, str], now: float) -> None:
         """Everybody's lines were read at this time (s)."""
         if now < self._next or self._under_way is not None:
             return

@@ -43,7 +43,7 @@ class SummingUp:
         self._next = 0.0
         self._under_way: Future[None] | None = None
 
-    def look(self, lines: Collection[str], now: float) -> None:
+    def check_profiles(self, lines: Collection[str], now: float) -> None:
         """These agents have lines at this time (s)."""
         if now < self._next or self._under_way is not None:
             return

@@ -68,7 +68,7 @@ class CrawlLimits:
         self._last_read = now
         return True
 
-    def read(self, profiles: Mapping[str, str], alive: Container[str]) -> None:
+    def read_profiles(self, profiles: Mapping[str, str], alive: Container[str]) -> None:
         """Take in everybody's profiles; `alive` are the others that take part now. What is unreadable counts for
         nothing.
         """
@@ -90,7 +90,7 @@ class CrawlLimits:
         """Whether nothing more is to be loaded, given the agent's own pages, those under way included."""
         return self.over or 0 < self._settings.crawl_max_pages <= self._others + pages
 
-    def look(self, pages: int, seconds: float) -> None:
+    def check(self, pages: int, seconds: float) -> None:
         """Stop where a limit is reached that ends the crawl, given the agent's own numbers."""
         if self.over or (found := self._reached(self._others + pages, max(self._longest, seconds))) is None:
             return

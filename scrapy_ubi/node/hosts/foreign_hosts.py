@@ -57,7 +57,7 @@ class ForeignHosts:
         """A delay that is wanted of this host, as it holds for one of its shards, if this is one."""
         return seconds if self._shards is None else self._shards.slowed(host, seconds)
 
-    def forget(self, host: str) -> None:
+    def forget_host(self, host: str) -> None:
         """The host has become this agent's own: it has notes."""
         self.met.pop(host, None)
 

@@ -34,7 +34,7 @@ class HostConcurrency:
         self._rounds: OrderedDict[str, tuple[LoadPace, float]] = OrderedDict()  # -> and when it was slowed (s)
 
     @classmethod
-    def of(cls, settings: UbiSettings, notes: HostNotes) -> HostConcurrency | None:
+    def from_settings(cls, settings: UbiSettings, notes: HostNotes) -> HostConcurrency | None:
         """None where every host is loaded one page at a time: nothing is counted then."""
         return cls(settings.host_concurrency, notes) if settings.host_concurrency.most > 1 else None
 

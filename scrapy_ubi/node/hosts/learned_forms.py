@@ -103,7 +103,7 @@ class LearnedForms:
         self._remembered = 0
 
     @staticmethod
-    def of(settings: UbiSettings, keys: Keys, again: Callable[[str, Entry], object]) -> LearnedForms | None:
+    def from_settings(settings: UbiSettings, keys: Keys, again: Callable[[str, Entry], object]) -> LearnedForms | None:
         """The learned forms that these settings want; None without."""
         return LearnedForms(settings, keys, again) if tried(parse(settings.normalise)) else None
 
@@ -112,7 +112,7 @@ class LearnedForms:
         """How many pages are remembered, and how many requests that were joined with one of a URL: both are bounded."""
         return len(self._pages), sum(len(joined.entries) for joined in self._joined.values())
 
-    def begin(self, agent: Agent, hosts: HostNotes, joins: MergedUrls) -> None:
+    def work_for(self, agent: Agent, hosts: HostNotes, joins: MergedUrls) -> None:
         """Work for this agent."""
         self._agent, self._hosts, self._joins = agent, hosts, joins
 

@@ -131,7 +131,7 @@ class ExchangeLoop:
 
     def has_told(self, since: float) -> bool:
         """Whether all that was new at this time (s) has left, with a profile that was made later."""
-        return self.exchange is not None and self.exchange.told >= since
+        return self.exchange is not None and self.exchange.told_at >= since
 
     def control(self) -> Mapping[str, str]:
         """What the control hash said last."""

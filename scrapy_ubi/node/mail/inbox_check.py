@@ -70,13 +70,13 @@ def judge_of(keys: Keys, host_of: HostOf, check: Callable[[str], str | None]) ->
 class Queries(Protocol):
     """Answers what people ask in the control hash (`report.query_inbox.QueryInbox`)."""
 
-    def look(self, control: Mapping[str, str], now: float, /) -> None:
+    def read_questions(self, control: Mapping[str, str], now: float, /) -> None:
         """Answer what is new there, at this time (s)."""
 
     def replies(self) -> dict[str, str]:
         """Return id -> answer, of all that were made since the last call."""
 
-    def forget(self) -> Sequence[str]:
+    def fields_to_remove(self) -> Sequence[str]:
         """Return the fields of the control hash to be removed, since the last call."""
 
     def refused(self) -> Sequence[Fields]:
@@ -109,21 +109,21 @@ class InboxCheck:
         dead, self._dead = self._dead, []
         return dead
 
-    def bury(self, letters: Iterable[Fields]) -> None:
+    def add_dead_letters(self, letters: Iterable[Fields]) -> None:
         """These are dead letters."""
         before = len(self._dead)
         self._dead += letters
         self.set_aside += len(self._dead) - before
 
-    def look(self, control: Fields, now: float) -> None:
+    def answer_queries(self, control: Fields, now: float) -> None:
         """Answer what people ask in the control hash, at this time (s); what is no query is a dead letter."""
         if self._queries is not None:
-            self._queries.look(control, now)
-            self.bury(self._queries.refused())
+            self._queries.read_questions(control, now)
+            self.add_dead_letters(self._queries.refused())
 
-    def forget(self) -> Sequence[str]:
+    def fields_to_remove(self) -> Sequence[str]:
         """Fields of the control hash to be removed, since the last call."""
-        return self._queries.forget() if self._queries is not None else ()
+        return self._queries.fields_to_remove() if self._queries is not None else ()
 
     def replies(self) -> dict[str, str]:
         """Answers to queries that were made since the last call: id -> JSON."""
@@ -187,7 +187,8 @@ class InboxCheck:
         """Entries of a letter that this agent cannot take."""
         for _, entry, reason in refused:
             text = f"{entry.url} {entry.request}".rstrip()
-            self.bury(({"reason": reason[:HEAD], "from": sender, "size": str(len(text)), "head": text[:HEAD]},))
+            letter = {"reason": reason[:HEAD], "from": sender, "size": str(len(text)), "head": text[:HEAD]}
+            self.add_dead_letters((letter,))
         reasons = Counter(one.reason[:HEAD] for one in refused).most_common()
         said = [f"{number} for {reason!r}" for reason, number in reasons[:MOST_REASONS]]
         if (rest := len(refused) - sum(number for _, number in reasons[:MOST_REASONS])) > 0:
@@ -216,7 +217,7 @@ class InboxCheck:
         )
         sender = raw.get(b"from", b"?")[:64].decode("utf-8", "replace")
         letter = {"reason": reason[:HEAD], "from": sender, "size": size.decode("ascii", "replace")}
-        self.bury(({**letter, "head": head[:HEAD].decode("utf-8", "replace")},))
+        self.add_dead_letters(({**letter, "head": head[:HEAD].decode("utf-8", "replace")},))
         self._say("A letter from %r in the own inbox was set aside (%s); see the dead letters.", sender, reason[:HEAD])
         if fields is not None:
             try:

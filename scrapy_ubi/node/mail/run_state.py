@@ -60,7 +60,7 @@ class RunState:
         self._announced = False
         self._denied = False  # others have said that the crawl is over, and it is not
 
-    def begin(self, now: float) -> None:
+    def begin_exchanges(self, now: float) -> None:
         """The first exchange begins at this time (s). Who starts at the same time may write a token now, in the place
         of the one that was seen, too."""
         self._rivals_until, self._wrote_memory = now + RIVALS, now
@@ -100,7 +100,7 @@ class RunState:
         """Whether the run of this name was over before this one began."""
         return run != self.run and run in self._past.split()
 
-    def look(self, control: Fields, now: float) -> Fields:
+    def read_control(self, control: Fields, now: float) -> Fields:
         """Take in what the control hash says at this time (s). What of it is of this run; nothing where the agent is
         outlived by now."""
         run, past = control.get("run", ""), control.get("past", "")
@@ -117,7 +117,7 @@ class RunState:
         self._past = control.get("past", "") or self._past
         self._hear_of_the_end(control)
         if self._live is not None:
-            self._live.take(control)
+            self._live.read_control(control)
         self.control = control
         return control
 

@@ -70,7 +70,7 @@ class SeedInbox:
         self._read = may and (self.serves or self._some) and len(agent.outbox) <= most_waiting
         return MOST if self._read else 0
 
-    def looked(self, waiting: int) -> bool:
+    def note_waiting(self, waiting: int) -> bool:
         """So many wait, those that are taken and not answered among them. Whether that is news."""
         before, self._some = self._some, waiting > 0
         return self._some and not before

@@ -49,7 +49,7 @@ class Unsent:
             forget_acks=effects.forget,
             dead_letters=check.dead_letters(),
             control=control,
-            forget_control=check.forget(),
+            forget_control=check.fields_to_remove(),
             replies=check.replies(),
         )
         if check.seeds is not None:
@@ -93,6 +93,6 @@ class Unsent:
             self.out = replace(self.out, consumed=self.consumed, profile=None)
         self.consumed = []
 
-    def forget(self) -> None:
+    def drop_all(self) -> None:
         """The agent is outlived: nothing of it is to leave."""
         self.out, self.consumed = None, []

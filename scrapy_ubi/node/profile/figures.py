@@ -138,7 +138,7 @@ def counters(agent: Agent, tally: Tally, now: float, sums: HostSums | None = Non
         sums.add(agent.frontier.states())
     c, traffic = agent.counters, tally.traffic()
     return {
-        **sums.told(),
+        **sums.as_counters(),
         "pages": tally.pages,
         "done": c.done,
         "known": sums.unique + sums.queued + agent.work.out,

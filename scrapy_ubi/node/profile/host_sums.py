@@ -19,7 +19,7 @@ class Needs(Protocol):
     def at_most(self, state: HostState, queued: int, usual: float, now: float, /) -> float:
         """Return how long (s) what waits of this host takes at most."""
 
-    def of(self, state: HostState, usual: float, now: float, /) -> SlowHost:
+    def needs_of(self, state: HostState, usual: float, now: float, /) -> SlowHost:
         """Return the figures of this host."""
 
 
@@ -56,12 +56,12 @@ class HostSums:
             elif waits:
                 self._waiting += 1
             if needs is not None and waits and needs.at_most(state, waits, usual, now) > self._longest:
-                found = needs.of(state, usual, now)
+                found = needs.needs_of(state, usual, now)
                 if (takes := found.needs()) > self._longest:
                     self._longest, self._slowest = takes, found
             self._held += bool(waits) and not has_left and not agent.tenure.free(state.host, agent.group.alive)
 
-    def told(self) -> dict[str, Any]:
+    def as_counters(self) -> dict[str, Any]:
         """The counters that are sums."""
         return {
             **({"slowest": self._slowest._asdict()} if self._slowest is not None else {}),

@@ -42,7 +42,7 @@ class IdleReason(NamedTuple):
     since: float = 0.0
     more: str = ""
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """Fit for JSON: what is not at its default."""
         return {name: value for name, value in self._asdict().items() if value or name == "kind"}
 

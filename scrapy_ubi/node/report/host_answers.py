@@ -144,22 +144,22 @@ def _notes(state: HostState) -> dict[str, Any]:
     return notes
 
 
-_PLIGHTS = {"health": "excluded"}  # LARM's word for a host that does not answer
+_BLOCKED = {"health": "excluded"}  # LARM's word for a host that does not answer
 
 
 def shown_state(state: HostState, role: str, source: Source) -> str:
     """`busy`, `ended` (`HostNotes.end`), `idle` (nothing waits), `held`, why it is left alone, `resting`, `waiting`."""
     if state.out:
         return "busy"
-    plight = source.plight(state)
-    if plight == "ended":
-        return plight
+    reason = source.blocked_reason(state)
+    if reason == "ended":
+        return reason
     if not state.waiting:
         return "idle"
     if role == OWNER and source.held(state):
         return "held"
-    if plight:
-        return _PLIGHTS.get(plight, f"postponed: {plight}")
+    if reason:
+        return _BLOCKED.get(reason, f"postponed: {reason}")
     return "resting" if source.frontier.rests(state) else "waiting"
 
 

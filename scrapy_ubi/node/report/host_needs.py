@@ -24,13 +24,13 @@ class HostNeeds:
         pace = delay + times.load(state.host) + times.every(state.host)
         return queued * pace + rest if rest > 0 else queued * pace
 
-    def of(self, state: HostState, usual: float, now: float) -> SlowHost:
+    def needs_of(self, state: HostState, usual: float, now: float) -> SlowHost:
         """The figures of this host. Of one that was given up nothing is loaded any more."""
         notes, host = self._notes, state.host
         queued = state.waiting
         if self._limits is not None and not self._limits.idle:
             queued = min(queued, self._limits.pages_left(state))
-        why = notes.plight(state)
+        why = notes.blocked_reason(state)
         if why == "ended":
             queued = 0
         return SlowHost(

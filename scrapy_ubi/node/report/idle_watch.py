@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* `look` comes once a second. After `QUIET` seconds without a page fetched or done the reason is looked for.
+* `check_idle` comes once a second. After `QUIET` seconds without a page fetched or done the reason is looked for.
 * The log hears of a reason when it is another one than before, and of one that lasts, or comes back, at most once a
   minute; each time that it is said it is silent for twice as long, up to `LONGEST`: a host with a long delay would fill
   the log else. That the agent fetches again is seen in the line of progress.
@@ -57,7 +57,7 @@ class IdleWatch:
         self._one_host: IdleReason | None = None
         self.reason: IdleReason | None = None  # why nothing is fetched; None while something is
 
-    def look(self, now: float) -> None:
+    def check_idle(self, now: float) -> None:
         """Look again, at this time (s, the agent's clock)."""
         mark = self._marks()
         if self._quiet_since is None or mark != self._mark:

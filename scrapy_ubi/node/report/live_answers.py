@@ -82,11 +82,11 @@ class LiveAnswers:
             self._clock(),
             role,
             held,
-            self._hosts.plight,
+            self._hosts.blocked_reason,
             sent,
             self._requeue,
             self._loads,
-            self._needs.of,
+            self._needs.needs_of,
         )
 
     def _requeue(self, failure: Failure) -> bool:

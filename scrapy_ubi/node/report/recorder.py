@@ -77,7 +77,7 @@ class Recorder:
         if path is not None:
             self._file = TimelineFile(path)
             try:
-                self.timeline = await asyncio.to_thread(self._file.begin, unix(), not found)
+                self.timeline = await asyncio.to_thread(self._file.open_timeline, unix(), not found)
             except OSError as error:
                 self._complain(error)
         self._before = self.timeline.samples[-1] if self.timeline.samples else self._before
@@ -91,9 +91,9 @@ class Recorder:
         self._lag = max(self._lag, now - self._due)
         self._due = now + LOOK_EVERY
         self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY, self._look)
-        self._gaps.look(now, self._crawl.frontier.delay, (visit.state for visit in self._under_way()))
+        self._gaps.measure_gaps(now, self._crawl.frontier.delay, (visit.state for visit in self._under_way()))
         self.also(now)
-        for event in self._events.look(now, int(unix()), self._exchanges.blocked):
+        for event in self._events.find_events(now, int(unix()), self._exchanges.blocked):
             self._add(event)
         every = EARLY_EVERY if now - self._begun < EARLY else SAMPLE_EVERY
         if now - self._sampled >= every - LOOK_EVERY / 2:
@@ -167,7 +167,7 @@ class Recorder:
         self._timer.cancel()
         self._timer = None
         at = int(unix())
-        for event in self._events.look(self._clock(), at, self._exchanges.blocked):
+        for event in self._events.find_events(self._clock(), at, self._exchanges.blocked):
             self._add(event)
         self._publisher.renew()
         if how == "left":

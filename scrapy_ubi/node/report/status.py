@@ -167,5 +167,5 @@ class Status:
         fetched, where nothing is."""
         limits = self.crawl_limits
         most = {"most_pages": limits.most_pages, "most_seconds": limits.most_seconds}
-        idle = {"idle": reason.told()} if reason is not None else {}
+        idle = {"idle": reason.as_json()} if reason is not None else {}
         return {"curve": curve, **idle, **{name: value for name, value in most.items() if value}}

@@ -49,7 +49,7 @@ class TimelineFile:
         self._lines = 0
         self._synced = 0.0
 
-    def begin(self, now: float, new: bool) -> Timeline:
+    def open_timeline(self, now: float, new: bool) -> Timeline:
         """What was there, without what does not hold; nothing where the crawl is `new`."""
         timeline = Timeline()
         if not new:

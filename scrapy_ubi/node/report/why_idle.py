@@ -156,7 +156,7 @@ class WhyIdle:
             return _Waiting(now, state.host, kinds.HANDOVER)
         turn = state.next_at
         if turn > now:
-            word = self._hosts.plight(state)
+            word = self._hosts.blocked_reason(state)
             if word and word != "ended":
                 return _Waiting(turn, state.host, kinds.RESTS, word)
             delays = self._hosts.delays(state) if state.notes.text else {}

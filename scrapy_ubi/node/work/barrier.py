@@ -44,9 +44,9 @@ class IteratedVisits(Visits):
         super().__init__(*parts)
         self._iterations = iterations
 
-    def begin(self, state: HostState, entry: Entry, now: float) -> Visit:
+    def begin_visit(self, state: HostState, entry: Entry, now: float) -> Visit:
         """This request is handed out."""
-        visit = super().begin(state, entry, now)
+        visit = super().begin_visit(state, entry, now)
         self._iterations.taken(visit)
         return visit
 
@@ -130,9 +130,9 @@ class Barrier:
                 visit.again = visit.again._replace(priority=RETRIED)
             self._settle(ending)
 
-    def look(self) -> None:
+    def close_stalled(self) -> None:
         """Close the iterations that nothing else would close."""
-        self._iterations.look(self._goes_on)
+        self._iterations.close_stalled(self._goes_on)
 
     def _goes_on(self, state: HostState) -> bool:
         """Whether requests of a host may still be taken here, now or later."""

@@ -70,7 +70,7 @@ class Handout:
         if found is None:
             self._waker.arm(wake=False)
             return None
-        return self._visits.begin(*found, now)
+        return self._visits.begin_visit(*found, now)
 
     def ended(self, visit: Visit, failed: str | None, fetched: bool, status: int, content: int | None) -> None:
         """Hear that the visit is over (see `Node.ended`)."""

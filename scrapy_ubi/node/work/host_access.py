@@ -49,8 +49,8 @@ class HostAccess:
     def permit_now(self, host: str, visit: Visit | None, foreign: bool = False) -> bool | None:
         """As `permit`, without waiting: None where one would have to wait."""
         if visit is None:
-            return self.permits.take(host, None, foreign=foreign)
-        return self.permits.take(host, visit.state, visit.entry.key)
+            return self.permits.try_acquire(host, None, foreign=foreign)
+        return self.permits.try_acquire(host, visit.state, visit.entry.key)
 
     async def permit(self, host: str, visit: Visit | None, again: bool = False, foreign: bool = False) -> bool:
         """Wait until a load from this host may start, at this moment. False: this agent must not load from it, or the

@@ -88,7 +88,7 @@ class Visits:
         """Those that have not ended."""
         return list(self._under_way)
 
-    def begin(self, state: HostState, entry: Entry, now: float) -> Visit:
+    def begin_visit(self, state: HostState, entry: Entry, now: float) -> Visit:
         """This request is handed out."""
         visit = Visit(state, entry, self._crawl.tally.strays, now)
         self._under_way.add(visit)

@@ -192,7 +192,7 @@ def test_damage_that_is_found_in_mid_crawl_stops_the_agent_and_is_set_aside(
         while not told:
             await asyncio.sleep(0)
         assert told == [damage]
-        keeper.condemn(damage)
+        keeper.mark_corrupt(damage)
         await keeper.close()
         aside = set_aside(disk)
         said = caplog.records[-1].message
@@ -213,7 +213,7 @@ def test_a_directory_that_goes_away_in_mid_crawl_is_said_and_the_agent_closes(
         keeper.collect(snapshot.changes(agent_on(keeper)), None)
         with pytest.raises(StoreDamaged) as caught:
             await keeper.write()
-        keeper.condemn(caught.value)
+        keeper.mark_corrupt(caught.value)
         await keeper.close()
         assert said in caplog.records[-1].message
 

@@ -31,7 +31,7 @@ def test_the_disk_does_not_wait_for_what_others_do_in_asyncios_threads(tmp_path:
             agent = agent_on(keeper)
             keeper.frontier.add(HOST, [page(HOST, 1)])
             await flush(keeper, agent, FACTS)
-            await keeper.forget()
+            await keeper.erase()
             await keeper.close()
             assert not busy.done()
         finally:
@@ -47,7 +47,7 @@ def test_its_threads_end_when_it_is_closed(tmp_path: Path) -> None:
     async def main() -> None:
         others = set(threading.enumerate())
         keeper = await opened(tmp_path)
-        await keeper.forget()
+        await keeper.erase()
         await flush(keeper, agent_on(keeper), FACTS)
         await keeper.close()
         while any(thread.name.startswith("ubi-disk") for thread in set(threading.enumerate()) - others):
@@ -109,7 +109,7 @@ def test_what_was_collected_and_not_written_is_lost_with_the_process(disk: Path)
 def test_to_forget_is_to_begin_with_nothing(disk: Path) -> None:
     async def test() -> None:
         keeper = await opened(disk)
-        await keeper.forget()
+        await keeper.erase()
         assert (keeper.saved, keeper.facts, len(keeper.frontier)) == (None, {}, 0)
         agent = agent_on(keeper)
         keeper.frontier.add(HOST, [page(HOST)])
@@ -129,7 +129,7 @@ def test_what_was_collected_before_it_is_forgotten_is_not_of_the_crawl_that_begi
         await flush(keeper, agent, FACTS)
         keeper.frontier.add("late.example", [page("late.example")])
         keeper.collect(snapshot.changes(agent), FACTS)
-        await keeper.forget()
+        await keeper.erase()
         assert not keeper.due
         await keeper.write()
         keeper.settle()

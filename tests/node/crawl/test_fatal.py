@@ -17,7 +17,7 @@ class Agent:
         self.told: list[str] = []
         self.condemned: list[StoreDamaged] = []
         self.disk = NoDisk(0.0)
-        self.disk.condemn = self.condemned.append  # type: ignore[method-assign]
+        self.disk.mark_corrupt = self.condemned.append  # type: ignore[method-assign]
         self.halt = Fatal(self.disk, self.told.append)
 
 

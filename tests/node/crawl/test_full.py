@@ -134,7 +134,7 @@ def test_a_crawl_that_cannot_be_forgotten_is_a_refused_start(
         with monkeypatch.context() as patched:
             trouble(disk, patched)
             with pytest.raises(UbiDirectoryError, match=said):
-                await keeper.forget()
+                await keeper.erase()
         await keeper.close()
         while any(thread.name.startswith("ubi-disk") for thread in set(threading.enumerate()) - others):
             await asyncio.sleep(0)
@@ -174,7 +174,7 @@ def test_killed_while_it_forgets_it_begins_with_all_or_with_nothing(
         keeper = await opened(disk)
         assert len(keeper.frontier) == (HOSTS if moment in ("before the index", "before the store") else 0)
         assert keeper.facts == (FACTS if keeper.saved is not None else {})
-        await keeper.forget()
+        await keeper.erase()
         assert len(keeper.frontier) == 0
         await keeper.close()
 

@@ -43,7 +43,7 @@ class Watched(Part):
     async def look(self) -> None:
         """Look, and take in what is read, after a while."""
         self.now += PUBLISH
-        self.watch.look(self.now)
+        self.watch.check_limits(self.now)
         for _ in range(5):
             await asyncio.sleep(0)
 
@@ -81,7 +81,7 @@ def test_it_reads_as_often_as_profiles_are_published() -> None:
         one = Watched(10)
         one.limits.begun = True
         await one.look()
-        one.watch.look(one.now)
+        one.watch.check_limits(one.now)
         assert one.published.reads == 1
 
     asyncio.run(run())

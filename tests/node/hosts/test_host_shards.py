@@ -41,7 +41,7 @@ class House:
         self.agent = Agent("a", "5" * 8, Config(), self.frontier, lambda: "1" * 8, self.now)
         self.agent.lease.acknowledged(self.now)
         self.agent.sure()
-        self.hosts.begin(self.agent, self.frontier)
+        self.hosts.work_for(self.agent, self.frontier)
         chosen = UbiSettings(host_shards=shards, **limits)
         self.limits = HostLimits(chosen, self.hosts, lambda: self.now + EPOCH, lambda what, host: None)
 

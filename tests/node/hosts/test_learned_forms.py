@@ -48,12 +48,12 @@ class House:
         self.agent = Agent("a", "5" * 8, Config(replication=0), MemoryFrontier(), lambda: "1" * 8, 0.0)
         self.agent.sure()
         self.hosts = HostNotes(lambda: 0.0, lambda: 0.0)
-        self.hosts.begin(self.agent, self.agent.frontier)
+        self.hosts.work_for(self.agent, self.agent.frontier)
         self.tally = MergedUrls()
         self.again: list[Entry] = []
         self.host = HOST
         self.learner = LearnedForms(wanted, RequestKeys(wanted), lambda host, again: self.again.append(again))
-        self.learner.begin(self.agent, self.hosts, self.tally)
+        self.learner.work_for(self.agent, self.hosts, self.tally)
 
     @property
     def state(self) -> HostState:

@@ -9,7 +9,7 @@ import pytest
 
 from scrapy_ubi.frontier.store import StoreError, StoreFull
 from scrapy_ubi.node.hosts import host_notes
-from scrapy_ubi.node.hosts.host_notes import lifted, plight
+from scrapy_ubi.node.hosts.host_notes import lifted, read_blocked_reason
 from scrapy_ubi.protocol.host import HostState, Notes
 from scrapy_ubi.protocol.notes import NOTHING
 from scrapy_ubi.transport import Incoming, Outgoing
@@ -159,10 +159,10 @@ def test_a_lifted_host_is_fetched_again() -> None:
         one = Ending(MemoryHub(), "a", log)
         state = await one.wait(1)
         one.node.hosts.end(state, "limit/test")
-        assert one.node.hosts.plight(state) == "ended"
+        assert one.node.hosts.blocked_reason(state) == "ended"
         one.node.hosts.lift(ENDED)
         one.node.hosts.lift("unknown.example")
-        assert one.node.hosts.plight(state) == ""
+        assert one.node.hosts.blocked_reason(state) == ""
         visit = one.node.next()
         assert visit is not None
         one.node.ended(visit)
@@ -172,12 +172,12 @@ def test_a_lifted_host_is_fetched_again() -> None:
 
 
 def test_what_is_said_of_a_host_may_be_nonsense() -> None:
-    assert plight({}, 0.0) == plight({host_notes.UNTIL: [5.0, "x"]}, 9.0) == ""
-    assert plight({host_notes.UNTIL: [5.0, "retry-after"]}, 1.0) == "retry-after"
+    assert read_blocked_reason({}, 0.0) == read_blocked_reason({host_notes.UNTIL: [5.0, "x"]}, 9.0) == ""
+    assert read_blocked_reason({host_notes.UNTIL: [5.0, "retry-after"]}, 1.0) == "retry-after"
     for nonsense in (None, 7, "", [], ["x", "y"], [float("inf"), "y"], "a b", "x" * 65, {"a": 1}):
-        assert plight({host_notes.UNTIL: nonsense, host_notes.END: nonsense}, 0.0) == ""
-    assert plight({host_notes.UNTIL: [5.0, 5]}, 1.0) == "?"
-    assert plight({host_notes.END: "host/dead", host_notes.UNTIL: [5.0, "x"]}, 1.0) == "ended"
+        assert read_blocked_reason({host_notes.UNTIL: nonsense, host_notes.END: nonsense}, 0.0) == ""
+    assert read_blocked_reason({host_notes.UNTIL: [5.0, 5]}, 1.0) == "?"
+    assert read_blocked_reason({host_notes.END: "host/dead", host_notes.UNTIL: [5.0, "x"]}, 1.0) == "ended"
 
 
 def test_a_host_on_a_disk_is_lifted_in_its_notes() -> None:

@@ -24,7 +24,7 @@ def test_every_reason_has_a_sentence_fit_to_be_seen_with_and_without_names(kind:
         said = sentence(why, NOW)
         assert said.startswith("Nothing is fetched: ") and said.endswith(".") and said.isprintable(), said
         assert "  " not in said and " ," not in said, said
-        assert read_reason(json.loads(json.dumps(why.told()))) == why
+        assert read_reason(json.loads(json.dumps(why.as_json()))) == why
 
 
 def test_it_says_how_many_more_there_are_and_until_when() -> None:
@@ -55,4 +55,4 @@ def test_a_reason_that_does_not_hold_is_refused(wrong: object) -> None:
 
 def test_no_reason_is_none() -> None:
     assert read_reason(None) is None
-    assert IdleReason("delay").told() == {"kind": "delay"}
+    assert IdleReason("delay").as_json() == {"kind": "delay"}

@@ -27,7 +27,7 @@ class Quiet:
 
     def passes(self, seconds: int) -> None:
         for _ in range(seconds):
-            self.watch.look(self.now)
+            self.watch.check_idle(self.now)
             self.now += 1.0
 
 
@@ -103,7 +103,7 @@ def test_an_idle_agent_of_a_crawl_of_one_host_says_so_once(caplog: pytest.LogCap
 
         watch = IdleWatch("a1", lambda: 0, lambda now: reason(kinds.OTHERS, ("a2", "a3")), profiles)
         for now in range(600):
-            watch.look(float(now))
+            watch.check_idle(float(now))
             await asyncio.sleep(0)
         assert watch.reason is not None and watch.reason.kind == kinds.ONE_HOST
 
