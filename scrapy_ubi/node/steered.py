@@ -36,7 +36,10 @@ class Steered:
         seeds: SeedInbox,
     ) -> None:
         self._seeds = seeds
-        self._pace, self._crawl, self._access, self._waker = pace, crawl, access, waker
+        self._pace = pace
+        self._crawl = crawl
+        self._access = access
+        self._waker = waker
         self._limits, self._crawl_limits = limits
         live.follow(self._follow)
 

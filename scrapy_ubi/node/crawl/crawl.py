@@ -68,13 +68,16 @@ class Crawl:
         policy: HostPolicy = FREE,
     ) -> None:
         self.live = LiveTable(refusal)
-        self.settings, self._me, self.fixed = settings, me, fixed
+        self.settings = settings
+        self._me = me
+        self.fixed = fixed
         self.recrawl = recrawl = Recrawl.from_settings(settings, unix)
         self._predecessor = predecessor
         if recrawl is not None:
             policy = replace(policy, redone_row=recrawl.redone, visit_told=recrawl.believed_row)
         self._policy = policy
-        self._on_incarnation, self._clock = on_incarnation, clock
+        self._on_incarnation = on_incarnation
+        self._clock = clock
         self.disk = disk
         self.last_view: View | None = None  # in which it was, once it leaves
         self.incarnations: set[str] = set()

@@ -22,7 +22,8 @@ class Fatal:
     """The end of one agent by force. `dead`: it has come. `on_fatal` is told why. It hears of the disk's trouble."""
 
     def __init__(self, disk: Disk, on_fatal: Callable[[str], None]) -> None:
-        self._disk, self._fatal = disk, on_fatal
+        self._disk = disk
+        self._fatal = on_fatal
         self.dead = False
         disk.trouble = self.broken
 

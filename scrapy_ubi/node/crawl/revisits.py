@@ -85,7 +85,9 @@ class Recrawl:
     seconds."""
 
     def __init__(self, rule: Rule, rounds: int | None, wall: Callable[[], float]) -> None:
-        self.rule, self._rounds, self._wall = rule, rounds, wall
+        self.rule = rule
+        self._rounds = rounds
+        self._wall = wall
         self._settled = 0.0
         self.listed: Listing | None = None  # with a rule that heeds sitemaps
         self.pace = VisitPace() if rule.rate(1.0) is not None else None

@@ -49,8 +49,11 @@ class Beats:
         on_read: Callable[[bool, Mapping[str, str]], None],
         clock: Callable[[], float],
     ) -> None:
-        self._crawl, self._transport, self._settings = crawl, transport, settings
-        self._on_read, self._clock = on_read, clock
+        self._crawl = crawl
+        self._transport = transport
+        self._settings = settings
+        self._on_read = on_read
+        self._clock = clock
         self._seen = asyncio.Event()
         self.apart = 0.0
         crawl.follow(self._begin)

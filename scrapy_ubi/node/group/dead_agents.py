@@ -41,7 +41,9 @@ class DeadAgents:
     """Removes what is left of agents that are gone for `long` (s). `failure_timeout` in seconds."""
 
     def __init__(self, crawl: Crawl, io: IoThread, transport: Transport, failure_timeout: float) -> None:
-        self._crawl, self._io, self._transport = crawl, io, transport
+        self._crawl = crawl
+        self._io = io
+        self._transport = transport
         self.long = max(LONG, TIMEOUTS * failure_timeout)
         self._since: dict[
             str, tuple[str, float]

@@ -42,8 +42,13 @@ class Join:
         publish: Callable[[Beat], None],
         clock: Callable[[], float],
     ) -> None:
-        self._crawl, self._settings, self._io, self._transport = crawl, settings, io, transport
-        self._predecessor, self._publish, self._clock = predecessor, publish, clock
+        self._crawl = crawl
+        self._settings = settings
+        self._io = io
+        self._transport = transport
+        self._predecessor = predecessor
+        self._publish = publish
+        self._clock = clock
         self._started = clock() if started is None else started
         self.published = ""
 

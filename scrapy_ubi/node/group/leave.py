@@ -44,8 +44,12 @@ class Leave:
         find_lost: Callable[[], Awaitable[None]],
     ) -> None:
         self._find_lost = find_lost
-        self._crawl, self._settings, self._halt = crawl, settings, halt
-        self._exchanges, self._renew_profile, self._clock = exchanges, renew_profile, clock
+        self._crawl = crawl
+        self._settings = settings
+        self._halt = halt
+        self._exchanges = exchanges
+        self._renew_profile = renew_profile
+        self._clock = clock
         self.stage = ""
 
     async def go(self) -> None:

@@ -20,7 +20,10 @@ class LimitWatch:
     """Looks after the limits of the crawl for one agent."""
 
     def __init__(self, limits: CrawlLimits, crawl: Crawl, io: IoThread, transport: Transport) -> None:
-        self._limits, self._crawl, self._io, self._transport = limits, crawl, io, transport
+        self._limits = limits
+        self._crawl = crawl
+        self._io = io
+        self._transport = transport
         self._reading: Future[dict[str, str]] | None = None
 
     def check_limits(self, now: float) -> None:

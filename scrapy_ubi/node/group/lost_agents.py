@@ -51,7 +51,10 @@ class LostAgents:
     def __init__(
         self, crawl: Crawl, io: IoThread, transport: Transport, control: Callable[[], Mapping[str, str]]
     ) -> None:
-        self._crawl, self._io, self._transport, self._control = crawl, io, transport, control
+        self._crawl = crawl
+        self._io = io
+        self._transport = transport
+        self._control = control
         self.names: tuple[str, ...] = ()
 
     async def find_lost(self) -> None:

@@ -119,8 +119,12 @@ class OtherLayouts:
     ) -> None:
         self._own = own
         self._codes: dict[tuple[str, str], None] = {}  # agents and digests that were told of
-        self._me, self._crawl, self._io, self._transport = me, crawl, io, transport
-        self._is_mine, self._note = is_mine, note
+        self._me = me
+        self._crawl = crawl
+        self._io = io
+        self._transport = transport
+        self._is_mine = is_mine
+        self._note = note
         self._looks: dict[tuple[str, str], int] = {}  # agent and process -> looks that are left
         self._former: dict[str, str] = {}  # agents of former keys -> their profiles, as last read
         self._told: set[tuple[str, str]] = set()  # those of them that were found, with their processes

@@ -38,7 +38,11 @@ class SummingUp:
     def __init__(
         self, me: str, io: IoThread, transport: Transport, is_mine: Callable[[float], bool], long: float
     ) -> None:
-        self._me, self._io, self._transport, self._is_mine, self._long = me, io, transport, is_mine, long
+        self._me = me
+        self._io = io
+        self._transport = transport
+        self._is_mine = is_mine
+        self._long = long
         self._since: dict[str, tuple[int, float]] = {}  # agent that is gone -> its profile, and when it was seen first
         self._next = 0.0
         self._under_way: Future[None] | None = None

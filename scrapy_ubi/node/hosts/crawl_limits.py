@@ -36,7 +36,8 @@ class CrawlLimits:
     """
 
     def __init__(self, settings: UbiSettings, me: str, stop: Callable[[str, str], object]) -> None:
-        self._me, self._stop = me, stop
+        self._me = me
+        self._stop = stop
         self._others = 0  # pages loaded by the others
         self._longest = 0.0
         self._known = 0

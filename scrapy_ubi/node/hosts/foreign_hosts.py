@@ -41,7 +41,8 @@ class ForeignHosts:
     which they are; `shards` are the hosts that are cut."""
 
     def __init__(self, clock: Callable[[], float], shards: HostShards | None = None) -> None:
-        self._clock, self._shards = clock, shards
+        self._clock = clock
+        self._shards = shards
         self.met: OrderedDict[str, _Met] = OrderedDict()
         self.forgotten = 0
 

@@ -30,7 +30,8 @@ class HostConcurrency:
     """The numbers of one agent's hosts."""
 
     def __init__(self, wanted: LoadsByHost, notes: HostNotes) -> None:
-        self._wanted, self._notes = wanted, notes
+        self._wanted = wanted
+        self._notes = notes
         self._rounds: OrderedDict[str, tuple[LoadPace, float]] = OrderedDict()  # -> and when it was slowed (s)
 
     @classmethod

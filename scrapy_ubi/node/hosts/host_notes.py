@@ -65,7 +65,9 @@ class HostNotes:
     """
 
     def __init__(self, clock: Callable[[], float], wall: Callable[[], float], shards: HostShards | None = None) -> None:
-        self._clock, self._wall, self._shards = clock, wall, shards
+        self._clock = clock
+        self._wall = wall
+        self._shards = shards
         self.counted: Counter[str] = Counter()
         self.ahead = 0
         self.times = HostTimes()

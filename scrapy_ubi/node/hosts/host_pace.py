@@ -26,7 +26,9 @@ class HostPace:
     """The delays of one agent's hosts. `clock` is the agent's (s)."""
 
     def __init__(self, live: RuntimeSettings, hosts: HostNotes, clock: Callable[[], float]) -> None:
-        self._live, self._hosts, self._clock = live, hosts, clock
+        self._live = live
+        self._hosts = hosts
+        self._clock = clock
         self._own: dict[str, float] = {}  # by host: the delay that people have given it
 
     def follow(self, live: RuntimeSettings, frontier: Frontier) -> None:

@@ -90,8 +90,10 @@ class LearnedForms:
     """
 
     def __init__(self, settings: UbiSettings, keys: Keys, again: Callable[[str, Entry], object]) -> None:
-        self._partition, self._rules = settings.partition, settings.host_rules
-        self._keys, self._again = keys, again
+        self._partition = settings.partition
+        self._rules = settings.host_rules
+        self._keys = keys
+        self._again = again
         self._tried = tried(parse(settings.normalise))
         self.counted: Counter[str] = Counter()
         # Key of a URL, of its form by a step, or of its class -> what was there.

@@ -31,7 +31,9 @@ class ListedPages:
     """The listed pages of one agent's hosts. `wall` gives unix seconds."""
 
     def __init__(self, rule: Rule, notes: HostNotes, wall: Callable[[], float]) -> None:
-        self._rule, self._notes, self._wall = rule, notes, wall
+        self._rule = rule
+        self._notes = notes
+        self._wall = wall
         self._listed: dict[int, float] = {}  # key -> when the page was changed, by its sitemap
 
     @property

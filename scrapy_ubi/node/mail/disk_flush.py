@@ -30,7 +30,10 @@ class DiskFlush:
         facts: Callable[[str], Mapping[str, object] | None],
         on_flush: Callable[[], str],
     ) -> None:
-        self._agent, self._disk, self._facts, self._on_flush = agent, disk, facts, on_flush
+        self._agent = agent
+        self._disk = disk
+        self._facts = facts
+        self._on_flush = on_flush
         self._unflushed = ""  # why what the pages have given may not outlast the process
 
     @property

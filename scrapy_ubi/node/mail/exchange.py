@@ -82,10 +82,17 @@ class Exchange:
         flush: DiskFlush,
         on_arrival: Callable[[], None],
     ) -> None:
-        self._agent, self._transport, self._io = agent, transport, io
-        self.run, self._check, self._flush, self._on_arrival = run, check, flush, on_arrival
-        self._absence, self._most_waiting = settings.lease_timeout, settings.flush_records
-        self._seeds, self._most_outbox = check.seeds, settings.outbox_records
+        self._agent = agent
+        self._transport = transport
+        self._io = io
+        self.run = run
+        self._check = check
+        self._flush = flush
+        self._on_arrival = on_arrival
+        self._absence = settings.lease_timeout
+        self._most_waiting = settings.flush_records
+        self._seeds = check.seeds
+        self._most_outbox = settings.outbox_records
         self._timing = Timing(agent, settings.flush_interval)
         self.outage = Outage()
         self._begin = {State.DISK: self._begin_disk, State.LOOK: self._begin_look, State.MAIL: self._begin_mail}

@@ -51,8 +51,11 @@ class ExchangeLoop:
         on_exchange: Callable[[Exchange], None],
         clock: Callable[[], float],
     ) -> None:
-        self._crawl, self._publishing = crawl, publishing
-        self._most_waiting, self._on_exchange, self._clock = most_waiting, on_exchange, clock
+        self._crawl = crawl
+        self._publishing = publishing
+        self._most_waiting = most_waiting
+        self._on_exchange = on_exchange
+        self._clock = clock
         self._ended = asyncio.Event()
         self.exchange: Exchange | None = None
         self.hurry = False

@@ -97,8 +97,12 @@ class InboxCheck:
         shards: HostShards | None = None,
         seeds: SeedInbox | None = None,
     ) -> None:
-        self._queries, self._shards, self.seeds = queries, shards, seeds
-        self._agent, self._judge, self._longest_url = agent, judge, longest_url
+        self._queries = queries
+        self._shards = shards
+        self.seeds = seeds
+        self._agent = agent
+        self._judge = judge
+        self._longest_url = longest_url
         self._dead: list[Fields] = []
         self._held: list[tuple[str, RawFields, str]] = []  # sender, letter, why it is none of this run
         self._said: Counter[str] = Counter()

@@ -49,7 +49,8 @@ class RunState:
     say there."""
 
     def __init__(self, agent: Agent, control: Fields, known: str, live: RuntimeSettings | None = None) -> None:
-        self._agent, self._live = agent, live
+        self._agent = agent
+        self._live = live
         self.control = control
         self.run = control.get("run") or known
         self._past = control.get("past", "")

@@ -54,7 +54,8 @@ class SeedInbox:
     def __init__(self, take: Take, on_end: Callable[[], None], serves: bool = True) -> None:
         self.serves = serves
         self._some = False  # seeds waited when that was looked at last
-        self._take, self._on_end = take, on_end
+        self._take = take
+        self._on_end = on_end
         self.finishing = False
         self._read = False  # the exchange under way reads seeds
         self._taken: deque[tuple[int, SeedAnswer]] = deque()  # with their flush

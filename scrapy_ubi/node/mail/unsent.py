@@ -29,7 +29,8 @@ class Unsent:
     """
 
     def __init__(self, agent: Agent, largest: int) -> None:
-        self._agent, self._largest = agent, largest
+        self._agent = agent
+        self._largest = largest
         self.out: Outgoing | None = None
         self.consumed: list[str] = []
         self._filled = 0.0  # when a drain gave it (s)

@@ -29,11 +29,14 @@ class HostSums:
     have the host that takes longest."""
 
     def __init__(self, agent: Agent, now: float, last: View | None = None, needs: Needs | None = None) -> None:
-        self._agent, self._now, self._needs = agent, now, needs
+        self._agent = agent
+        self._now = now
+        self._needs = needs
         self._has_left = last is not None and not agent.view.members
         others = last is not None and self._has_left and last.members.keys() - {agent.me}
         self._by_ring = last.ring.owner if last is not None and others else None
-        self._usual, self._longest = agent.frontier.delay, -1.0
+        self._usual = agent.frontier.delay
+        self._longest = -1.0
         self._slowest: SlowHost | None = None
         self.unique = self.queued = self._hosts = self._held = self._busy = self._waiting = 0
 

@@ -13,7 +13,9 @@ class HostNeeds:
     """The needs of one agent's hosts. `limit` says how many loads a host may have at once (0: one)."""
 
     def __init__(self, notes: HostNotes, limits: HostLimits | None, limit: Limit | None) -> None:
-        self._notes, self._limits, self._limit = notes, limits, limit
+        self._notes = notes
+        self._limits = limits
+        self._limit = limit
 
     def at_most(self, state: HostState, queued: int, usual: float, now: float) -> float:
         """How long what waits of this host, so much, takes from now on at most (s): with one load at once, and where

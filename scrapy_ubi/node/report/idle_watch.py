@@ -46,7 +46,10 @@ class IdleWatch:
         find: Callable[[float], IdleReason | None],
         profiles: Profiles | None = None,
     ) -> None:
-        self.me, self._marks, self._find, self._profiles = me, marks, find, profiles
+        self.me = me
+        self._marks = marks
+        self._find = find
+        self._profiles = profiles
         self._mark: object = None
         self._quiet_since: float | None = None
         self._said: dict[str, tuple[float, float]] = {}  # kind -> when it may be said again (s), and the step

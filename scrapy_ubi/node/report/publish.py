@@ -49,13 +49,17 @@ class Publisher:
         clock: Callable[[], float],
         more: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
-        self._crawl, self.state, self._clock, self._more = crawl, state, clock, more
+        self._crawl = crawl
+        self.state = state
+        self._clock = clock
+        self._more = more
         self._big_host = BigHost(crawl)
         self._next_at = self._count_at = 0.0
         self._counted = -inf
         self._counters: dict[str, Any] = {}
         self._counting: asyncio.TimerHandle | None = None  # the next slice of a count that goes on
-        self._shown, self._shown_at = "", -2 * profile.PUBLISH
+        self._shown = ""
+        self._shown_at = -2 * profile.PUBLISH
         self.kept = ""
 
     def profile(self) -> str | None:

@@ -56,11 +56,16 @@ class Recorder:
         clock: Callable[[], float],
         limit: Limit | None = None,
     ) -> None:
-        self._crawl, self._publisher, self._exchanges, self._clock = crawl, publisher, exchanges, clock
-        self._under_way, self._traffic = under_way, traffic
+        self._crawl = crawl
+        self._publisher = publisher
+        self._exchanges = exchanges
+        self._clock = clock
+        self._under_way = under_way
+        self._traffic = traffic
         self.timeline = Timeline()
         self.curve: list[Point] = []  # of what is known and done, as of the last sample
-        self._events, self._gaps = EventWatch(crawl), GapWatch(limit)
+        self._events = EventWatch(crawl)
+        self._gaps = GapWatch(limit)
         self.also: Callable[[float], None] = lambda now: None  # looks, too, once a second
         self._file: TimelineFile | None = None
         self._lines: list[str] = []  # not written yet

@@ -45,7 +45,8 @@ class TimelineFile:
     """The file of the agent in this directory, as it is written. All methods may raise OSError."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory, self._path = directory, directory / TIMELINE
+        self._directory = directory
+        self._path = directory / TIMELINE
         self._lines = 0
         self._synced = 0.0
 

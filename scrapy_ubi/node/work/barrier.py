@@ -118,8 +118,12 @@ class Barrier:
         settle: Callable[[VisitEnd], None],
         note: Callable[[str, str], object],
     ) -> None:
-        self._crawl, self._iterations, self._waker = crawl, iterations, waker
-        self._crawl_limits, self._settle, self._note = crawl_limits, settle, note
+        self._crawl = crawl
+        self._iterations = iterations
+        self._waker = waker
+        self._crawl_limits = crawl_limits
+        self._settle = settle
+        self._note = note
         self._said = False
 
     def again(self, endings: list[VisitEnd]) -> None:

@@ -37,8 +37,14 @@ class HostAccess:
         limit: Limit | None = None,
         rests: Callable[[HostState], bool] = lambda state: False,
     ) -> None:
-        self._crawl, self._visits, self._waker, self._fatal = crawl, visits, waker, fatal
-        self._foreign, self._clock, self._limit, self._rests = foreign, clock, limit, rests
+        self._crawl = crawl
+        self._visits = visits
+        self._waker = waker
+        self._fatal = fatal
+        self._foreign = foreign
+        self._clock = clock
+        self._limit = limit
+        self._rests = rests
         crawl.follow(self._begin)
 
     def _begin(self) -> None:

@@ -44,7 +44,8 @@ class Iteration:
     __slots__ = ("closing", "endings", "found", "held", "numbers", "out", "state", "taken", "targets")
 
     def __init__(self, state: HostState, targets: int) -> None:
-        self.state, self.targets = state, targets
+        self.state = state
+        self.targets = targets
         self.taken = self.out = self.found = 0
         self.numbers: dict[int, int] = {}
         self.endings: list[VisitEnd] = []
@@ -84,7 +85,8 @@ class Iterations:
     ranker: Ranker | None = None
 
     def __init__(self, take: int, hosts: int) -> None:
-        self._take, self._most = take, max(1, hosts)
+        self._take = take
+        self._most = max(1, hosts)
         self._open: dict[str, Iteration] = {}
         self._busy = 0  # hosts with requests out
         self._in_line: dict[HostState, None] = {}  # hosts that wait for one of these places

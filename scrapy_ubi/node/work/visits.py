@@ -76,8 +76,12 @@ class Visits:
         limit: Limit | None = None,
         times: HostTimes | None = None,
     ) -> None:
-        self._crawl, self._learner, self._addresses, self._clock = crawl, learner, addresses, clock
-        self._limit, self._times = limit, times
+        self._crawl = crawl
+        self._learner = learner
+        self._addresses = addresses
+        self._clock = clock
+        self._limit = limit
+        self._times = times
         self._under_way: set[Visit] = set()
 
     def _has_several(self, host: str) -> bool:
