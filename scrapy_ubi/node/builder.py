@@ -181,8 +181,7 @@ def build_node(
         run = RunState(agent, control, str(crawl.disk.facts.get("run", "")), live)
         queries = QueryInbox(me, answers.answer, time.time, exchanges.soon)
         judge = judge_of(keys, settings.host_of(), check)
-        takes = seeds if transport.takes_seeds else None
-        check_in = InboxCheck(agent, judge, settings.max_url_length, queries, settings.host_shards, takes)
+        check_in = InboxCheck(agent, judge, settings.max_url_length, queries, settings.host_shards, seeds)
         flush = DiskFlush(agent, crawl.disk, crawl.facts, events.flush)
         return Exchange(agent, transport, io, settings, run, check_in, flush, exchanges.arrived)
 

@@ -93,7 +93,7 @@ class Lifecycle:
             if self.transport.takes_seeds:
                 self._crawl.agent.open()
             else:
-                self._seeds.serves = False
+                self._seeds.close()
         except BaseException:
             await self._let_go()
             raise

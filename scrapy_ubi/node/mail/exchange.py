@@ -211,9 +211,9 @@ class Exchange:
         waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
         look = self._timing.looks(now) or self.run.has_rivals(now)
         look = (read and look) or bool(out.control or out.forget_control or self.outage.kind)
-        seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds is not None and read else 0
+        seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds.is_open and read else 0
         part = self._unsent.part(out)
-        ending = self._agent.ending if self._seeds is not None and not self._agent.finished else None
+        ending = self._agent.ending if self._seeds.is_open and not self._agent.finished else None
         self._asks_end = ending is not None
         wanted = replace(
             part,
@@ -221,7 +221,7 @@ class Exchange:
             read_acks=read and waits,
             read_control=look or self._asks_end,
             read_seeds=seeds,
-            look_outside=look and self._seeds is not None,
+            look_outside=look and self._seeds.is_open,
             end=None if ending is None else self.run.end(ending, self._transport.now()),
         )
         return replace(wanted, counts_anew=self.counts_anew) if wanted.profile is not None else wanted
@@ -352,7 +352,7 @@ class Exchange:
             run = raw.get(RUN.encode(), b"").decode("ascii", "replace")
             if not self.run.is_past(run) and not self._check.receive(raw, self.run.run, rivals):
                 self._timing.look_soon()  # there may be another run by now
-        if self._seeds is not None and not self._agent.finished:  # else they wait for the next start
+        if self._seeds.is_open and not self._agent.finished:  # else they wait for the next start
             if self._seeds.receive(incoming.seeds, self._agent.journal.flush):
                 self._agent.took_outside()
             self._check.add_dead_letters(self._seeds.dead_letters())

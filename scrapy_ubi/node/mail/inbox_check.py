@@ -85,17 +85,17 @@ class Queries(Protocol):
 
 class InboxCheck:
     """Sorts for `agent`. `judge` knows what only the adapters can; `longest_url` is in characters; `shards` are the
-    hosts that are cut. `set_aside`: so many dead letters there were so far; `seeds` takes those from outside, None:
-    there are none."""
+    hosts that are cut. `set_aside`: so many dead letters there were so far; `seeds` takes those from outside,
+    where it is open."""
 
     def __init__(
         self,
         agent: Agent,
         judge: Judge,
         longest_url: int,
-        queries: Queries | None = None,
-        shards: HostShards | None = None,
-        seeds: SeedInbox | None = None,
+        queries: Queries,
+        shards: HostShards | None,
+        seeds: SeedInbox,
     ) -> None:
         self._queries = queries
         self._shards = shards
@@ -121,17 +121,16 @@ class InboxCheck:
 
     def answer_queries(self, control: Fields, now: float) -> None:
         """Answer what people ask in the control hash, at this time (s); what is no query is a dead letter."""
-        if self._queries is not None:
-            self._queries.read_questions(control, now)
-            self.add_dead_letters(self._queries.refused())
+        self._queries.read_questions(control, now)
+        self.add_dead_letters(self._queries.refused())
 
     def fields_to_remove(self) -> Sequence[str]:
         """Fields of the control hash to be removed, since the last call."""
-        return self._queries.fields_to_remove() if self._queries is not None else ()
+        return self._queries.fields_to_remove()
 
     def replies(self) -> dict[str, str]:
         """Answers to queries that were made since the last call: id -> JSON."""
-        return self._queries.replies() if self._queries is not None else {}
+        return self._queries.replies()
 
     def receive(self, raw: RawFields, run: str, rivals: bool = False) -> bool:
         """This entry was read, in this run. False where it holds a letter of another one. `rivals`: others may have

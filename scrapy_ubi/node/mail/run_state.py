@@ -48,7 +48,7 @@ class RunState:
     `run` the name of the run, which is `known` from the disk where the control hash has none. `live` hears what people
     say there."""
 
-    def __init__(self, agent: Agent, control: Fields, known: str, live: RuntimeSettings | None = None) -> None:
+    def __init__(self, agent: Agent, control: Fields, known: str, live: RuntimeSettings) -> None:
         self._agent = agent
         self._live = live
         self.control = control
@@ -89,8 +89,7 @@ class RunState:
                 lacks |= end_fields(self.run, self._agent.me, self._agent.lossy, there)
         elif self._denied:
             lacks["finished"] = ""
-        if self._live is not None:
-            lacks |= self._live.lacking(self.control)
+        lacks |= self._live.lacking(self.control)
         return lacks
 
     def end(self, ending: Ending, there: float) -> EndOfCrawl:
@@ -117,8 +116,7 @@ class RunState:
         self.run = control.get("run", "") or self.run
         self._past = control.get("past", "") or self._past
         self._hear_of_the_end(control)
-        if self._live is not None:
-            self._live.read_control(control)
+        self._live.read_control(control)
         self.control = control
         return control
 

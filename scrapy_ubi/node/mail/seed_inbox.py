@@ -49,10 +49,11 @@ Take = Callable[[str, Mapping[str, str]], SeedOutcome]  # id, fields
 
 class SeedInbox:
     """Takes seeds by `take`. `serves`: the crawl waits for them; `on_end` is called when it does so no longer.
-    `finishing`: it is to do so only until no seed waits."""
+    `finishing`: it is to do so only until no seed waits. `is_open`: seeds can come, by this transport."""
 
     def __init__(self, take: Take, on_end: Callable[[], None], serves: bool = True) -> None:
         self.serves = serves
+        self.is_open = True
         self._some = False  # seeds waited when that was looked at last
         self._take = take
         self._on_end = on_end
@@ -62,6 +63,10 @@ class SeedInbox:
         self._handed: list[tuple[str, str]] = []
         self._dead: list[Fields] = []
         self.counts: Counter[str] = Counter()  # by what was said
+
+    def close(self) -> None:
+        """Take none: they cannot come."""
+        self.is_open = self.serves = False
 
     def wanted(self, agent: Agent, most_waiting: int) -> int:
         """How many seeds the exchange of `agent` that begins now may read; none where so many records wait to be

@@ -53,7 +53,7 @@ class Unsent:
             forget_control=check.fields_to_remove(),
             replies=check.replies(),
         )
-        if check.seeds is not None:
+        if check.seeds.is_open:
             answers, handed = check.seeds.answers(self._agent.outbox.oldest()), check.seeds.handed()
             self.out = replace(self.out, seeds_answered=answers, seeds_for=handed)
 

@@ -12,7 +12,7 @@ from scrapy_ubi.protocol.host import HostState
 class HostNeeds:
     """The needs of one agent's hosts. `limit` says how many loads a host may have at once (0: one)."""
 
-    def __init__(self, notes: HostNotes, limits: HostLimits | None, limit: Limit | None) -> None:
+    def __init__(self, notes: HostNotes, limits: HostLimits, limit: Limit | None) -> None:
         self._notes = notes
         self._limits = limits
         self._limit = limit
@@ -30,7 +30,7 @@ class HostNeeds:
         """The figures of this host. Of one that was given up nothing is loaded any more."""
         notes, host = self._notes, state.host
         queued = state.waiting
-        if self._limits is not None and not self._limits.idle:
+        if not self._limits.idle:
             queued = min(queued, self._limits.pages_left(state))
         why = notes.blocked_reason(state)
         if why == "ended":

@@ -44,7 +44,7 @@ class IdleWatch:
         me: str,
         marks: Callable[[], object],
         find: Callable[[float], IdleReason | None],
-        profiles: Profiles | None = None,
+        profiles: Profiles,
     ) -> None:
         self.me = me
         self._marks = marks
@@ -103,7 +103,7 @@ class IdleWatch:
     # -- a crawl of one host
 
     def _of_others(self, found: IdleReason, now: float) -> IdleReason:
-        if self._profiles is not None and self._reading is None and now - self._read_at >= READ_EVERY:
+        if self._reading is None and now - self._read_at >= READ_EVERY:
             self._read_at = now
             self._reading = asyncio.ensure_future(self._read(self._profiles))
         return self._one_host if self._one_host is not None else found

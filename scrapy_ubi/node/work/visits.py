@@ -73,8 +73,8 @@ class Visits:
         learner: LearnedForms | None,
         addresses: IpPoliteness | None,
         clock: Callable[[], float],
-        limit: Limit | None = None,
-        times: HostTimes | None = None,
+        limit: Limit | None,
+        times: HostTimes,
     ) -> None:
         self._crawl = crawl
         self._learner = learner
@@ -159,7 +159,7 @@ class Visits:
             return
         visit.freed = True
         agent.freed(state, now)
-        if loaded and self._times is not None:
+        if loaded:
             self._times.loaded(visit.host, now - visit.begun)
         if self._addresses is not None and not self._has_several(visit.host):
             delay = max(frontier.delay, state.pause) if loaded else 0.0

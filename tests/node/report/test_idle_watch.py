@@ -19,11 +19,14 @@ class Quiet:
 
     def __init__(self) -> None:
         self.pages, self.why = 0, reason(kinds.DELAY, ("a.example",))
-        self.watch = IdleWatch("a1", lambda: self.pages, self.find)
+        self.watch = IdleWatch("a1", lambda: self.pages, self.find, self.profiles)
         self.now = 0.0
 
     def find(self, now: float) -> IdleReason | None:
         return self.why
+
+    async def profiles(self) -> dict[str, str]:
+        return {}
 
     def passes(self, seconds: int) -> None:
         for _ in range(seconds):
