@@ -73,7 +73,7 @@ class Turns:
         """Hear that an exchange of mail has ended."""
         tally = self._crawl.tally
         tally.dead_letters, tally.writes_refused = exchange.dead_letters, exchange.writes_refused
-        asked = exchange.control.get(drain_field(self._crawl.agent.me)) in self._crawl.incarnations
+        asked = exchange.control.get(drain_field(self._crawl.agent.me)) in self._crawl.lives
         if asked and not self._asked_to_leave:
             self._asked_to_leave = True
             self._on_drain()

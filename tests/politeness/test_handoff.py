@@ -118,7 +118,7 @@ def test_after_a_restart_a_host_is_left_alone_for_its_own_delay_first() -> None:
     slow, usual = (frontier.add(host, [entry(f"http://{host}/1")[1]])[0] for host in ("h1.example", "h2.example"))
     frontier.note(slow, Notes(1, canonical({DELAY: {"robots": 7.0}})))
     agent = Agent("a", "5" * 8, Config(), frontier, lambda: "1" * 8, 100.0)
-    HostNotes(lambda: 100.0, lambda: 1e9).begin(agent, frontier)
+    HostNotes(lambda: 100.0, lambda: 1e9).work_for(agent, frontier)
     assert slow.next_at == 107.0
     assert usual.next_at == 0.0, "the delay of all hosts is the disk's matter (node.keeper)"
 

@@ -50,8 +50,8 @@ MOST_FORMER = 64  # incarnations of one disk that are remembered
 
 class Crawl:
     """The crawl of agent `me`, kept on `disk`. `fixed` is the part of its profile that does not change,
-    `on_incarnation` notes durably which incarnation runs now; `incarnations` are those of this process; `predecessor`
-    is the one that ran in its directory before. `policy` is asked about hosts, `recrawl` about pages that are visited
+    `on_incarnation` notes durably which incarnation runs now; `lives` are those of this process, in their order;
+    `predecessor` is the one that ran in its directory before. `policy` is asked about hosts, `recrawl` about pages that are visited
     again, where any are; `live` holds what people say of it while it runs. `handed_over`: it has left, and others have
     all that it knew.
     """
@@ -80,13 +80,12 @@ class Crawl:
         self._clock = clock
         self.disk = disk
         self.last_view: View | None = None  # in which it was, once it leaves
-        self.incarnations: set[str] = set()
         self.handed_over = False
         self.lost: tuple[str, ...] = ()  # agents without whom something may be missing, as was seen at the end
         self.was_over = False  # the crawl, when this agent came
         self.needs: Needs | None = None  # what hosts need yet, once somebody can tell
         self._last_sums: tuple[tuple[Any, ...], HostSums] | None = None  # and of which moment they are
-        self.lives: list[str] = []  # the same, in their order
+        self.lives: list[str] = []
         self._followers: list[Callable[[], object]] = []
         self._begin()
 
@@ -136,7 +135,6 @@ class Crawl:
 
     def _new_incarnation(self) -> str:
         incarnation = secrets.token_hex(4)
-        self.incarnations.add(incarnation)
         self.lives.append(incarnation)
         self._on_incarnation(incarnation)
         return incarnation
