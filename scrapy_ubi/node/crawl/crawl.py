@@ -51,9 +51,9 @@ MOST_FORMER = 64  # incarnations of one disk that are remembered
 class Crawl:
     """The crawl of agent `me`, kept on `disk`. `fixed` is the part of its profile that does not change,
     `on_incarnation` notes durably which incarnation runs now; `lives` are those of this process, in their order;
-    `predecessor` is the one that ran in its directory before. `policy` is asked about hosts, `recrawl` about pages that are visited
-    again, where any are; `live` holds what people say of it while it runs. `handed_over`: it has left, and others have
-    all that it knew.
+    `predecessor` is the one that ran in its directory before. `policy` is asked about hosts, `recrawl` about pages that
+    are visited again, where any are; `live` holds what people say of it while it runs. `handed_over`: it has left, and
+    others have all that it knew.
     """
 
     def __init__(
