@@ -51,7 +51,7 @@ OWNERS: tuple[tuple[str, str, str | None], ...] = (
     ("frontier: disk", "scrapy_ubi/frontier/queue_rows.py", None),
     ("frontier: disk", "scrapy_ubi/frontier/flush.py", None),
     ("frontier: disk", "scrapy_ubi/frontier/ledger.py", None),
-    ("frontier: disk", "scrapy_ubi/node/disk.py", None),
+    ("frontier: disk", "scrapy_ubi/node/crawl/disk.py", None),
     ("frontier: seen", "scrapy_ubi/frontier/seen.py", None),
     ("frontier: seen", "scrapy_ubi/frontier/shard", None),
     ("frontier: seen", "scrapy_ubi/frontier/hash_slots.py", None),

@@ -37,7 +37,7 @@ from scale_group import sharing_views  # noqa: E402
 
 from scrapy_ubi.frontier.memory import MemoryFrontier  # noqa: E402
 from scrapy_ubi.node.group.beats import Beats  # noqa: E402
-from scrapy_ubi.node.report.profile import COUNTERS, read_profile  # noqa: E402
+from scrapy_ubi.node.profile.profile import COUNTERS, read_profile  # noqa: E402
 from scrapy_ubi.protocol.agent import Agent  # noqa: E402
 from scrapy_ubi.protocol.beat import Beat  # noqa: E402
 from scrapy_ubi.protocol.config import Config  # noqa: E402
@@ -83,7 +83,7 @@ class Peer:
         now = time.monotonic()
         self.agent = Agent(name, name, Config(), MemoryFrontier(), lambda: secrets.token_hex(4), now)
         self.transport = RedisTransport(url, CRAWL, name)
-        crawl: Any = SimpleNamespace(agent=self.agent)
+        crawl: Any = SimpleNamespace(agent=self.agent, follow=lambda begin: begin())
         self.beats = Beats(crawl, self.transport, SETTINGS, lambda end, lines: None, time.monotonic)
 
     async def start(self) -> None:
@@ -250,7 +250,8 @@ def large(agents: int, kind: str, times: int = 400) -> dict[str, float]:
         link.close()
     redis_read -= idle
     agent = Agent("agent-0", "s", Config(), MemoryFrontier(), lambda: "ffffffff", 0.0)
-    beats = Beats(SimpleNamespace(agent=agent), Nowhere(), SETTINGS, lambda end, all_of: None, time.monotonic)  # type: ignore[arg-type]
+    crawl: Any = SimpleNamespace(agent=agent, follow=lambda begin: begin())
+    beats = Beats(crawl, Nowhere(), SETTINGS, lambda end, all_of: None, time.monotonic)
     texts = [lines(agents, number + 1) for number in range(12)]
     beats.read(0.0, 0.0, texts[0])
     began = time.process_time()

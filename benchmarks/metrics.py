@@ -36,7 +36,7 @@ from scrapy_ubi.metrics.meter import Meter
 from scrapy_ubi.metrics.profile_samples import GroupFacts, labels_of, put_group, put_profile, put_state
 from scrapy_ubi.monitor.crawl_metrics import metrics_text
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
-from scrapy_ubi.node.report.profile import COUNTERS, Profile, read_profile
+from scrapy_ubi.node.profile.profile import COUNTERS, Profile, read_profile
 from scrapy_ubi.protocol.beat import Beat
 
 AGENTS = 100

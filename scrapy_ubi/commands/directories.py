@@ -22,8 +22,8 @@ from pathlib import Path
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.errors import UbiDirectoryError
+from scrapy_ubi.node.crawl.store_files import GONE, SEEN, STORE
 from scrapy_ubi.node.report.timeline_file import NEW, TIMELINE
-from scrapy_ubi.node.store_files import GONE, SEEN, STORE
 from scrapy_ubi.process.agent_directory import COMMAND, holder, take_lock
 from scrapy_ubi.settings import home
 

@@ -34,7 +34,7 @@ from scrapy_ubi.commands.version import LIBRARIES, extras, installed
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.monitor.text_table import folded, room
-from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.node.profile.profile import Profile
 from scrapy_ubi.process import ignored_settings, plugin_remarks
 from scrapy_ubi.process.agent_directory import AgentLock, holder
 from scrapy_ubi.scrapy_private import versions

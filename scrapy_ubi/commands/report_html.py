@@ -28,7 +28,7 @@ from scrapy_ubi.monitor.html_report import page
 from scrapy_ubi.monitor.html_sections import MOST_HOSTS, ReportFacts
 from scrapy_ubi.monitor.merged_history import History
 from scrapy_ubi.monitor.render_report import measures_of
-from scrapy_ubi.node.report.figures import package_version
+from scrapy_ubi.node.profile.figures import package_version
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.untrusted.terminal_text import plain
 

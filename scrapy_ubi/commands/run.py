@@ -32,7 +32,7 @@ from scrapy_ubi.monitor.ahead import remaining_of
 from scrapy_ubi.monitor.screen import Screen
 from scrapy_ubi.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.monitor.text_table import count, rate, room, span
-from scrapy_ubi.node.report.remaining import ABOUT
+from scrapy_ubi.node.profile.remaining import ABOUT
 from scrapy_ubi.settings import home
 from scrapy_ubi.supervisor.agents import AgentPlace, AgentProcesses
 from scrapy_ubi.supervisor.embedded_valkey import EmbeddedValkey, valkey_program

@@ -25,16 +25,16 @@ from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.frontier.store import Store, StoreError
 from scrapy_ubi.monitor.answers import Answer
-from scrapy_ubi.node.disk import KINDS
-from scrapy_ubi.node.hosts.host_notes import lifted, plight
+from scrapy_ubi.node.crawl.disk import KINDS
+from scrapy_ubi.node.crawl.store_files import STORE
+from scrapy_ubi.node.hosts.host_notes import lifted, read_blocked_reason
 from scrapy_ubi.node.keys import requeued_nonce
+from scrapy_ubi.node.profile.figures import counted_requeued
 from scrapy_ubi.node.report import timeline_answer
-from scrapy_ubi.node.report.figures import counted_requeued
+from scrapy_ubi.node.report.live_answers import NONCE_BYTES
 from scrapy_ubi.node.report.queries import HISTORY, Question, Source, answer
-from scrapy_ubi.node.report.query_source import NONCE_BYTES
 from scrapy_ubi.node.report.timeline import Timeline
 from scrapy_ubi.node.report.timeline_file import read_timeline
-from scrapy_ubi.node.store_files import STORE
 from scrapy_ubi.protocol.frontier_contract import OUTPUTS_LOST
 from scrapy_ubi.protocol.host import Failure, HostState
 from scrapy_ubi.requests.identity import RequestKeys
@@ -50,7 +50,7 @@ class Stock(NamedTuple):
 
 
 class Stopped:
-    """The open directory of an agent that has stopped. `facts` is what is kept of the crawl (node/disk.py)."""
+    """The open directory of an agent that has stopped. `facts` is what is kept of the crawl (node/crawl/disk.py)."""
 
     def __init__(self, place: FoundDirectory, frontier: DiskFrontier) -> None:
         self.place = place
@@ -99,8 +99,8 @@ class Stopped:
     def _source(self, keys: RequestKeys, requeued: Counter[str]) -> Source:
         frontier = self._frontier
 
-        def plighted(state: HostState) -> str:
-            return plight(json.loads(state.notes.text), time.time()) if state.notes.text else ""
+        def blocked_reason(state: HostState) -> str:
+            return read_blocked_reason(json.loads(state.notes.text), time.time()) if state.notes.text else ""
 
         def requeue(failure: Failure) -> bool:
             if (state := frontier.find(failure.host)) is not None:
@@ -117,7 +117,8 @@ class Stopped:
         def sent(host: str, key: int) -> str:
             return OWNER if (host, key) in _owed(frontier.store) else ""
 
-        return Source(self.place.agent, frontier, time.time(), lambda _: "", lambda _: False, plighted, sent, requeue)
+        now = time.time()
+        return Source(self.place.agent, frontier, now, lambda _: "", lambda _: False, blocked_reason, sent, requeue)
 
 
 def _owed(store: Store) -> set[tuple[str, int]]:

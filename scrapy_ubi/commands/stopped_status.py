@@ -32,7 +32,7 @@ from scrapy_ubi.commands.redis_connection import UbiNotFound, connect, listed
 from scrapy_ubi.commands.stopped_agents import Stopped, opened
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
-from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.profile.profile import Profile, read_profile
 from scrapy_ubi.process.agent_directory import held_since
 from scrapy_ubi.protocol.config import Counters
 from scrapy_ubi.protocol.ring import Ring, RingCollision

@@ -24,7 +24,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.settings import BaseSettings
 from scrapy.utils.httpobj import urlparse_cached
 
-from scrapy_ubi.node.report.figures import package_version
+from scrapy_ubi.node.profile.figures import package_version
 from scrapy_ubi.scrapy_private.runs import is_trial
 
 logger = logging.getLogger("scrapy_ubi")

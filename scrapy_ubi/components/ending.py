@@ -102,7 +102,7 @@ class Ending:
             callbacks = _first(list(dict.fromkeys(map(callback_of, pages))))
             parts.append(f"callbacks and pipelines of {_counted(len(pages), 'page')} ({callbacks})")
         first = f"this agent waits for {' and '.join(parts)}" if parts else "nothing is under way"
-        others = node.others
+        others = node.status.others
         then = (
             f"what this agent knows is handed over to {_first(others)}, for at most {settings.leave_timeout:g} s "
             "(UBI_LEAVE_TIMEOUT)"
@@ -135,9 +135,9 @@ def _tell_of_error(task: asyncio.Future[None]) -> None:
 
 def say_lost(crawler: Crawler, node: Node, settings: UbiSettings) -> None:
     """Say what the crawl has lost, in its last lines."""
-    tally = last_lines.tally(settings.agent_id or "", node.counters(), node.published)
+    tally = last_lines.tally(settings.agent_id or "", node.counters(), node.lifecycle.published)
     last_lines.say(crawler, last_lines.lost(tally, settings.crawl))
-    if copies := last_lines.of_copies(node.lost_agents, settings.replication):
+    if copies := last_lines.of_copies(node.lifecycle.lost_agents, settings.replication):
         end_badly(crawler)
         last_lines.say(crawler, copies, logging.ERROR)
 

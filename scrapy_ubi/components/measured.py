@@ -15,8 +15,8 @@ from scrapy import Request
 from scrapy.http import Response
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.node.disk import AgentDisk
-from scrapy_ubi.node.report.figures import Traffic
+from scrapy_ubi.node.crawl.disk import AgentDisk
+from scrapy_ubi.node.profile.figures import Traffic
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 

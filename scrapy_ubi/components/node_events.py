@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from scrapy_ubi.components.ending import Ending
 from scrapy_ubi.node.mail.seed_inbox import SeedOutcome
-from scrapy_ubi.node.report.idle_reason import IdleReason
+from scrapy_ubi.node.profile.idle_reason import IdleReason
 from scrapy_ubi.node.start import NodeEvents
 from scrapy_ubi.outputs.feed_claims import FeedClaims
 from scrapy_ubi.process.agent_directory import AgentDirectory

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from scrapy import Request
 
 from scrapy_ubi.node import Visit
-from scrapy_ubi.node.disk_contract import Beside
+from scrapy_ubi.node.crawl.disk_contract import Beside
 from scrapy_ubi.requests.inflight import Flights
 from scrapy_ubi.requests.observers import PageObserver
 from scrapy_ubi.scheduling.stat_buffer import StatBuffer

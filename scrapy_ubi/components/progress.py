@@ -68,7 +68,7 @@ class Progress(LogStats):
             super().log(spider)
             return
         before = getattr(self, "_pages", None)
-        self._pages = scheduler.node.tally.pages
+        self._pages = scheduler.node.crawl.tally.pages
         self.calculate_stats()
         if before is not None:
             rate = (self._pages - before) / self.interval
@@ -78,14 +78,14 @@ class Progress(LogStats):
 def _parts(scheduler: UbiScheduler, rate: float, items: int) -> tuple[str, list[str]]:
     node = scheduler.node
     last = node.recorder.timeline.samples[-1:]
-    failed = node.tally.failed.total() - node.tally.requeued.total()
-    parts = [f"{_many(node.tally.pages, 'page')} ({rate:.1f}/s)"]
+    failed = node.crawl.tally.failed.total() - node.crawl.tally.requeued.total()
+    parts = [f"{_many(node.crawl.tally.pages, 'page')} ({rate:.1f}/s)"]
     parts += [f"{short(sample.queued)} wait" for sample in last]
     parts += [f"{short(failed)} failed"] if failed else []
     parts += [_many(items, "item")] if items else []
     parts += [_many(sample.hosts, "host") for sample in last]
     parts += [_many(len(node.agent.view.members), "agent")] if not scheduler.alone else []
-    return node.state if node.state in HALTS else "", parts
+    return node.status.state if node.status.state in HALTS else "", parts
 
 
 def progress_line(state: str, parts: Sequence[str]) -> str:

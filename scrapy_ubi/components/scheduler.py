@@ -146,11 +146,11 @@ class UbiScheduler(BaseScheduler):
 
     def has_pending_requests(self) -> bool:
         """Whether requests wait that this agent is to fetch."""
-        return bool(self.sources.local) or self.node.pending()
+        return bool(self.sources.local) or self.node.status.pending()
 
     def __len__(self) -> int:
         """How many requests wait that this agent is to fetch: spiders that feed themselves ask. Linear in the hosts."""
-        return len(self.sources.local) + self.node.waiting if self._opened else 0
+        return len(self.sources.local) + self.node.status.waiting if self._opened else 0
 
     def next_request(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
@@ -161,13 +161,13 @@ class UbiScheduler(BaseScheduler):
     @property
     def start_waits(self) -> bool:
         """Whether `start()` should wait before it yields more (`Node.crowded`)."""
-        return self._opened and (self.node.crowded or self.sources.local.many)
+        return self._opened and (self.node.status.crowded or self.sources.local.many)
 
     @property
     def output_waits(self) -> bool:
         """Whether a page that yields very many links should wait before it yields more (`Node.congested`); not while
         the spider is being closed, which waits for its callbacks."""
-        return self._opened and not self.gate.closing and self.node.congested
+        return self._opened and not self.gate.closing and self.node.status.congested
 
     def start_ended(self) -> None:
         """The spider's `start()` has yielded its last."""

@@ -37,11 +37,11 @@ from scrapy_ubi.downloads.reach import Reach, let_reach
 from scrapy_ubi.downloads.resolver import Resolver
 from scrapy_ubi.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.node import Node
-from scrapy_ubi.node.disk import AgentDisk
-from scrapy_ubi.node.disk_contract import Beside
-from scrapy_ubi.node.group.origin import Origin
+from scrapy_ubi.node import Node, build_node
+from scrapy_ubi.node.crawl.disk import AgentDisk
+from scrapy_ubi.node.crawl.disk_contract import Beside
 from scrapy_ubi.node.mail.seed_inbox import SeedOutcome
+from scrapy_ubi.node.profile.origin import Origin
 from scrapy_ubi.node.report.loop_watch import LoopWatch
 from scrapy_ubi.node.start import Start
 from scrapy_ubi.outputs import feed_params
@@ -234,7 +234,7 @@ class SchedulerBuilder:
         traffic = partial(measured.traffic, self.crawler.stats)
         start = Start(directory.agent_id, self.spider.name, self.origin, directory.predecessor, asked, traffic, address)
         events = SchedulerEvents(self.scheduler, self.ending, directory, self.feeds, self._take_seed)
-        return Node(self.scheduler.settings, transport, start, self.codec.check, self.keys, events, disk=disk)
+        return build_node(self.scheduler.settings, transport, start, self.codec.check, self.keys, events, disk=disk)
 
     def _take_seed(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
         return self.outside.take(number, fields)  # made of the node
@@ -246,7 +246,7 @@ class SchedulerBuilder:
         node = scheduler.node = self.make_node(measured.transport_of(self.make_transport(), self.metrics), disk)
         if self.metrics is not None:
             self.metrics.node = node
-        scheduler.loop_watch = LoopWatch(node.late)
+        scheduler.loop_watch = LoopWatch(node.lifecycle.ticker.late)
         let_reach(crawler, self.reach)
         scheduler.gate = Gate(
             crawler,

@@ -33,5 +33,5 @@ class Sources:
 
     def tell(self) -> None:
         """Tell the node whether more may come."""
-        serves = self._node.seeds is not None and self._node.seeds.serves
+        serves = self._node.seeds.serves
         self._node.agent.start_exhausted = self._start_over and self.local.over and not (self._held or serves)

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from scrapy import Request
 from scrapy.http import Response
 
-from scrapy_ubi.node.report.idle_reason import MEMORY
+from scrapy_ubi.node.profile.idle_reason import MEMORY
 from scrapy_ubi.process.freed_memory import give_back
 from scrapy_ubi.requests.observers import PageObserver
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request
 
-from scrapy_ubi.node.group.retry_until import wait_briefly
+from scrapy_ubi.node.waits import wait_briefly
 from scrapy_ubi.requests.inflight import Flights
 from scrapy_ubi.requests.named_hosts import HostNames
 from scrapy_ubi.settings import UbiSettings

@@ -20,7 +20,7 @@ from scrapy_ubi.metrics.exposition import Exposition
 from scrapy_ubi.metrics.meter import Meter
 from scrapy_ubi.metrics.profile_samples import GroupFacts, labels_of, put_group, put_profile, put_state
 from scrapy_ubi.node import Node
-from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.profile.profile import Profile, read_profile
 from scrapy_ubi.node.report.readiness import is_complete, why_not_ready
 from scrapy_ubi.settings import UbiSettings
 
@@ -59,12 +59,13 @@ class AgentMetrics:
         """Everything, as Prometheus reads it."""
         page, own = Exposition(), labels_of(self._crawl, self._agent)
         if (node := self.node) is not None:
-            profile = read_profile(self._agent, node.publisher.shown().encode())
+            profile = read_profile(self._agent, node.lifecycle.publisher.shown().encode())
             if isinstance(profile, Profile):
                 put_profile(page, own, profile)
-            put_state(page, own, node.state)
+            put_state(page, own, node.status.state)
             agent = node.agent
-            put_group(page, own, GroupFacts(agent.standing.settled, is_complete(node), len(agent.handover.pending)))
+            complete = is_complete(node.status)
+            put_group(page, own, GroupFacts(agent.standing.settled, complete, len(agent.handover.pending)))
         self.meter.put(page, own)
         _put_process(page, own)
         return page.text()
@@ -76,7 +77,9 @@ class AgentMetrics:
 
     def why_not_ready(self) -> str:
         """Why no other agent should be taken away now."""
-        return why_not_ready(self.node, self.meter.redis_up) if self.node is not None else "it is joining the group"
+        if self.node is None:
+            return "it is joining the group"
+        return why_not_ready(self.node.status, self.meter.redis_up)
 
 
 def _put_process(page: Exposition, own: str) -> None:

@@ -27,7 +27,7 @@ class Metric(NamedTuple):
     teller: Teller = "both"
 
 
-# Counters and gauges that are a counter of the profile (`node.report.profile.COUNTERS`).
+# Counters and gauges that are a counter of the profile (`node.profile.profile.COUNTERS`).
 OF_COUNTERS: Mapping[str, str] = {
     "pages": "ubi_pages_total",
     "done": "ubi_done_urls_total",

@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* What it reads was checked (`node.report.profile`). Labels are bounded here nevertheless: of reasons the first word, at
-  most `MOST_WORDS` of them, the rest is `other`; of responses the five classes.
+* What it reads was checked (`node.profile.profile`). Labels are bounded here nevertheless: of reasons the first word,
+  at most `MOST_WORDS` of them, the rest is `other`; of responses the five classes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from scrapy_ubi.metrics.exposition import Exposition, label, labels
 from scrapy_ubi.metrics.metric_table import OF_COUNTERS
-from scrapy_ubi.node.report.profile import STATES, Profile
+from scrapy_ubi.node.profile.profile import STATES, Profile
 
 MOST_WORDS = 20  # first words of reasons; a crawl has a dozen
 OTHER = "other"

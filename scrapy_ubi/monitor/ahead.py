@@ -1,7 +1,7 @@
 """How near the end of a crawl is, of what its agents have published: the one figure, and the one or two sentences that
 say it, for `scrapy ubi status` and `report`, the web page and the metrics.
 
-Rules of this module: it only adds up; the estimate is `node.report.remaining`. Sentences hold printable characters
+Rules of this module: it only adds up; the estimate is `node.profile.remaining`. Sentences hold printable characters
 only.
 """
 
@@ -11,9 +11,9 @@ from typing import Any
 
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.text_table import count, span
-from scrapy_ubi.node.report.idle_reason import END, PAUSED, SEEDS, IdleReason, sentence
-from scrapy_ubi.node.report.profile import Profile
-from scrapy_ubi.node.report.remaining import (
+from scrapy_ubi.node.profile.idle_reason import END, PAUSED, SEEDS, IdleReason, sentence
+from scrapy_ubi.node.profile.profile import Profile
+from scrapy_ubi.node.profile.remaining import (
     ABOUT,
     ENDLESS,
     NOTHING,

@@ -25,8 +25,8 @@ from scrapy_ubi.metrics.profile_samples import (
 )
 from scrapy_ubi.monitor.ahead import remaining_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.node.profile.remaining import ABOUT, NOTHING
 from scrapy_ubi.node.report.readiness import READY
-from scrapy_ubi.node.report.remaining import ABOUT, NOTHING
 
 KEPT = 600.0  # s since its last profile, of an agent that does not work
 

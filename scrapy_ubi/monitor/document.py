@@ -54,7 +54,7 @@ def agent(of: AgentStatus) -> Document:
         profile["counters"] = _counters(profile)
         profile["slowest"] = of.profile.slowest._asdict() if of.profile.slowest is not None else None
     if profile is not None:
-        profile["idle"] = of.profile.idle.told() if of.profile is not None and of.profile.idle is not None else None
+        profile["idle"] = of.profile.idle.as_json() if of.profile is not None and of.profile.idle is not None else None
     return {
         **standing(of),
         "beat": asdict(of.beat) if of.beat is not None else None,

@@ -11,7 +11,7 @@ from scrapy_ubi.monitor import ahead
 from scrapy_ubi.monitor.ahead import idle_sentences, remaining_of, sentences
 from scrapy_ubi.monitor.status import UNREADABLE, CrawlStatus
 from scrapy_ubi.monitor.text_table import folded, room, span
-from scrapy_ubi.node.report.remaining import EARLY
+from scrapy_ubi.node.profile.remaining import EARLY
 from scrapy_ubi.untrusted.terminal_text import cut, plain
 
 MOST_KEYS = 5  # that are named

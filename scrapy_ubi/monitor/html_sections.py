@@ -24,7 +24,7 @@ from scrapy_ubi.monitor.merged_history import History
 from scrapy_ubi.monitor.render_report import long_gone
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.text_table import count, rate, size, span
-from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.node.profile.profile import Profile
 from scrapy_ubi.untrusted.terminal_text import cut_middle, plain
 
 MOST_AGENTS, MOST_HOSTS, MOST_REASONS, MOST_EVENTS = 32, 20, 16, 200

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scrapy_ubi.node.report.profile import COUNTERS, STANDING, Profile
+from scrapy_ubi.node.profile.profile import COUNTERS, STANDING, Profile
 from scrapy_ubi.transport.contract import SUMMED_UP
 
 

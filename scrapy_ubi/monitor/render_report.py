@@ -12,8 +12,8 @@ from scrapy_ubi.monitor.headline import headline, remarks
 from scrapy_ubi.monitor.measures import Balance, Measures, measure
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.monitor.text_table import Column, count, folded, pairs, rate, room, size, span, table
-from scrapy_ubi.node.report.profile import Profile
-from scrapy_ubi.node.report.summed_up import SummedUp
+from scrapy_ubi.node.profile.profile import Profile
+from scrapy_ubi.node.profile.summed_up import SummedUp
 from scrapy_ubi.untrusted.terminal_text import cut, cut_middle, plain, width
 
 MOST_REASONS = 20

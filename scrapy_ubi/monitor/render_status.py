@@ -15,8 +15,8 @@ from scrapy_ubi.monitor.render_report import long_gone, measures_of
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.text_table import Column, count, pairs, rate, room, span, table
 from scrapy_ubi.monitor.url_owner import Ownership
-from scrapy_ubi.node.report.profile import Profile
-from scrapy_ubi.node.report.summed_up import SummedUp
+from scrapy_ubi.node.profile.profile import Profile
+from scrapy_ubi.node.profile.summed_up import SummedUp
 from scrapy_ubi.untrusted.terminal_text import cut, plain
 
 _LIVE = (

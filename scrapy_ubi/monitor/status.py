@@ -20,9 +20,9 @@ from typing import Any, cast
 
 import redis
 
-from scrapy_ubi.node.mail.run_state import ended_ago, is_finished
-from scrapy_ubi.node.report.profile import Profile, read_profile
-from scrapy_ubi.node.report.summed_up import SummedUp, read_sum
+from scrapy_ubi.node.crawl.finished_run import ended_ago, is_finished
+from scrapy_ubi.node.profile.profile import Profile, read_profile
+from scrapy_ubi.node.profile.summed_up import SummedUp, read_sum
 from scrapy_ubi.node.steering.live_entries import PAUSE, field_of, read_entry
 from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, Beat
 from scrapy_ubi.settings import replicas_for
@@ -67,7 +67,7 @@ class AgentStatus:
 
     @property
     def pages_per_second(self) -> float:
-        """Pages a second of the last seconds (`node/report/figures.py: WINDOW`), none where it does not work. Every
+        """Pages a second of the last seconds (`node/profile/figures.py: WINDOW`), none where it does not work. Every
         rate of now that people see is this one, or a sum of it."""
         return self.profile.pages_per_second if self.profile is not None and self.working else 0.0
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from scrapy_ubi.node.group.origin import UNKNOWN, Origin
 from scrapy_ubi.node.mail.seed_inbox import REFUSED, SeedOutcome
-from scrapy_ubi.node.report.figures import Traffic
-from scrapy_ubi.node.report.idle_reason import IdleReason
+from scrapy_ubi.node.profile.figures import Traffic
+from scrapy_ubi.node.profile.idle_reason import IdleReason
+from scrapy_ubi.node.profile.origin import UNKNOWN, Origin
 
 
 @dataclass(frozen=True, slots=True)

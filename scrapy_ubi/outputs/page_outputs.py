@@ -30,7 +30,7 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.node.report.idle_reason import OUTPUTS
+from scrapy_ubi.node.profile.idle_reason import OUTPUTS
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import ROBOTS, Page, Store
 from scrapy_ubi.outputs.visit_names import VisitName

@@ -21,7 +21,7 @@ from typing import Any
 from scrapy import signals
 from scrapy.crawler import Crawler
 
-from scrapy_ubi.node.report.profile import still_failed
+from scrapy_ubi.node.profile.profile import still_failed
 from scrapy_ubi.untrusted.terminal_text import cut, cut_middle, plain
 
 MOST_FEEDS = 3  # of the files of items that are named

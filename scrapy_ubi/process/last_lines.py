@@ -21,7 +21,7 @@ from typing import Any
 from scrapy import signals
 from scrapy.crawler import Crawler
 
-from scrapy_ubi.node.report.profile import Profile, read_profile, still_failed
+from scrapy_ubi.node.profile.profile import Profile, read_profile, still_failed
 
 MOST_NAMES = 12  # agents that a sentence names
 CODEC = "codec/"  # how reasons of pages begin that could not travel

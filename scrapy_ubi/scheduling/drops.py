@@ -19,7 +19,7 @@ from collections.abc import Callable
 
 from scrapy import Request
 
-from scrapy_ubi.node.crawl import LETTER_BYTES_A_CHARACTER
+from scrapy_ubi.node.crawl.crawl import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.process.log_once import Notices
 from scrapy_ubi.requests.codec import Encoded
 from scrapy_ubi.requests.shared_objects import SharedObjects

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from scrapy_ubi.clock import unix
-from scrapy_ubi.node.report import idle_reason as kinds
-from scrapy_ubi.node.report.idle_reason import IdleReason, reason
+from scrapy_ubi.node.profile import idle_reason as kinds
+from scrapy_ubi.node.profile.idle_reason import IdleReason, reason
 from scrapy_ubi.politeness.robots.fetch import LOAD
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.requests.transfer_states import Transfer

@@ -21,7 +21,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.misc import build_from_crawler, load_object
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.node.report.idle_reason import MEMORY, OUTPUTS
+from scrapy_ubi.node.profile.idle_reason import MEMORY, OUTPUTS
 from scrapy_ubi.requests.observers import HOOKS, Isolate, PageObserver
 
 logger = logging.getLogger("scrapy_ubi")

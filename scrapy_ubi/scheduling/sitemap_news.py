@@ -8,14 +8,14 @@ from scrapy import Request
 
 from scrapy_ubi.clock import unix
 from scrapy_ubi.node import Node
-from scrapy_ubi.node.work.listed_pages import ListedPages
+from scrapy_ubi.node.hosts.listed_pages import ListedPages
 from scrapy_ubi.requests.identity import RequestKeys
 
 
 def sitemap_news(node: Node, keys: RequestKeys) -> Callable[[Request, float], bool] | None:
     """What is to be told of each page that a sitemap lists with a time, and says whether that page is due earlier for
     it; None where the rule does without."""
-    recrawl = node.recrawl
+    recrawl = node.crawl.recrawl
     if recrawl is None or not recrawl.heeds_sitemaps:
         return None
     pages = recrawl.listed = ListedPages(recrawl.rule, node.hosts, unix)

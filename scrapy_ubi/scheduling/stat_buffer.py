@@ -43,13 +43,13 @@ class StatBuffer:
         for name, value in node.counters().items():
             if isinstance(value, int | float):  # failures by reason have stats of their own
                 tell(f"ubi/{name}", value)
-        if node.times_ahead:
-            tell("ubi/clock_ahead", node.times_ahead)
+        if node.status.times_ahead:
+            tell("ubi/clock_ahead", node.status.times_ahead)
         for name, number in node.hosts.counted.items():
             tell(f"ubi/hosts/{name}", number)
         for name, number in node.limits.counted.items():
             tell(f"ubi/limits/{name}", number)
-        for said, number in node.seeds.counts.items() if node.seeds is not None else ():
+        for said, number in node.seeds.counts.items():
             tell(f"ubi/seeds/{said.lower()}", number)
         for step, number in changed.items():
             tell(f"ubi/normalise/{step}", number)

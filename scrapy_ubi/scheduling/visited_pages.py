@@ -22,7 +22,7 @@ from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.node.work.revisits import PageSeen
+from scrapy_ubi.node.crawl.revisits import PageSeen
 from scrapy_ubi.protocol.visit_wire import is_validator
 from scrapy_ubi.requests.inflight import Flight, Flights
 from scrapy_ubi.requests.observers import PageObserver

@@ -75,7 +75,7 @@ class AgentServer:
 
     def _reader(self, scheduler: UbiScheduler) -> CrawlReader:
         settings, own = self._crawler.settings, scheduler.settings
-        transport = scheduler.node.transport
+        transport = scheduler.node.lifecycle.transport
         if not isinstance(transport, MemoryTransport):
             return CrawlReader(settings, own.crawl, own.redis_url)
         memory: Any = shelf_client.connection(lambda: transport.shelf, own.crawl, asyncio.get_running_loop())

@@ -14,7 +14,7 @@ from scrapy_ubi.commands.stopped_status import read_figures
 from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.monitor.url_owner import group_of
-from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.node.profile.profile import Profile
 from scrapy_ubi.web.drawn_ring import drawn_ring
 
 MOST_AGENTS = 1_000

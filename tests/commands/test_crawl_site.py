@@ -19,7 +19,7 @@ from scrapy_ubi.commands import crawl_site, run
 from scrapy_ubi.commands.crawl_ending import judge, words
 from scrapy_ubi.commands.run_items import write_as
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
-from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.node.profile.profile import Profile
 from scrapy_ubi.patterns.rules_reader import read_rules
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.supervisor.embedded_valkey import valkey_program

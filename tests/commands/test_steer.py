@@ -44,7 +44,7 @@ def agents_listen(crawl: CrawlByHand, *names: str, first: Callable[[], None] = l
             if not done.is_set():
                 done.set()
                 first()
-            table.take(fields(crawl))
+            table.merge(fields(crawl))
             if lacks := table.lacking(fields(crawl)):
                 crawl.client.hset(crawl.keys.control, mapping=lacks)  # type: ignore[arg-type]
             for name in names:

@@ -15,7 +15,7 @@ from scrapy_ubi.addon import Addon
 from scrapy_ubi.components import bot_page
 from scrapy_ubi.components.bot_page import has_contact, is_loopback, user_agent
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.node.report.figures import package_version
+from scrapy_ubi.node.profile.figures import package_version
 from scrapy_ubi.settings import UbiSettings
 from tests.support.crawls import crawl
 from tests.support.site import Site

@@ -38,7 +38,7 @@ def say(live: RuntimeSettings, **values: Any) -> None:
     n = max((entry.n for entry in live.table.entries.values()), default=0)
     for number, (name, value) in enumerate(values.items(), n + 1):
         entry = LiveEntry(name, "", value, number, "ann", 1.0)
-        live.take({entry.field: entry.text})
+        live.read_control({entry.field: entry.text})
         assert live.table.entries[entry.field] == entry, live.table.refused
 
 

@@ -36,7 +36,7 @@ class Learn(Spider):
         assert isinstance(response, TextResponse)
         if response.url.endswith("/end"):
             node = self.crawler.engine.scheduler.node  # type: ignore[union-attr]
-            yield {row["host"]: row["learned"] for row in whole(node._answer(Question("hosts", 0.0)))["rows"]}
+            yield {row["host"]: row["learned"] for row in whole(node.answers.answer(Question("hosts", 0.0)))["rows"]}
         for link in LinkExtractor(canonicalize=False, unique=True).extract_links(response):
             yield Request(link.url)
 

@@ -15,7 +15,7 @@ from scrapy.http import Response, TextResponse
 
 from scrapy_ubi.monitor.crawl_metrics import targets
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
-from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.profile.profile import Profile, read_profile
 from tests.support.crawls import LIMIT, agent_of, crawl
 from tests.support.prometheus import Recorded, needs_promtool, promtool
 from tests.support.site import Site, links
@@ -52,7 +52,7 @@ class Asks(Spider):
                 if Recorded(answers["/metrics"][1]).value("ubi_flush_seconds_count"):
                     break
                 await asyncio.sleep(0.02)
-        yield {"agent": scheduler.agent_id, "profile": scheduler.node.publisher.shown(), **answers}
+        yield {"agent": scheduler.agent_id, "profile": scheduler.node.lifecycle.publisher.shown(), **answers}
         for link in response.css("a::attr(href)").getall():
             yield Request(link)
 

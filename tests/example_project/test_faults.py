@@ -6,7 +6,7 @@ from typing import Any
 
 from demo.faults import Faults
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
-from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.node.profile.profile import Profile
 from scrapy_ubi.protocol.beat import NEW, Beat
 
 

@@ -12,7 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 
 from scrapy_ubi.metrics.exposition import LONGEST_LABEL, Exposition, Histogram, labels
 from scrapy_ubi.metrics.metric_table import METRICS, OF_COUNTERS, OF_THE_CRAWL
-from scrapy_ubi.node.report.profile import COUNTERS
+from scrapy_ubi.node.profile.profile import COUNTERS
 from tests.support.prometheus import Recorded
 
 UNITS = ("bytes", "seconds")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.metrics.exposition import Exposition
 from scrapy_ubi.metrics.profile_samples import ALL_STATES, MOST_WORDS, by_word, labels_of, put_profile, put_state
-from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.profile.profile import Profile, read_profile
 from tests.monitor.by_hand import profile
 from tests.support.prometheus import Recorded
 

@@ -11,7 +11,7 @@ import pytest
 from scrapy_ubi.metrics.metric_table import METRICS
 from scrapy_ubi.monitor.crawl_metrics import KEPT, away_text, metrics_text, targets, why_not_settled
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
-from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.profile.profile import Profile, read_profile
 from scrapy_ubi.protocol.beat import Beat
 from tests.monitor.by_hand import VIEW, incarnation, profile
 from tests.support.prometheus import Recorded, needs_promtool, promtool

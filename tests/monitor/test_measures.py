@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.monitor.measures import Balance, balance, expected_balance, measure, overhead, overlap
-from scrapy_ubi.node.report.profile import Profile
+from scrapy_ubi.node.profile.profile import Profile
 from scrapy_ubi.protocol.ring import Ring
 
 

@@ -11,8 +11,8 @@ from scrapy_ubi.monitor import document, headline, render_letters, render_report
 from scrapy_ubi.monitor.inbox_text import Box, DeadLetter, read_letter
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.monitor.url_owner import Ownership
-from scrapy_ubi.node.report.profile import Profile, read_profile
-from scrapy_ubi.node.report.summed_up import SummedUp, read_sum, sum_of
+from scrapy_ubi.node.profile.profile import Profile, read_profile
+from scrapy_ubi.node.profile.summed_up import SummedUp, read_sum, sum_of
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.untrusted.terminal_text import width
 from tests.monitor.by_hand import VIEW, letter, profile

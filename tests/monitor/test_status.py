@@ -12,8 +12,8 @@ import redis
 from scrapy_ubi.monitor import document, render_status
 from scrapy_ubi.monitor.render_report import measures_of
 from scrapy_ubi.monitor.status import find_crawls, read_status, server_time, shown_state
-from scrapy_ubi.node.report.profile import Profile
-from scrapy_ubi.node.report.summed_up import sum_of
+from scrapy_ubi.node.profile.profile import Profile
+from scrapy_ubi.node.profile.summed_up import sum_of
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport.contract import SUMMED_UP
 from scrapy_ubi.web.crawl_view import view

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
-from scrapy_ubi.node import Node, NodeEvents, Start, Visit
-from scrapy_ubi.node.disk import NoDisk
+from scrapy_ubi.node import NodeEvents, Start, Visit, build_node
+from scrapy_ubi.node.crawl.disk import NoDisk
 from scrapy_ubi.node.group.beats import Beats
 from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
 from scrapy_ubi.protocol.host import Entry
@@ -139,7 +139,7 @@ class Crawler:
         self.loads: set[asyncio.Task[None]] = set()
         self.refused: str | None = None  # what `check` says of a request
         self.transport = MemoryTransport(hub, name, settings.crawl)
-        self.node = Node(
+        self.node = build_node(
             settings,
             self.transport,
             Start(name, "test"),
@@ -152,16 +152,16 @@ class Crawler:
     @property
     def beats(self) -> Beats:
         """The part of its node that reads and publishes beats."""
-        return self.node._beats
+        return self.node.lifecycle.beats
 
     @property
     def exchanges(self) -> ExchangeLoop:
         """The part of its node that carries mail."""
-        return self.node._exchanges
+        return self.node.lifecycle.exchanges
 
     def started_earlier(self, seconds: float) -> None:
         """Its process has been there for longer than it was."""
-        self.node._join._started -= seconds
+        self.node.lifecycle.join._started -= seconds
 
     def start(self, seeds: list[str]) -> asyncio.Task[None]:
         """Run beside the test."""
@@ -172,7 +172,7 @@ class Crawler:
         await self.node.open()
         for url in seeds:
             self.node.discover(*entry(url))
-        self.node.start_exhausted()
+        self.node.agent.start_exhausted = True
         while not self.node.over and not self.stopping:
             while (visit := self.node.next()) is not None:
                 task = asyncio.ensure_future(self.fetch(visit))
@@ -193,7 +193,7 @@ class Crawler:
     async def crash(self) -> None:
         """kill -9. An exchange under way may still reach Redis, but nobody hears what it brings."""
         self.exchanges.exchange = None
-        self.node._ticker.stop()
+        self.node.lifecycle.ticker.stop()
         await self.transport.stop_beating(None)
         self.task.cancel()
         for load in self.loads:

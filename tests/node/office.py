@@ -8,15 +8,19 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from scrapy_ubi.frontier.store import StoreFull
-from scrapy_ubi.node.disk import NoDisk
-from scrapy_ubi.node.disk_contract import Disk
+from scrapy_ubi.node.crawl.disk import NoDisk
+from scrapy_ubi.node.crawl.disk_contract import Disk
 from scrapy_ubi.node.mail.disk_flush import DiskFlush
 from scrapy_ubi.node.mail.exchange import Exchange
-from scrapy_ubi.node.mail.inbox_check import InboxCheck
+from scrapy_ubi.node.mail.inbox_check import InboxCheck, Judge
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.node.mail.outage import LONGEST_PAUSE
 from scrapy_ubi.node.mail.run_state import RunState
-from scrapy_ubi.node.mail.seed_inbox import SeedInbox
+from scrapy_ubi.node.mail.seed_inbox import REFUSED, SeedInbox, SeedOutcome
+from scrapy_ubi.node.report.answers_under_way import Steps
+from scrapy_ubi.node.report.queries import Question
+from scrapy_ubi.node.report.query_inbox import QueryInbox
+from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.config import Config
@@ -25,6 +29,7 @@ from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Incoming, Outgoing
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
+from scrapy_ubi.urls.host_shards import HostShards
 
 CRAWL = "crawl"
 LIMIT = 60.0  # s: what has not come by then never will
@@ -68,6 +73,21 @@ def found(*urls: str) -> list[dict[str, Any]]:
     return [{"host": HOST, "discovered": [[f"{number:016x}", url, 0] for number, url in enumerate(urls, 1)]}]
 
 
+def inbox_check(
+    agent: Agent, judge: Judge, longest_url: int, shards: HostShards | None = None, seeds: SeedInbox | None = None
+) -> InboxCheck:
+    """One to which people put no questions; without `seeds` none can come."""
+    queries = QueryInbox(agent.me, unasked, lambda: 0.0, lambda call: call())
+    if seeds is None:
+        seeds = SeedInbox(lambda number, fields: SeedOutcome(REFUSED), lambda: None)
+        seeds.close()
+    return InboxCheck(agent, judge, longest_url, queries, shards, seeds)
+
+
+def unasked(question: Question) -> Steps:
+    raise AssertionError(question)
+
+
 class Office:
     """Agent `a` and its post, at a time that only a test moves; the other end is the hub itself."""
 
@@ -93,8 +113,8 @@ class Office:
             self.transport,
             IoThread(own_thread=False),
             SETTINGS,
-            RunState(self.agent, control or {}, str(self.disk.facts.get("run", ""))),
-            InboxCheck(self.agent, judge or (lambda host, entry: None), SETTINGS.max_url_length, seeds=seeds),
+            RunState(self.agent, control or {}, str(self.disk.facts.get("run", "")), RuntimeSettings(SETTINGS)),
+            inbox_check(self.agent, judge or (lambda host, entry: None), SETTINGS.max_url_length, seeds=seeds),
             DiskFlush(self.agent, self.disk, lambda run: None, on_flush),
             self._arrived,
         )

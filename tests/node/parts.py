@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.disk import NoDisk
-from scrapy_ubi.node.fatal import Fatal
-from scrapy_ubi.node.report import figures
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.crawl.disk import NoDisk
+from scrapy_ubi.node.crawl.fatal import Fatal
+from scrapy_ubi.node.profile import figures
 from tests.node.crawler import SETTINGS
 
 

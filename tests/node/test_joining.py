@@ -11,7 +11,7 @@ import pytest
 
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.node.group import other_layouts
-from scrapy_ubi.node.report import figures
+from scrapy_ubi.node.profile import figures
 from scrapy_ubi.transport import TransportDown
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis_keys import LAYOUT
@@ -37,7 +37,7 @@ def test_agent_that_differs_in_partition_is_refused() -> None:
         first = Crawler(hub, "a", log)
         second = Crawler(hub, "b", log, dataclasses.replace(SETTINGS, partition="domain"))
         await first.node.open()
-        while not await second.node.transport.profiles():
+        while not await second.node.lifecycle.transport.profiles():
             await asyncio.sleep(0)
         with pytest.raises(UbiRefused, match="UBI_PARTITION"):
             await second.node.open()
@@ -60,10 +60,10 @@ def test_agent_of_another_layout_is_refused_be_it_older_or_newer(
             first = Crawler(hub, "a", log)
         second = Crawler(hub, "b", log)
         await first.node.open()
-        while not await second.node.transport.profiles():
+        while not await second.node.lifecycle.transport.profiles():
             await asyncio.sleep(0)
         if not heard:
-            second.node.transport.beats = no_beats  # type: ignore[method-assign]
+            second.node.lifecycle.transport.beats = no_beats  # type: ignore[method-assign]
         with pytest.raises(UbiRefused, match=f"layout {theirs}, this one {LAYOUT}"):
             await second.node.open()
         await first.node.leave("test")
@@ -180,7 +180,7 @@ def test_agent_that_does_not_serve_as_the_others_do_is_refused() -> None:
         first = Crawler(hub, "a", log, dataclasses.replace(SETTINGS, serve=True))
         second = Crawler(hub, "b", log)
         await first.node.open()
-        while not await second.node.transport.profiles():
+        while not await second.node.lifecycle.transport.profiles():
             await asyncio.sleep(0)
         with pytest.raises(UbiRefused, match="UBI_SERVE"):
             await second.node.open()

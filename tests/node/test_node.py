@@ -131,7 +131,7 @@ def test_who_is_asked_to_leave_hears_it_once_and_only_in_an_incarnation_of_its_o
         log.go.set()
         await ends(*crawlers)
         assert asked == [1]
-        assert first.node.state == "left"
+        assert first.node.status.state == "left"
         log.judge(SEEDS, most=2)  # what was under way when the first one was held dead is fetched again, maybe
 
     crawl(run)

@@ -26,7 +26,7 @@ def test_redis_is_away_for_a_while() -> None:
         await asyncio.wait_for(log.held.wait(), LIMIT)
         await until(lambda: all(crawler.node.access.loads("h0.example") for crawler in crawlers))
         hub.down = True
-        await until(lambda: all(crawler.node.state == "fenced" for crawler in crawlers))
+        await until(lambda: all(crawler.node.status.state == "fenced" for crawler in crawlers))
         await until(lambda: all(crawler.cancels for crawler in crawlers) and not log.busy)  # loads are cancelled
         before = log.fetched.copy()
         log.go.set()
@@ -138,7 +138,7 @@ def test_while_redis_is_full_an_agent_with_much_to_send_fetches_no_more() -> Non
             crawler.start(SEEDS)
         await asyncio.wait_for(log.held.wait(), LIMIT)
         hub.full = True
-        await until(lambda: all(crawler.node.state == "blocked" for crawler in crawlers))
+        await until(lambda: all(crawler.node.status.state == "blocked" for crawler in crawlers))
         log.go.set()
         await until(lambda: not any(crawler.loads for crawler in crawlers))
         assert all(crawler.exchanges.choked and crawler.node.next() is None for crawler in crawlers)

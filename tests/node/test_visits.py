@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 
 from scrapy_ubi import clock
-from scrapy_ubi.node.group.retry_until import wait_briefly
+from scrapy_ubi.node.waits import wait_briefly
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport import Incoming, Outgoing, TransportDown
 from tests.node.crawler import LIMIT, SETTINGS, crawl, entry
@@ -112,9 +112,9 @@ def test_put_back_waits_again() -> None:
         await alone.ready("http://h0.example/1")
         visit = alone.node.next()
         assert visit is not None
-        assert not alone.node.pending() and alone.node.waiting == 0
+        assert not alone.node.status.pending() and alone.node.status.waiting == 0
         alone.node.put_back(visit)
-        assert alone.node.pending() and alone.node.waiting == 1
+        assert alone.node.status.pending() and alone.node.status.waiting == 1
         again = alone.node.next()
         assert again is not None
         assert again is not visit
@@ -202,23 +202,23 @@ def test_a_host_is_fetched_one_at_a_time_also_by_what_is_in_no_queue() -> None:
 def test_states_of_a_node_in_words() -> None:
     async def run() -> None:
         alone = Alone()
-        assert alone.node.state == "joining"
+        assert alone.node.status.state == "joining"
         await alone.ready()
-        assert alone.node.state == "waiting"
+        assert alone.node.status.state == "waiting"
         alone.node.discover(*entry("http://h0.example/1"))
-        assert alone.node.state == "crawling"
+        assert alone.node.status.state == "crawling"
         visit = alone.node.next()
         assert visit is not None
-        assert alone.node.state == "crawling"
+        assert alone.node.status.state == "crawling"
         alone.node.ended(visit)
-        assert alone.node.state == "waiting"
+        assert alone.node.status.state == "waiting"
         alone.hub.down = True
-        await until(lambda: not alone.node.holds_lease)
-        assert alone.node.state == "waiting", "alone there is no agent that it could be fenced from"
+        await until(lambda: not alone.node.status.holds_lease)
+        assert alone.node.status.state == "waiting", "alone there is no agent that it could be fenced from"
         alone.hub.down = False
-        await until(lambda: alone.node.holds_lease)
+        await until(lambda: alone.node.status.holds_lease)
         await alone.node.leave("test")
-        assert alone.node.state == "left"
+        assert alone.node.status.state == "left"
 
     crawl(run)
 

@@ -22,7 +22,7 @@ from unittest.mock import patch
 import pytest
 
 from scrapy_ubi.frontier import disk_frontier, disk_state, flushes, window
-from scrapy_ubi.node import node as node_module
+from scrapy_ubi.node import builder
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.protocol.beat import LOSSY
 from scrapy_ubi.protocol.records import Record
@@ -169,9 +169,9 @@ class World:
         """Who has left and handed nothing on, as nobody was there to take it, or says that something is lost."""
         for process in self._all:
             node = process.node
-            if process.excused or not process.up or node is None or node.state not in ("left", "finished"):
+            if process.excused or not process.up or node is None or node.status.state not in ("left", "finished"):
                 continue
-            alone = node.state == "left" and not node.agent.view.members
+            alone = node.status.state == "left" and not node.agent.view.members
             if alone or LOSSY in node.agent.last_beat().flags:
                 process.excused = True
                 self._excuse(process)
@@ -188,7 +188,7 @@ class World:
             return
         agent = process.node.agent
         keys = {key for _, _, key in agent.closing.unsent}
-        keys |= {visit.entry.key for visit in process.node._visits.under_way()}
+        keys |= {visit.entry.key for visit in process.node.handout.under_way()}
         for lane in agent.outbox.lanes.values():
             letters = [record for letter in lane.unacknowledged.values() for record in letter.records]
             waiting = [item for item in lane.waiting if isinstance(item, Record)]
@@ -315,7 +315,7 @@ def live(seed: int) -> World:
     sizes |= {(window, "LEAST_TIDY"): chance.choice([2, 64]), (window, "TIDY"): chance.choice([1, 3, 1024])}
     sizes |= {(window, "MOST_SCANS"): chance.choice([1, 3, 64]), (disk_state, "PIECE"): chance.choice([1, 3, 256])}
     sizes |= {(secrets, "token_hex"): lambda size: f"{chance.getrandbits(8 * size):0{2 * size}x}"}
-    sizes |= {(time, "time"): lambda: 1e9 + world.now, (node_module, "IoThread"): lambda own_thread: IoThread(False)}
+    sizes |= {(time, "time"): lambda: 1e9 + world.now, (builder, "IoThread"): lambda own_thread: IoThread(False)}
     with ExitStack() as stack:
         for (module, name), size in sizes.items():
             stack.enter_context(patch.object(module, name, size))

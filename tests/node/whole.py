@@ -21,8 +21,8 @@ from sortedcontainers import SortedDict
 from scrapy_ubi.frontier import ledger, restore
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreFull
-from scrapy_ubi.node import Node, NodeEvents, Start, Visit
-from scrapy_ubi.node.disk import AgentDisk
+from scrapy_ubi.node import Node, NodeEvents, Start, Visit, build_node
+from scrapy_ubi.node.crawl.disk import AgentDisk
 from scrapy_ubi.protocol.host import retried, retries_of
 from scrapy_ubi.ranking import read_rank
 from scrapy_ubi.requests.identity import RequestKeys
@@ -241,7 +241,7 @@ class Process:
         started = self.clock()
         world, files, keeper = self.world, self.files, SlowKeeper(self.world, self.files, self.clock)
         await keeper.start()
-        node = Node(
+        node = build_node(
             world.settings,
             self.transport,
             Start(self.name, "test", predecessor=files.incarnation, started=started),
@@ -265,7 +265,7 @@ class Process:
         self.node = node
         for url in world.seeds:
             node.discover(host_of(url), entry(url, 0), seed=True)
-        node.start_exhausted()
+        node.agent.start_exhausted = True
         while not node.over and not self.stopping:
             while len(self._visits) < world.concurrency and (visit := node.next()) is not None:
                 task = asyncio.ensure_future(self._visit(node, visit))

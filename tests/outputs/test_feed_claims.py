@@ -18,7 +18,7 @@ from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
 from scrapy_ubi.errors import UbiRefused
-from scrapy_ubi.node.disk import AgentDisk
+from scrapy_ubi.node.crawl.disk import AgentDisk
 from scrapy_ubi.outputs.feed_claims import FeedClaims, lock_place
 from scrapy_ubi.outputs.feed_params import FeedParams
 from scrapy_ubi.protocol.snapshot import Changes

@@ -118,7 +118,7 @@ def test_after_a_restart_a_host_is_left_alone_for_its_own_delay_first() -> None:
     slow, usual = (frontier.add(host, [entry(f"http://{host}/1")[1]])[0] for host in ("h1.example", "h2.example"))
     frontier.note(slow, Notes(1, canonical({DELAY: {"robots": 7.0}})))
     agent = Agent("a", "5" * 8, Config(), frontier, lambda: "1" * 8, 100.0)
-    HostNotes(lambda: 100.0, lambda: 1e9).begin(agent, frontier)
+    HostNotes(lambda: 100.0, lambda: 1e9).work_for(agent, frontier)
     assert slow.next_at == 107.0
     assert usual.next_at == 0.0, "the delay of all hosts is the disk's matter (node.keeper)"
 
@@ -136,7 +136,7 @@ def test_whoever_requeues_a_page_of_a_host_that_is_given_up_brings_the_host_back
                 assert one.node.next() is None
                 await asyncio.sleep(0.01)
         assert [failure.reason for failure in one.node.frontier.failed()] == ["host/dead"]
-        answer = whole(one.node._answer(Question("requeue", 0.0, reason="host/dead")))
+        answer = whole(one.node.answers.answer(Question("requeue", 0.0, reason="host/dead")))
         assert answer["requeued"] == 1
         assert [*one.node.frontier.failed()] == []
         visit = one.node.next()

@@ -17,9 +17,9 @@ from scrapy.utils.request import fingerprint
 
 from scrapy_ubi import LinkExtractor, PlainLinks
 from scrapy_ubi.errors import UbiRefused
-from scrapy_ubi.node.group.pinned_settings import check_settings
+from scrapy_ubi.node.crawl.pinned_settings import check_settings
 from scrapy_ubi.node.keys import REQUEUED, again_nonce
-from scrapy_ubi.node.report.figures import fixed
+from scrapy_ubi.node.profile.figures import fixed
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.check import NONCE
 from scrapy_ubi.requests.fingerprints import ERRORS, FingerprintKeys

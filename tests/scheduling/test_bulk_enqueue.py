@@ -29,7 +29,7 @@ from scrapy.utils.request import RequestFingerprinter
 from scrapy_ubi import clock
 from scrapy_ubi.components.scheduler import SEED, UbiScheduler
 from scrapy_ubi.components.scheduler_builder import SchedulerBuilder
-from scrapy_ubi.node import Node, Start, Visit
+from scrapy_ubi.node import Node, Start, Visit, build_node
 from scrapy_ubi.plainlinks import PlainLinks
 from scrapy_ubi.protocol.done_mark_delivery import Outlinks
 from scrapy_ubi.protocol.host import Entry
@@ -68,7 +68,7 @@ class BeforeNode(SchedulerBuilder):
         return self.agent("a1", transport)
 
     def agent(self, name: str, transport: Transport) -> Node:
-        return Node(self.scheduler.settings, transport, Start(name, "walk"), self.codec.check, self.keys)
+        return build_node(self.scheduler.settings, transport, Start(name, "walk"), self.codec.check, self.keys)
 
 
 class World(UbiScheduler):
@@ -105,14 +105,8 @@ class World(UbiScheduler):
     def join(self) -> None:
         """There is another agent from now on."""
         now = clock.now()
-        self.node.agent.read(
-            now,
-            now,
-            {
-                node.agent_id: node.agent.beat
-                for node in (self.node, self.parts.agent("a2", self.parts.make_transport()))
-            },
-        )
+        other = self.parts.agent("a2", self.parts.make_transport())
+        self.node.agent.read(now, now, {node.agent.me: node.agent.beat for node in (self.node, other)})
 
     def _middlewares(self, crawler: Crawler) -> None:
         """Scrapy's, as its engine makes them."""

@@ -17,7 +17,7 @@ from scrapy.utils.request import RequestFingerprinter
 from twisted.python.failure import Failure
 
 from scrapy_ubi.downloads.gate import Withdrawn
-from scrapy_ubi.node.report.idle_reason import OUTPUTS
+from scrapy_ubi.node.profile.idle_reason import OUTPUTS
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.requests.callbacks import errback_lost
 from scrapy_ubi.requests.codec import Codec

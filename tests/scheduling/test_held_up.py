@@ -9,8 +9,8 @@ import pytest
 from scrapy import Request
 
 from scrapy_ubi.clock import unix
-from scrapy_ubi.node.report import idle_reason as kinds
-from scrapy_ubi.node.report.idle_reason import sentence
+from scrapy_ubi.node.profile import idle_reason as kinds
+from scrapy_ubi.node.profile.idle_reason import sentence
 from scrapy_ubi.politeness.robots.fetch import LOAD
 from scrapy_ubi.requests.inflight import Flight
 from scrapy_ubi.requests.transfer_states import Transfer

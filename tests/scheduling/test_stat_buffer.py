@@ -20,8 +20,8 @@ class Node:
     limits = SimpleNamespace(counted=Counter(pages=2))
     joins = SimpleNamespace(counts=Counter(slash=4))
     learner: Any = None
-    seeds: Any = None
-    times_ahead = 0
+    seeds: Any = SimpleNamespace(counts=Counter())
+    status = SimpleNamespace(times_ahead=0)
 
     def counters(self) -> dict[str, Any]:
         return {"pages": 5, "seconds": 0.5, "failed": {"http/404": 1}}

@@ -15,8 +15,8 @@ from typing import Any
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
-from scrapy_ubi.node.hosts.merged_urls import MergedUrls
-from scrapy_ubi.node.report.figures import Tally
+from scrapy_ubi.node.profile.figures import Tally
+from scrapy_ubi.node.profile.merged_urls import MergedUrls
 from scrapy_ubi.node.report.timeline import Timeline
 from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.node.work.link_verdict import Verdict
@@ -73,8 +73,8 @@ class FakeNode:
     """What scrapy_ubi.node.Node is to the adapters."""
 
     def __init__(self) -> None:
-        self.recrawl = None
-        self.access = self  # what the gate asks, of the same object
+        # The same object in place of these parts.
+        self.access = self.crawl = self.status = self.lifecycle = self.ticker = self
         self.fenced = False
         self.times_ahead = 0
         self.lost: set[str] = set()
@@ -90,7 +90,8 @@ class FakeNode:
         self.tally = Tally(0.0)
         self.state = "crawling"
         self.recorder = SimpleNamespace(timeline=Timeline())
-        self.seeds = self.item_claims = None
+        self.seeds = SimpleNamespace(serves=False, counts=Counter())
+        self.item_claims = None
         self.concurrency = self.recrawl = None
         self.published: dict[str, str] = {}
         self.lost_agents: tuple[str, ...] = ()

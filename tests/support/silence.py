@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.node.report.idle_reason import UNKNOWN
+from scrapy_ubi.node.profile.idle_reason import UNKNOWN
 from scrapy_ubi.node.report.idle_watch import LOGGED, IdleWatch
 
 
@@ -15,9 +15,9 @@ class Silence:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.found: list[str] = []
         self.explained = 0
-        original = IdleWatch.look
+        original = IdleWatch.check_idle
 
-        def look(watch: IdleWatch, now: float) -> None:
+        def check_idle(watch: IdleWatch, now: float) -> None:
             original(watch, now)
             quiet = watch.quiet(now)
             if quiet < LOGGED:
@@ -29,4 +29,4 @@ class Silence:
             else:
                 self.explained += 1
 
-        monkeypatch.setattr(IdleWatch, "look", look)
+        monkeypatch.setattr(IdleWatch, "check_idle", check_idle)

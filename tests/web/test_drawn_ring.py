@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
-from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.profile.profile import Profile, read_profile
 from scrapy_ubi.protocol.ring import Ring, replica_points
 from scrapy_ubi.protocol.ring_index import SIZE, Circle
 from scrapy_ubi.web import drawn_ring as module

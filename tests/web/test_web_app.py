@@ -221,7 +221,7 @@ def test_who_says_something_of_a_host_that_nobody_knows_is_told_so_and_which_is_
         """Be agents that hear what is said at once."""
         while True:
             table = LiveTable(refusal)
-            table.take({name.decode(): value.decode() for name, value in crawl.shelf.control.items()})
+            table.merge({name.decode(): value.decode() for name, value in crawl.shelf.control.items()})
             for name in ("a1", "a2"):
                 crawl.agent(name, live=table.mark)
             await asyncio.sleep(0.02)

@@ -14,8 +14,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.group.retry_until import wait_briefly
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.waits import wait_briefly
 from scrapy_ubi.protocol import read_interval
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.view import View
@@ -49,13 +49,16 @@ class Beats:
         on_read: Callable[[bool, Mapping[str, str]], None],
         clock: Callable[[], float],
     ) -> None:
-        self._crawl, self._transport, self._settings = crawl, transport, settings
-        self._on_read, self._clock = on_read, clock
+        self._crawl = crawl
+        self._transport = transport
+        self._settings = settings
+        self._on_read = on_read
+        self._clock = clock
         self._seen = asyncio.Event()
         self.apart = 0.0
-        self.begin()
+        crawl.follow(self._begin)
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Beat for the agent that the crawl has now."""
         self._beat: Beat = self._crawl.agent.beat
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.node.mail.io_thread import IoThread
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import Beat
@@ -41,7 +41,9 @@ class DeadAgents:
     """Removes what is left of agents that are gone for `long` (s). `failure_timeout` in seconds."""
 
     def __init__(self, crawl: Crawl, io: IoThread, transport: Transport, failure_timeout: float) -> None:
-        self._crawl, self._io, self._transport = crawl, io, transport
+        self._crawl = crawl
+        self._io = io
+        self._transport = transport
         self.long = max(LONG, TIMEOUTS * failure_timeout)
         self._since: dict[
             str, tuple[str, float]
@@ -49,7 +51,7 @@ class DeadAgents:
         self._next = 0.0
         self._under_way: Future[None] | None = None
 
-    def look(self, lines: Mapping[str, str], now: float) -> None:
+    def check_beats(self, lines: Mapping[str, str], now: float) -> None:
         """Everybody's lines were read at this time (s)."""
         if now < self._next:
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.node.group.dead_agents import DeadAgents, is_first
 from scrapy_ubi.node.group.other_layouts import OtherLayouts
 from scrapy_ubi.node.group.summing_up import SummingUp
@@ -32,8 +32,8 @@ class GroupWatch:
         self._summing_up = SummingUp(me, io, transport, is_mine, self._dead.long)
         self._others = OtherLayouts(me, settings.crawl, io, transport, is_mine, note, crawl.fixed)
 
-    def look(self, lines: Mapping[str, str], now: float) -> None:
+    def check_beats(self, lines: Mapping[str, str], now: float) -> None:
         """Everybody's lines were read at this time (s)."""
-        self._dead.look(lines, now)
-        self._summing_up.look(lines, now)
-        self._others.look(lines, now)
+        self._dead.check_beats(lines, now)
+        self._summing_up.check_profiles(lines, now)
+        self._others.check_beats(lines, now)

@@ -14,12 +14,11 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.crawl.finished_run import is_finished, is_lossy
 from scrapy_ubi.node.group import join_steps
-from scrapy_ubi.node.group.retry_until import retry_until
 from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.mail.run_state import is_finished, is_lossy
-from scrapy_ubi.node.start import Start
+from scrapy_ubi.node.waits import retry_until
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
@@ -29,8 +28,8 @@ logger = logging.getLogger("scrapy_ubi")
 
 
 class Join:
-    """The joining of one agent. `publish` takes its beat; `on_new` is called when the crawl has begun again, and is
-    another one. `published`: its identifier's profile, where it comes with nothing of a crawl that was over."""
+    """The joining of one agent. `publish` takes its beat. `predecessor`, `started`: as `Start` has them. `published`:
+    its identifier's profile, where it comes with nothing of a crawl that was over."""
 
     def __init__(
         self,
@@ -38,14 +37,19 @@ class Join:
         settings: UbiSettings,
         io: IoThread,
         transport: Transport,
-        start: Start,
+        predecessor: str | None,
+        started: float | None,
         publish: Callable[[Beat], None],
-        on_new: Callable[[], None],
         clock: Callable[[], float],
     ) -> None:
-        self._crawl, self._settings, self._io, self._transport = crawl, settings, io, transport
-        self._predecessor, self._publish, self._on_new, self._clock = start.predecessor, publish, on_new, clock
-        self._started = clock() if start.started is None else start.started
+        self._crawl = crawl
+        self._settings = settings
+        self._io = io
+        self._transport = transport
+        self._predecessor = predecessor
+        self._publish = publish
+        self._clock = clock
+        self._started = clock() if started is None else started
         self.published = ""
 
     async def go(self) -> Mapping[str, str]:
@@ -57,8 +61,7 @@ class Join:
         control, cleared = await ask(
             lambda: join_steps.begin_run(transport, crawl.has_work, mail, self._age, crawl.keeps, crawl.over)
         )
-        if await crawl.resume(control):
-            self._on_new()
+        await crawl.resume(control)
         if is_finished(control) or crawl.stays_over(control):
             crawl.agent.accept_end(is_lossy(control))
         me = crawl.agent.me

@@ -36,10 +36,10 @@ from dataclasses import replace
 from typing import Any
 
 from scrapy_ubi.errors import UbiRefused
-from scrapy_ubi.node.group.origin import other_arguments, other_class
+from scrapy_ubi.node.crawl.finished_run import ended_ago, is_finished, is_lossy
+from scrapy_ubi.node.crawl.pinned_settings import AGREE, BEFORE
 from scrapy_ubi.node.group.other_layouts import check_layouts, other_layout
-from scrapy_ubi.node.group.pinned_settings import AGREE, BEFORE
-from scrapy_ubi.node.mail.run_state import ended_ago, is_finished, is_lossy
+from scrapy_ubi.node.profile.origin import other_arguments, other_class
 from scrapy_ubi.protocol.beat import LEFT, Beat, words_after
 from scrapy_ubi.protocol.ring import Ring, RingCollision
 from scrapy_ubi.settings import UbiSettings
@@ -48,15 +48,6 @@ from scrapy_ubi.transport.signer import is_signed
 
 logger = logging.getLogger("scrapy_ubi")
 
-FINISHED = (
-    "The crawl of this name is finished: nothing is fetched (UBI_AGAIN = 'never'). scrapy ubi reset forgets it, and "
-    "the next start begins a new one."
-)
-LOST = (
-    "The crawl of this name is finished, and agents were lost ({names}): nothing is fetched. Where the directories of "
-    "those agents still exist, start them: they go on. Else `scrapy ubi reset` forgets the crawl, and the next start "
-    "begins a new one."
-)
 SIGNED = (
     "The agents of this crawl sign what they write (UBI_SECRET), and this one does not: set UBI_SECRET as they have "
     "it, or, where none of them is to come back, forget the crawl with `scrapy ubi reset`."
@@ -151,14 +142,6 @@ async def published(transport: Transport, agent: str) -> str:
     if profile and profile.get("state") not in ("leaving", "left") and str(profile.get("incarnation")) not in dead:
         profile["state"] = "finished"
     return json.dumps(profile, separators=(",", ":")) if profile else ""
-
-
-def is_past(control: Mapping[str, str], run: str) -> bool:
-    """Whether that run is known to be over: what a disk still holds of it is not to be brought into another one. One
-    that has ended after losses, and is the present one, goes on where a disk has more of it (`begin_run`).
-    """
-    ended = is_finished(control) and control["run"] == run and not is_lossy(control)
-    return bool(run) and (ended or run in control.get("past", "").split())
 
 
 async def discard(transport: Transport, mail: list[str]) -> None:

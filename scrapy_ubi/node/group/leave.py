@@ -4,7 +4,7 @@ Rules of this module:
 
 * Where the crawl is over, or the agent is dead, nothing is handed over. Else everything is, for at most
   `UBI_LEAVE_TIMEOUT`; what is left over then stays on its disk, and to the others it is as after a crash.
-* Where the crawl is over, it is seen first what came of it (`look`): the last counters tell of that.
+* Where the crawl is over, it is seen first what came of it (`find_lost`): the last counters tell of that.
 * Where no agent is left to hand over to, the last counters are of what the agent owned: it keeps that.
 * The last exchange says how it ended. A Redis that does not take it is waited for as long as a lease.
 """
@@ -14,11 +14,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
-from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.disk import NoDisk
-from scrapy_ubi.node.fatal import Fatal
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.crawl.disk import NoDisk
+from scrapy_ubi.node.crawl.fatal import Fatal
 from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
-from scrapy_ubi.node.report.publish import Publisher
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger("scrapy_ubi")
@@ -40,13 +39,17 @@ class Leave:
         settings: UbiSettings,
         halt: Fatal,
         exchanges: ExchangeLoop,
-        publishing: Publisher,
+        renew_profile: Callable[[], None],
         clock: Callable[[], float],
-        look: Callable[[], Awaitable[None]] | None = None,
+        find_lost: Callable[[], Awaitable[None]],
     ) -> None:
-        self._look = look
-        self._crawl, self._settings, self._halt = crawl, settings, halt
-        self._exchanges, self._publishing, self._clock = exchanges, publishing, clock
+        self._find_lost = find_lost
+        self._crawl = crawl
+        self._settings = settings
+        self._halt = halt
+        self._exchanges = exchanges
+        self._renew_profile = renew_profile
+        self._clock = clock
         self.stage = ""
 
     async def go(self) -> None:
@@ -55,8 +58,8 @@ class Leave:
             await self._hand_over()
         self.stage = "finished" if self._crawl.agent.finished else "left"
         self._crawl.tally.ended = self._clock()
-        if self._look is not None and self._crawl.agent.finished and not self._halt.dead:
-            await self._look()
+        if self._crawl.agent.finished and not self._halt.dead:
+            await self._find_lost()
         if not self._halt.dead:
             await self._exchange_last()
 
@@ -117,6 +120,6 @@ class Leave:
                     FULL if self._exchanges.disk_full else "Redis did not take the last counters of this agent."
                 )
                 return
-            self._publishing.renew()  # one that was made for a full disk may not have been needed
+            self._renew_profile()  # one that was made for a full disk may not have been needed
             self._exchanges.press(hurry=not self._exchanges.busy)
             await self._exchanges.wait()

@@ -18,9 +18,9 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.crawl.finished_run import is_lossy
 from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.mail.run_state import is_lossy
 from scrapy_ubi.protocol.beat import LEFT, OVER, Beat
 from scrapy_ubi.protocol.losses import LossBook, missing
 from scrapy_ubi.transport import Transport, TransportError
@@ -35,10 +35,13 @@ class LostAgents:
     def __init__(
         self, crawl: Crawl, io: IoThread, transport: Transport, control: Callable[[], Mapping[str, str]]
     ) -> None:
-        self._crawl, self._io, self._transport, self._control = crawl, io, transport, control
+        self._crawl = crawl
+        self._io = io
+        self._transport = transport
+        self._control = control
         self.names: tuple[str, ...] = ()
 
-    async def look(self) -> None:
+    async def find_lost(self) -> None:
         """The crawl is over: see who is lost."""
         agent = self._crawl.agent
         if self._crawl.was_over:  # it was said when this agent ended it

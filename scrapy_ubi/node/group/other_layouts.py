@@ -23,9 +23,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from scrapy_ubi.errors import UbiRefused
-from scrapy_ubi.node.group.origin import other_code
 from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.report.figures import PUBLISH
+from scrapy_ubi.node.profile.figures import PUBLISH
+from scrapy_ubi.node.profile.origin import other_code
 from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.transport import Outgoing, Transport, TransportError
 from scrapy_ubi.transport.contract import SUMMED_UP
@@ -119,15 +119,19 @@ class OtherLayouts:
     ) -> None:
         self._own = own
         self._codes: dict[tuple[str, str], None] = {}  # agents and digests that were told of
-        self._me, self._crawl, self._io, self._transport = me, crawl, io, transport
-        self._is_mine, self._note = is_mine, note
+        self._me = me
+        self._crawl = crawl
+        self._io = io
+        self._transport = transport
+        self._is_mine = is_mine
+        self._note = note
         self._looks: dict[tuple[str, str], int] = {}  # agent and process -> looks that are left
         self._former: dict[str, str] = {}  # agents of former keys -> their profiles, as last read
         self._told: set[tuple[str, str]] = set()  # those of them that were found, with their processes
         self._next = 0.0
         self._under_way: Future[list[Other]] | None = None
 
-    def look(self, lines: Mapping[str, str], now: float) -> None:
+    def check_beats(self, lines: Mapping[str, str], now: float) -> None:
         """Everybody's lines were read at this time (s)."""
         if now < self._next or self._under_way is not None:
             return

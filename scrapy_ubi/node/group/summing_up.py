@@ -18,8 +18,8 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 
 from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.report.profile import Profile, read_profile
-from scrapy_ubi.node.report.summed_up import sum_of
+from scrapy_ubi.node.profile.profile import Profile, read_profile
+from scrapy_ubi.node.profile.summed_up import sum_of
 from scrapy_ubi.transport import Transport, TransportError
 from scrapy_ubi.transport.contract import SUMMED_UP
 from scrapy_ubi.untrusted.checks import NAME
@@ -38,12 +38,16 @@ class SummingUp:
     def __init__(
         self, me: str, io: IoThread, transport: Transport, is_mine: Callable[[float], bool], long: float
     ) -> None:
-        self._me, self._io, self._transport, self._is_mine, self._long = me, io, transport, is_mine, long
+        self._me = me
+        self._io = io
+        self._transport = transport
+        self._is_mine = is_mine
+        self._long = long
         self._since: dict[str, tuple[int, float]] = {}  # agent that is gone -> its profile, and when it was seen first
         self._next = 0.0
         self._under_way: Future[None] | None = None
 
-    def look(self, lines: Collection[str], now: float) -> None:
+    def check_profiles(self, lines: Collection[str], now: float) -> None:
         """These agents have lines at this time (s)."""
         if now < self._next or self._under_way is not None:
             return

@@ -13,8 +13,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.fatal import Fatal
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.crawl.fatal import Fatal
 from scrapy_ubi.node.mail.timing import EAGER
 from scrapy_ubi.protocol.agent import Effects
 from scrapy_ubi.protocol.beat import Beat
@@ -37,8 +37,13 @@ class Ticker:
         on_tick: Callable[[float, Beat], None],
         clock: Callable[[], float],
     ) -> None:
-        self._crawl, self._settings, self._halt, self._clock = crawl, settings, halt, clock
-        self._on_turn, self._on_cancel, self._on_tick = on_turn, on_cancel, on_tick
+        self._crawl = crawl
+        self._settings = settings
+        self._halt = halt
+        self._clock = clock
+        self._on_turn = on_turn
+        self._on_cancel = on_cancel
+        self._on_tick = on_tick
         self._task: asyncio.Task[None] | None = None
         self._ticked = clock()
         self._cancels = self._overdue = 0  # done so far (`Effects`)

@@ -12,21 +12,16 @@ Rules of this module:
 * When `crawl_known` is reached no new URL is taken anywhere; the crawl ends by itself when those known are fetched.
 * What all agents read together grows with the square of their number: of more than `AT_ONCE` profiles, which include
   those of agents that are gone, each reads all the more seldom (80 profiles: every 3.2 s, 1,000: every 40 s).
-* Redis is asked for nothing where no limit is set, nor before the agent has begun to fetch. The loop does not wait: one
-  read at a time runs in the I/O thread. Where profiles cannot be read, the numbers last read hold.
+* What is read, and when, is the matter of `group.limit_watch`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from concurrent.futures import Future
 
-from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.report import figures
-from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.profile import figures
+from scrapy_ubi.node.profile.profile import Profile, read_profile
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport import Transport
 
 PAGES, SECONDS = "limit/crawl_pages", "limit/crawl_seconds"
 KNOWN, DEPTH = "limit/crawl_known", "limit/crawl_depth"
@@ -41,7 +36,8 @@ class CrawlLimits:
     """
 
     def __init__(self, settings: UbiSettings, me: str, stop: Callable[[str, str], object]) -> None:
-        self._me, self._stop = me, stop
+        self._me = me
+        self._stop = stop
         self._others = 0  # pages loaded by the others
         self._longest = 0.0
         self._known = 0
@@ -73,7 +69,7 @@ class CrawlLimits:
         self._last_read = now
         return True
 
-    def read(self, profiles: Mapping[str, str], alive: Container[str]) -> None:
+    def read_profiles(self, profiles: Mapping[str, str], alive: Container[str]) -> None:
         """Take in everybody's profiles; `alive` are the others that take part now. What is unreadable counts for
         nothing.
         """
@@ -95,7 +91,7 @@ class CrawlLimits:
         """Whether nothing more is to be loaded, given the agent's own pages, those under way included."""
         return self.over or 0 < self._settings.crawl_max_pages <= self._others + pages
 
-    def look(self, pages: int, seconds: float) -> None:
+    def check(self, pages: int, seconds: float) -> None:
         """Stop where a limit is reached that ends the crawl, given the agent's own numbers."""
         if self.over or (found := self._reached(self._others + pages, max(self._longest, seconds))) is None:
             return
@@ -108,29 +104,3 @@ class CrawlLimits:
         if 0 < self._settings.crawl_max_seconds <= seconds:
             return SECONDS, f"The crawl has run for {seconds:.0f} s, and ends (UBI_CRAWL_MAX_SECONDS)."
         return None
-
-
-class LimitWatch:
-    """Looks after the limits of the crawl for one agent."""
-
-    def __init__(self, limits: CrawlLimits, crawl: Crawl, io: IoThread, transport: Transport) -> None:
-        self._limits, self._crawl, self._io, self._transport = limits, crawl, io, transport
-        self._reading: Future[dict[str, str]] | None = None
-
-    def look(self, now: float) -> None:
-        """Stop the crawl where it has reached a limit; read what all agents publish, when it is time."""
-        limits = self._limits
-        if limits.idle or not limits.begun:
-            return
-        tally = self._crawl.tally
-        limits.look(tally.pages, now - tally.begun)
-        if self._reading is None and limits.is_due(now):
-            self._reading = self._io.send(self._transport.profiles(), self._take)
-
-    def _take(self) -> None:
-        reading = self._reading
-        if reading is None or not reading.done():
-            return
-        self._reading = None
-        if reading.exception() is None:
-            self._limits.read(reading.result(), self._crawl.agent.view.members)

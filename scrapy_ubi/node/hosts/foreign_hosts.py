@@ -41,7 +41,8 @@ class ForeignHosts:
     which they are; `shards` are the hosts that are cut."""
 
     def __init__(self, clock: Callable[[], float], shards: HostShards | None = None) -> None:
-        self._clock, self._shards = clock, shards
+        self._clock = clock
+        self._shards = shards
         self.met: OrderedDict[str, _Met] = OrderedDict()
         self.forgotten = 0
 
@@ -57,7 +58,7 @@ class ForeignHosts:
         """A delay that is wanted of this host, as it holds for one of its shards, if this is one."""
         return seconds if self._shards is None else self._shards.slowed(host, seconds)
 
-    def forget(self, host: str) -> None:
+    def forget_host(self, host: str) -> None:
         """The host has become this agent's own: it has notes."""
         self.met.pop(host, None)
 

@@ -30,11 +30,12 @@ class HostConcurrency:
     """The numbers of one agent's hosts."""
 
     def __init__(self, wanted: LoadsByHost, notes: HostNotes) -> None:
-        self._wanted, self._notes = wanted, notes
+        self._wanted = wanted
+        self._notes = notes
         self._rounds: OrderedDict[str, tuple[LoadPace, float]] = OrderedDict()  # -> and when it was slowed (s)
 
     @classmethod
-    def of(cls, settings: UbiSettings, notes: HostNotes) -> HostConcurrency | None:
+    def from_settings(cls, settings: UbiSettings, notes: HostNotes) -> HostConcurrency | None:
         """None where every host is loaded one page at a time: nothing is counted then."""
         return cls(settings.host_concurrency, notes) if settings.host_concurrency.most > 1 else None
 

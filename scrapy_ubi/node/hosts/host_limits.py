@@ -65,7 +65,9 @@ class HostLimits:
     def __init__(
         self, settings: UbiSettings, hosts: HostNotes, wall: Callable[[], float], note: Callable[[str, str], object]
     ) -> None:
-        self._hosts, self._wall, self._note = hosts, wall, note
+        self._hosts = hosts
+        self._wall = wall
+        self._note = note
         self._shards = settings.host_shards
         self._watched: dict[str, tuple[int, int]] = {}  # host -> number of the iteration, URLs known at its beginning
         self.refused = 0

@@ -65,7 +65,9 @@ class HostNotes:
     """
 
     def __init__(self, clock: Callable[[], float], wall: Callable[[], float], shards: HostShards | None = None) -> None:
-        self._clock, self._wall, self._shards = clock, wall, shards
+        self._clock = clock
+        self._wall = wall
+        self._shards = shards
         self.counted: Counter[str] = Counter()
         self.ahead = 0
         self.times = HostTimes()
@@ -75,7 +77,7 @@ class HostNotes:
         self._most_brief = self._most_believed = MOST_BRIEF
         self._believed: dict[str, tuple[float, float]] = {}  # host -> what is noted (unix s), of a clock that is ahead
 
-    def begin(self, agent: Agent, frontier: Frontier) -> None:
+    def work_for(self, agent: Agent, frontier: Frontier) -> None:
         """Work for this agent and its frontier: what is noted there is followed. Linear in the hosts held. Comes before
         all else."""
         self._agent, self._frontier = agent, frontier
@@ -282,8 +284,8 @@ class HostNotes:
         """Why nothing of this host is fetched any more; empty while it is."""
         return ended_by(self._read(state)) if state.notes.text else ""
 
-    def plight(self, state: HostState) -> str:
-        """`plight` of this host."""
+    def blocked_reason(self, state: HostState) -> str:
+        """`read_blocked_reason` of this host."""
         if not state.notes.text:
             return ""
         if self.ended(state):
@@ -393,7 +395,7 @@ def error_of(notes: Mapping[str, object]) -> str:
     return noted if isinstance(noted, str) and _WHY.fullmatch(noted) else ""
 
 
-def plight(notes: Mapping[str, object], wall: float) -> str:
+def read_blocked_reason(notes: Mapping[str, object], wall: float) -> str:
     """What keeps a host with these notes from being fetched at that time (unix seconds), in a word for people: `ended`;
     why it is left alone, as `retry-after`; empty when nothing does.
     """

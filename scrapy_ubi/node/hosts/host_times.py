@@ -18,8 +18,11 @@ class _Times:
     __slots__ = ("load", "loads", "longest", "rests", "total")
 
     def __init__(self, load: float) -> None:
-        self.load, self.loads = load, 0
-        self.rests, self.total, self.longest = 0, 0.0, 0.0
+        self.load = load
+        self.loads = 0
+        self.rests = 0
+        self.total = 0.0
+        self.longest = 0.0
 
 
 class HostTimes:

@@ -28,9 +28,8 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from scrapy_ubi.node.hosts.host_notes import HostNotes
-from scrapy_ubi.node.hosts.merged_urls import MergedUrls
 from scrapy_ubi.node.keys import UNJOINED, Keys, again_nonce
-from scrapy_ubi.node.report.host_answers import LEARNED
+from scrapy_ubi.node.profile.merged_urls import MergedUrls
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.settings import UbiSettings
@@ -38,6 +37,7 @@ from scrapy_ubi.urls import learned, partition_key, url_key
 from scrapy_ubi.urls.host_shards import host_of_key
 from scrapy_ubi.urls.normaliser import parse, tried
 
+LEARNED = "learned"  # the section of a host's notes in which the learned forms are
 SAMPLE = 20
 MOST_PAGES = 50_000  # 10 MB
 MOST_JOINED = 10_000  # 5 MB, with usual URLs
@@ -90,8 +90,10 @@ class LearnedForms:
     """
 
     def __init__(self, settings: UbiSettings, keys: Keys, again: Callable[[str, Entry], object]) -> None:
-        self._partition, self._rules = settings.partition, settings.host_rules
-        self._keys, self._again = keys, again
+        self._partition = settings.partition
+        self._rules = settings.host_rules
+        self._keys = keys
+        self._again = again
         self._tried = tried(parse(settings.normalise))
         self.counted: Counter[str] = Counter()
         # Key of a URL, of its form by a step, or of its class -> what was there.
@@ -103,7 +105,7 @@ class LearnedForms:
         self._remembered = 0
 
     @staticmethod
-    def of(settings: UbiSettings, keys: Keys, again: Callable[[str, Entry], object]) -> LearnedForms | None:
+    def from_settings(settings: UbiSettings, keys: Keys, again: Callable[[str, Entry], object]) -> LearnedForms | None:
         """The learned forms that these settings want; None without."""
         return LearnedForms(settings, keys, again) if tried(parse(settings.normalise)) else None
 
@@ -112,7 +114,7 @@ class LearnedForms:
         """How many pages are remembered, and how many requests that were joined with one of a URL: both are bounded."""
         return len(self._pages), sum(len(joined.entries) for joined in self._joined.values())
 
-    def begin(self, agent: Agent, hosts: HostNotes, joins: MergedUrls) -> None:
+    def work_for(self, agent: Agent, hosts: HostNotes, joins: MergedUrls) -> None:
         """Work for this agent."""
         self._agent, self._hosts, self._joins = agent, hosts, joins
 

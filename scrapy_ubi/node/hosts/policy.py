@@ -8,7 +8,6 @@ from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
-from scrapy_ubi.node.work.iterations import Iterations
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 
@@ -18,11 +17,12 @@ def host_policy(
     limits: HostLimits,
     addresses: IpPoliteness | None,
     limit: Limit | None = None,
-    iterations: Iterations | None = None,
+    may_take: Callable[[HostState], bool] | None = None,
     on_turn: Callable[[HostState, float], None] = FREE.on_turn,
 ) -> HostPolicy:
     """The policy that these make; without `addresses` hosts of one address do not wait for each other, nor do those
-    with several loads at once, as `limit` says; `iterations` are those of hosts, if these have any. `on_turn` is told
+    with several loads at once, as `limit` says; `may_take` tells whether an iteration of
+    a host goes on, where hosts have iterations. `on_turn` is told
     of each host whose turn it is."""
 
     def wait_for_address(state: HostState, now: float) -> None:
@@ -37,7 +37,7 @@ def host_policy(
         on_turn=on_turn if addresses is None else wait_for_address,
         on_notes=hosts.arrived,
         on_request=hosts.lift_for,
-        may_take=iterations.may_take if iterations is not None else None,
+        may_take=may_take,
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from scrapy_ubi.frontier.store import StoreError, StoreFull
-from scrapy_ubi.node.disk_contract import Disk
+from scrapy_ubi.node.crawl.disk_contract import Disk
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent
 
@@ -30,7 +30,10 @@ class DiskFlush:
         facts: Callable[[str], Mapping[str, object] | None],
         on_flush: Callable[[], str],
     ) -> None:
-        self._agent, self._disk, self._facts, self._on_flush = agent, disk, facts, on_flush
+        self._agent = agent
+        self._disk = disk
+        self._facts = facts
+        self._on_flush = on_flush
         self._unflushed = ""  # why what the pages have given may not outlast the process
 
     @property

@@ -32,7 +32,7 @@ from dataclasses import replace
 from typing import Any
 
 from scrapy_ubi.frontier.store import StoreError, StoreFull
-from scrapy_ubi.node.crawl import LETTER_BYTES_A_CHARACTER
+from scrapy_ubi.node.crawl.crawl import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.node.mail.disk_flush import DiskFlush
 from scrapy_ubi.node.mail.exchange_states import AFTER, DiskFull, State, Then, result_of
 from scrapy_ubi.node.mail.inbox_check import RUN, InboxCheck
@@ -82,10 +82,17 @@ class Exchange:
         flush: DiskFlush,
         on_arrival: Callable[[], None],
     ) -> None:
-        self._agent, self._transport, self._io = agent, transport, io
-        self.run, self._check, self._flush, self._on_arrival = run, check, flush, on_arrival
-        self._absence, self._most_waiting = settings.lease_timeout, settings.flush_records
-        self._seeds, self._most_outbox = check.seeds, settings.outbox_records
+        self._agent = agent
+        self._transport = transport
+        self._io = io
+        self.run = run
+        self._check = check
+        self._flush = flush
+        self._on_arrival = on_arrival
+        self._absence = settings.lease_timeout
+        self._most_waiting = settings.flush_records
+        self._seeds = check.seeds
+        self._most_outbox = settings.outbox_records
         self._timing = Timing(agent, settings.flush_interval)
         self.outage = Outage()
         self._begin = {State.DISK: self._begin_disk, State.LOOK: self._begin_look, State.MAIL: self._begin_mail}
@@ -130,7 +137,7 @@ class Exchange:
         return self.outage.kind in (AWAY, SLOW)
 
     @property
-    def told(self) -> float:
+    def told_at(self) -> float:
         """When the last drain was (s) of which all has left, with a profile."""
         return self._unsent.told
 
@@ -179,7 +186,7 @@ class Exchange:
         out = self._out(now, profile)
         self._flush.collect(self.run.run)
         if not self._timing.sent:
-            self.run.begin(now)
+            self.run.begin_exchanges(now)
             self._looked = now
         self._timing.begun(now)
         blocked = profile() if self.disk_full else None
@@ -204,9 +211,9 @@ class Exchange:
         waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
         look = self._timing.looks(now) or self.run.has_rivals(now)
         look = (read and look) or bool(out.control or out.forget_control or self.outage.kind)
-        seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds is not None and read else 0
+        seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds.is_open and read else 0
         part = self._unsent.part(out)
-        ending = self._agent.ending if self._seeds is not None and not self._agent.finished else None
+        ending = self._agent.ending if self._seeds.is_open and not self._agent.finished else None
         self._asks_end = ending is not None
         wanted = replace(
             part,
@@ -214,7 +221,7 @@ class Exchange:
             read_acks=read and waits,
             read_control=look or self._asks_end,
             read_seeds=seeds,
-            look_outside=look and self._seeds is not None,
+            look_outside=look and self._seeds.is_open,
             end=None if ending is None else self.run.end(ending, self._transport.now()),
         )
         return replace(wanted, counts_anew=self.counts_anew) if wanted.profile is not None else wanted
@@ -272,13 +279,13 @@ class Exchange:
 
     def _works(self) -> None:
         """Redis and the disk take what they are given."""
-        self.outage.over(told=self.run.forgotten_at >= self.outage.since)
+        self.outage.end_outage(told=self.run.forgotten_at >= self.outage.since)
         self.full = False
 
     def _no_room(self, now: float, error: DiskFull) -> None:
         self.disk_full = True
         kind = ITEMS if error.held_back else DISK
-        self.outage.met(now, kind, f"{error.why} Nothing is fetched until then.")
+        self.outage.begin_outage(now, kind, f"{error.why} Nothing is fetched until then.")
         if error.incoming is not None:
             self._take(error.incoming, now)
 
@@ -287,7 +294,7 @@ class Exchange:
         self._unsent.halve()
         took = now - self._timing.sent
         if took > EASY and self._agent.lease.heard_since(self._timing.sent):
-            self.outage.met(now, SLOW, f"{TOO_SLOW} {error}")
+            self.outage.begin_outage(now, SLOW, f"{TOO_SLOW} {error}")
         else:
             self._unanswered(now, error)
 
@@ -296,7 +303,7 @@ class Exchange:
             f"Redis is away: this agent fetches on until its lease ends or {self._most_waiting:,} records wait to be "
             f"sent (more with a larger UBI_MEMORY_MB), and goes on when it is back. {error}"
         )
-        self.outage.met(now, AWAY, sentence)
+        self.outage.begin_outage(now, AWAY, sentence)
 
     def _settled(self, now: float) -> bool:
         """Hear of what was written; False when the disk has no room for the table of what is known, or is damaged."""
@@ -304,10 +311,10 @@ class Exchange:
             self._flush.settle()
         except StoreFull as error:
             self.disk_full = True
-            self.outage.met(now, DISK, f"{error} Nothing is fetched until then.")
+            self.outage.begin_outage(now, DISK, f"{error} Nothing is fetched until then.")
             return False
         except StoreError as error:
-            self.outage.met(now, DISK, str(error))
+            self.outage.begin_outage(now, DISK, str(error))
             self._flush.broken(error)
             return False
         return True
@@ -316,7 +323,7 @@ class Exchange:
         """Redis is full: take in what was read, and try the rest again later."""
         self.full = True
         self.writes_refused += 1
-        self.outage.met(
+        self.outage.begin_outage(
             now,
             FULL,
             f"Redis is full and takes no mail: this agent fetches on until {self._most_waiting:,} records wait to be "
@@ -335,7 +342,7 @@ class Exchange:
         if self._agent.outlived:
             return
         if incoming.refused:
-            self._check.bury(incoming.refused)
+            self._check.add_dead_letters(incoming.refused)
         self._timing.eager = bool(incoming.letters)
         rivals = self.run.has_rivals(now)
         if not rivals:
@@ -345,13 +352,13 @@ class Exchange:
             run = raw.get(RUN.encode(), b"").decode("ascii", "replace")
             if not self.run.is_past(run) and not self._check.receive(raw, self.run.run, rivals):
                 self._timing.look_soon()  # there may be another run by now
-        if self._seeds is not None and not self._agent.finished:  # else they wait for the next start
+        if self._seeds.is_open and not self._agent.finished:  # else they wait for the next start
             if self._seeds.receive(incoming.seeds, self._agent.journal.flush):
                 self._agent.took_outside()
-            self._check.bury(self._seeds.dead_letters())
+            self._check.add_dead_letters(self._seeds.dead_letters())
             if incoming.outside is not None:
                 self._agent.quiescence.look(incoming.outside.mark, now)
-                if self._seeds.looked(incoming.outside.waiting):
+                if self._seeds.note_waiting(incoming.outside.waiting):
                     self._timing.due = now
         for lane, text in incoming.acks.items():
             try:
@@ -361,8 +368,8 @@ class Exchange:
 
     def _look_at(self, control: Fields, now: float) -> None:
         """What the control hash says."""
-        control = self.run.look(control, now)
+        control = self.run.read_control(control, now)
         if self._agent.outlived:
-            self._unsent.forget()
+            self._unsent.drop_all()
         else:
-            self._check.look(control, now)
+            self._check.answer_queries(control, now)

@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.group.retry_until import wait_briefly
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.node.mail.exchange import Exchange
-from scrapy_ubi.node.report.publish import Publisher
+from scrapy_ubi.node.waits import wait_briefly
 
 A_MOMENT = 0.5  # s: who waits for an exchange looks again after it
 
@@ -30,6 +29,16 @@ class MailTrouble(NamedTuple):
     outage: str = ""
 
 
+class Profiles(Protocol):
+    """The profiles that leave with mail (`report.publish.Publisher`)."""
+
+    def profile(self) -> str | None:
+        """Return the profile; None when it is too soon for another one."""
+
+    def renew(self) -> None:
+        """Let the next one be due now, and count again for it."""
+
+
 class ExchangeLoop:
     """The exchanges of one agent, from `open` on. `on_exchange` is told of each that has ended, whatever came of it.
     `most_waiting` is `flush_records` of the settings. `hurry`: there is cause to begin another one."""
@@ -37,13 +46,16 @@ class ExchangeLoop:
     def __init__(
         self,
         crawl: Crawl,
-        publishing: Publisher,
+        publishing: Profiles,
         most_waiting: int,
         on_exchange: Callable[[Exchange], None],
         clock: Callable[[], float],
     ) -> None:
-        self._crawl, self._publishing = crawl, publishing
-        self._most_waiting, self._on_exchange, self._clock = most_waiting, on_exchange, clock
+        self._crawl = crawl
+        self._publishing = publishing
+        self._most_waiting = most_waiting
+        self._on_exchange = on_exchange
+        self._clock = clock
         self._ended = asyncio.Event()
         self.exchange: Exchange | None = None
         self.hurry = False
@@ -122,7 +134,7 @@ class ExchangeLoop:
 
     def has_told(self, since: float) -> bool:
         """Whether all that was new at this time (s) has left, with a profile that was made later."""
-        return self.exchange is not None and self.exchange.told >= since
+        return self.exchange is not None and self.exchange.told_at >= since
 
     def control(self) -> Mapping[str, str]:
         """What the control hash said last."""

@@ -81,7 +81,8 @@ class DiskFull(Exception):
 
     def __init__(self, why: StoreFull, incoming: Incoming | None) -> None:
         super().__init__(str(why))
-        self.why, self.held_back = str(why), isinstance(why, StoreHeldBack)
+        self.why = str(why)
+        self.held_back = isinstance(why, StoreHeldBack)
         self.incoming = incoming
 
 

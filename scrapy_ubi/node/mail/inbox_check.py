@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
 from scrapy_ubi.node.keys import NAMES_HOST, Keys
 from scrapy_ubi.node.mail.seed_inbox import SeedInbox
-from scrapy_ubi.node.report.query_inbox import QueryInbox
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.bundle import opened
 from scrapy_ubi.protocol.host import Entry
@@ -67,22 +67,42 @@ def judge_of(keys: Keys, host_of: HostOf, check: Callable[[str], str | None]) ->
     return judge
 
 
+class Queries(Protocol):
+    """Answers what people ask in the control hash (`report.query_inbox.QueryInbox`)."""
+
+    def read_questions(self, control: Mapping[str, str], now: float, /) -> None:
+        """Answer what is new there, at this time (s)."""
+
+    def replies(self) -> dict[str, str]:
+        """Return id -> answer, of all that were made since the last call."""
+
+    def fields_to_remove(self) -> Sequence[str]:
+        """Return the fields of the control hash to be removed, since the last call."""
+
+    def refused(self) -> Sequence[Fields]:
+        """Return what was no question since the last call, as dead letters."""
+
+
 class InboxCheck:
     """Sorts for `agent`. `judge` knows what only the adapters can; `longest_url` is in characters; `shards` are the
-    hosts that are cut. `set_aside`: so many dead letters there were so far; `seeds` takes those from outside, None:
-    there are none."""
+    hosts that are cut. `set_aside`: so many dead letters there were so far; `seeds` takes those from outside,
+    where it is open."""
 
     def __init__(
         self,
         agent: Agent,
         judge: Judge,
         longest_url: int,
-        queries: QueryInbox | None = None,
-        shards: HostShards | None = None,
-        seeds: SeedInbox | None = None,
+        queries: Queries,
+        shards: HostShards | None,
+        seeds: SeedInbox,
     ) -> None:
-        self._queries, self._shards, self.seeds = queries, shards, seeds
-        self._agent, self._judge, self._longest_url = agent, judge, longest_url
+        self._queries = queries
+        self._shards = shards
+        self.seeds = seeds
+        self._agent = agent
+        self._judge = judge
+        self._longest_url = longest_url
         self._dead: list[Fields] = []
         self._held: list[tuple[str, RawFields, str]] = []  # sender, letter, why it is none of this run
         self._said: Counter[str] = Counter()
@@ -93,25 +113,24 @@ class InboxCheck:
         dead, self._dead = self._dead, []
         return dead
 
-    def bury(self, letters: Iterable[Fields]) -> None:
+    def add_dead_letters(self, letters: Iterable[Fields]) -> None:
         """These are dead letters."""
         before = len(self._dead)
         self._dead += letters
         self.set_aside += len(self._dead) - before
 
-    def look(self, control: Fields, now: float) -> None:
+    def answer_queries(self, control: Fields, now: float) -> None:
         """Answer what people ask in the control hash, at this time (s); what is no query is a dead letter."""
-        if self._queries is not None:
-            self._queries.look(control, now)
-            self.bury(self._queries.refused())
+        self._queries.read_questions(control, now)
+        self.add_dead_letters(self._queries.refused())
 
-    def forget(self) -> Sequence[str]:
+    def fields_to_remove(self) -> Sequence[str]:
         """Fields of the control hash to be removed, since the last call."""
-        return self._queries.forget() if self._queries is not None else ()
+        return self._queries.fields_to_remove()
 
     def replies(self) -> dict[str, str]:
         """Answers to queries that were made since the last call: id -> JSON."""
-        return self._queries.replies() if self._queries is not None else {}
+        return self._queries.replies()
 
     def receive(self, raw: RawFields, run: str, rivals: bool = False) -> bool:
         """This entry was read, in this run. False where it holds a letter of another one. `rivals`: others may have
@@ -171,7 +190,8 @@ class InboxCheck:
         """Entries of a letter that this agent cannot take."""
         for _, entry, reason in refused:
             text = f"{entry.url} {entry.request}".rstrip()
-            self.bury(({"reason": reason[:HEAD], "from": sender, "size": str(len(text)), "head": text[:HEAD]},))
+            letter = {"reason": reason[:HEAD], "from": sender, "size": str(len(text)), "head": text[:HEAD]}
+            self.add_dead_letters((letter,))
         reasons = Counter(one.reason[:HEAD] for one in refused).most_common()
         said = [f"{number} for {reason!r}" for reason, number in reasons[:MOST_REASONS]]
         if (rest := len(refused) - sum(number for _, number in reasons[:MOST_REASONS])) > 0:
@@ -200,7 +220,7 @@ class InboxCheck:
         )
         sender = raw.get(b"from", b"?")[:64].decode("utf-8", "replace")
         letter = {"reason": reason[:HEAD], "from": sender, "size": size.decode("ascii", "replace")}
-        self.bury(({**letter, "head": head[:HEAD].decode("utf-8", "replace")},))
+        self.add_dead_letters(({**letter, "head": head[:HEAD].decode("utf-8", "replace")},))
         self._say("A letter from %r in the own inbox was set aside (%s); see the dead letters.", sender, reason[:HEAD])
         if fields is not None:
             try:

@@ -24,7 +24,8 @@ class ItemClaims:
     """Asks by this transport."""
 
     def __init__(self, io: IoThread, transport: Transport) -> None:
-        self._io, self._transport = io, transport
+        self._io = io
+        self._transport = transport
 
     async def settle(self, claims: Claims) -> dict[str, str]:
         """Say this of each item, if what is said of it is as expected; what is said of it then."""

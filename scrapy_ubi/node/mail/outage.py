@@ -40,7 +40,7 @@ class Outage:
         self._said = ""  # which of them is in the log, so that its end must be
         self._quiet_until = {FULL: 0.0, SLOW: 0.0, ITEMS: 0.0}
 
-    def met(self, now: float, kind: str, sentence: str) -> None:
+    def begin_outage(self, now: float, kind: str, sentence: str) -> None:
         """A try has failed, for this reason."""
         self._pause = min(max(self._pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
         self.retry_at = now + self._pause
@@ -53,7 +53,7 @@ class Outage:
             self._quiet_until[kind] = now + QUIET
         logger.warning(sentence)
 
-    def over(self, told: bool = False) -> None:
+    def end_outage(self, told: bool = False) -> None:
         """A try has succeeded. `told`: the log says already that Redis is back, by what it has forgotten."""
         if self._said and not (told and self._said == AWAY):
             logger.info(BETTER[self._said])

@@ -18,10 +18,10 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
-import math
 import secrets
 from collections.abc import Mapping
 
+from scrapy_ubi.node.crawl.finished_run import end_fields, is_finished, is_lossy
 from scrapy_ubi.node.steering.runtime import RuntimeSettings
 from scrapy_ubi.protocol.agent import Agent, Ending
 from scrapy_ubi.transport import Fields
@@ -29,8 +29,6 @@ from scrapy_ubi.transport.contract import EndOfCrawl
 
 logger = logging.getLogger("scrapy_ubi")
 
-CLOCKS = 1.0  # s by which two agents may differ in what time the server has
-_LOSSY = " lossy"
 ONE_RESTART = 10.0  # s within which news that Redis has forgotten is of one restart
 RIVALS = 2.0  # s within which two agents may each write a new memory token, or name the run
 
@@ -45,40 +43,14 @@ TAKEN_SINCE = (
 )
 
 
-def said(run: str, agent: str, lossy: bool, now: float) -> dict[str, str]:
-    """The fields that say that this run is over."""
-    return {"finished": f"{run} {agent}{_LOSSY if lossy else ''}", "finished_at": f"{now:.3f}"}
-
-
-def is_finished(control: Mapping[str, str]) -> bool:
-    """Whether the control hash says that the present run is over. Word of an earlier run that comes late does not
-    count.
-    """
-    run = control.get("run", "")
-    return bool(run) and control.get("finished", "").split(" ")[0] == run
-
-
-def is_lossy(control: Mapping[str, str]) -> bool:
-    """Whether the run ended after losses."""
-    return control.get("finished", "").endswith(_LOSSY)
-
-
-def ended_ago(control: Mapping[str, str], now: float) -> float:
-    """For how long (s) the run has been over; infinity where that is not known."""
-    try:
-        ago = now - float(control["finished_at"])
-    except (KeyError, ValueError):
-        return math.inf
-    return ago if ago > -CLOCKS else math.inf  # nan is not, either
-
-
 class RunState:
     """The run that `agent` takes part in. `control` is what the control hash said at the start, then what it said last;
     `run` the name of the run, which is `known` from the disk where the control hash has none. `live` hears what people
     say there."""
 
-    def __init__(self, agent: Agent, control: Fields, known: str, live: RuntimeSettings | None = None) -> None:
-        self._agent, self._live = agent, live
+    def __init__(self, agent: Agent, control: Fields, known: str, live: RuntimeSettings) -> None:
+        self._agent = agent
+        self._live = live
         self.control = control
         self.run = control.get("run") or known
         self._past = control.get("past", "")
@@ -89,7 +61,7 @@ class RunState:
         self._announced = False
         self._denied = False  # others have said that the crawl is over, and it is not
 
-    def begin(self, now: float) -> None:
+    def begin_exchanges(self, now: float) -> None:
         """The first exchange begins at this time (s). Who starts at the same time may write a token now, in the place
         of the one that was seen, too."""
         self._rivals_until, self._wrote_memory = now + RIVALS, now
@@ -114,22 +86,21 @@ class RunState:
         if self._agent.finished and not self._announced:
             self._announced = True
             if not is_finished(self.control):
-                lacks |= said(self.run, self._agent.me, self._agent.lossy, there)
+                lacks |= end_fields(self.run, self._agent.me, self._agent.lossy, there)
         elif self._denied:
             lacks["finished"] = ""
-        if self._live is not None:
-            lacks |= self._live.lacking(self.control)
+        lacks |= self._live.lacking(self.control)
         return lacks
 
     def end(self, ending: Ending, there: float) -> EndOfCrawl:
         """What says that this run is over, at this time by the clock of Redis, if nothing has come from outside."""
-        return EndOfCrawl(ending.mark, said(self.run, self._agent.me, ending.lossy, there))
+        return EndOfCrawl(ending.mark, end_fields(self.run, self._agent.me, ending.lossy, there))
 
     def is_past(self, run: str) -> bool:
         """Whether the run of this name was over before this one began."""
         return run != self.run and run in self._past.split()
 
-    def look(self, control: Fields, now: float) -> Fields:
+    def read_control(self, control: Fields, now: float) -> Fields:
         """Take in what the control hash says at this time (s). What of it is of this run; nothing where the agent is
         outlived by now."""
         run, past = control.get("run", ""), control.get("past", "")
@@ -145,8 +116,7 @@ class RunState:
         self.run = control.get("run", "") or self.run
         self._past = control.get("past", "") or self._past
         self._hear_of_the_end(control)
-        if self._live is not None:
-            self._live.take(control)
+        self._live.read_control(control)
         self.control = control
         return control
 

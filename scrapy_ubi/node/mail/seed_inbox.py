@@ -49,18 +49,24 @@ Take = Callable[[str, Mapping[str, str]], SeedOutcome]  # id, fields
 
 class SeedInbox:
     """Takes seeds by `take`. `serves`: the crawl waits for them; `on_end` is called when it does so no longer.
-    `finishing`: it is to do so only until no seed waits."""
+    `finishing`: it is to do so only until no seed waits. `is_open`: seeds can come, by this transport."""
 
     def __init__(self, take: Take, on_end: Callable[[], None], serves: bool = True) -> None:
         self.serves = serves
+        self.is_open = True
         self._some = False  # seeds waited when that was looked at last
-        self._take, self._on_end = take, on_end
+        self._take = take
+        self._on_end = on_end
         self.finishing = False
         self._read = False  # the exchange under way reads seeds
         self._taken: deque[tuple[int, SeedAnswer]] = deque()  # with their flush
         self._handed: list[tuple[str, str]] = []
         self._dead: list[Fields] = []
         self.counts: Counter[str] = Counter()  # by what was said
+
+    def close(self) -> None:
+        """Take none: they cannot come."""
+        self.is_open = self.serves = False
 
     def wanted(self, agent: Agent, most_waiting: int) -> int:
         """How many seeds the exchange of `agent` that begins now may read; none where so many records wait to be
@@ -70,7 +76,7 @@ class SeedInbox:
         self._read = may and (self.serves or self._some) and len(agent.outbox) <= most_waiting
         return MOST if self._read else 0
 
-    def looked(self, waiting: int) -> bool:
+    def note_waiting(self, waiting: int) -> bool:
         """So many wait, those that are taken and not answered among them. Whether that is news."""
         before, self._some = self._some, waiting > 0
         return self._some and not before

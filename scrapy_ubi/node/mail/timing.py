@@ -27,7 +27,8 @@ class Timing:
     """
 
     def __init__(self, agent: Agent, interval: float) -> None:
-        self._agent, self._interval = agent, interval
+        self._agent = agent
+        self._interval = interval
         self.sent = self.due = 0.0
         self.eager = False  # letters came, and want an answer
         self._done = 0  # pages done when the last exchange began

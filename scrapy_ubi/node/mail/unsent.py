@@ -29,7 +29,8 @@ class Unsent:
     """
 
     def __init__(self, agent: Agent, largest: int) -> None:
-        self._agent, self._largest = agent, largest
+        self._agent = agent
+        self._largest = largest
         self.out: Outgoing | None = None
         self.consumed: list[str] = []
         self._filled = 0.0  # when a drain gave it (s)
@@ -49,10 +50,10 @@ class Unsent:
             forget_acks=effects.forget,
             dead_letters=check.dead_letters(),
             control=control,
-            forget_control=check.forget(),
+            forget_control=check.fields_to_remove(),
             replies=check.replies(),
         )
-        if check.seeds is not None:
+        if check.seeds.is_open:
             answers, handed = check.seeds.answers(self._agent.outbox.oldest()), check.seeds.handed()
             self.out = replace(self.out, seeds_answered=answers, seeds_for=handed)
 
@@ -93,6 +94,6 @@ class Unsent:
             self.out = replace(self.out, consumed=self.consumed, profile=None)
         self.consumed = []
 
-    def forget(self) -> None:
+    def drop_all(self) -> None:
         """The agent is outlived: nothing of it is to leave."""
         self.out, self.consumed = None, []

@@ -41,7 +41,7 @@ class AnswersUnderWay:
         self._goes_on = False
         self._ready: dict[str, str] = {}
 
-    def begin(self, number: str, steps: Steps) -> None:
+    def start_answer(self, number: str, steps: Steps) -> None:
         """Have this answer made."""
         self._steps[number] = steps
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.urls.host_shards import MARK
 
@@ -33,7 +33,7 @@ class BigHost:
         self._crawl = crawl
         self._looks = 0  # in a row
 
-    def look(self, queued: int, in_flight: int) -> None:
+    def check_hosts(self, queued: int, in_flight: int) -> None:
         """So many requests wait at this agent, of its own hosts, and so many are in flight."""
         if self._looks >= LOOKS:
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scrapy_ubi.node.report.remaining import FIRST_AGO, Point
+from scrapy_ubi.node.profile.remaining import FIRST_AGO, Point
 from scrapy_ubi.node.report.timeline import STEPS, Sample
 
 MOST_POINTS = 24  # to eight years

@@ -3,8 +3,8 @@ pause, the end.
 
 Rules of this module:
 
-* Nothing tells it: `look` comes once a second, and compares identities where it can, so a second without news costs
-  nearly nothing.
+* Nothing tells it: `find_events` comes once a second, and compares identities where it can, so a second without news
+  costs nearly nothing.
 * Each agent says what it has seen; where several are put together, the same from several is taken for one.
 * A newcomer meets the others one by one, and none of them has joined then: they count as joined from the first view on
   that all had settled for.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.node.report.timeline import Event
 from scrapy_ubi.node.steering.live_entries import PAUSE, field_of
 from scrapy_ubi.protocol.view import Member, View
@@ -31,7 +31,7 @@ class EventWatch:
         self._settled: View | None = None
         self._paused = self._fenced = self._blocked = self._finished = False
 
-    def look(self, now: float, at: int, blocked: bool) -> Iterator[Event]:
+    def find_events(self, now: float, at: int, blocked: bool) -> Iterator[Event]:
         """What is new at this time: by the agent's clock (s), and in unix seconds."""
         agent, crawl = self._crawl.agent, self._crawl
         if (view := agent.view) is not self._view:

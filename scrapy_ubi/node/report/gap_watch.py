@@ -7,7 +7,7 @@ least one, never shorter.
 
 Rules of this module:
 
-* Nothing is done for a page: `look` comes once a second, and looks at `MOST` hosts at most.
+* Nothing is done for a page: `measure_gaps` comes once a second, and looks at `MOST` hosts at most.
 * Hosts that may have several loads at once are left out, and delays shorter than the time between two looks are mostly
   not seen.
 """
@@ -53,7 +53,7 @@ class GapWatch:
         self._measured = self._short = 0
         self._least = 0.0
 
-    def look(self, now: float, delay: float, in_flight: Iterable[HostState]) -> None:
+    def measure_gaps(self, now: float, delay: float, in_flight: Iterable[HostState]) -> None:
         """Look at the hosts watched, and watch some of those that are loaded. `delay` is that of all hosts (s)."""
         for host, one in list(self._watched.items()):
             self._measure(one, now, delay)

@@ -19,6 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from scrapy_ubi.node.hosts.host_notes import error_of
+from scrapy_ubi.node.hosts.learned_forms import LEARNED
 from scrapy_ubi.node.report.answers_under_way import Answer, Steps
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.urls import learned
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from scrapy_ubi.node.report.queries import Question, Source
 
 OWNER, COPY = "owner", "copy"
-LEARNED = "learned"  # the section of a host's notes in which the learned forms are
 HIDDEN = ("cookies",)  # sections of notes that are not shown
 MOST_REASON = 200  # characters of a reason shown
 MOST_ROWS = 1000
@@ -144,22 +144,22 @@ def _notes(state: HostState) -> dict[str, Any]:
     return notes
 
 
-_PLIGHTS = {"health": "excluded"}  # LARM's word for a host that does not answer
+_BLOCKED = {"health": "excluded"}  # LARM's word for a host that does not answer
 
 
 def shown_state(state: HostState, role: str, source: Source) -> str:
     """`busy`, `ended` (`HostNotes.end`), `idle` (nothing waits), `held`, why it is left alone, `resting`, `waiting`."""
     if state.out:
         return "busy"
-    plight = source.plight(state)
-    if plight == "ended":
-        return plight
+    reason = source.blocked_reason(state)
+    if reason == "ended":
+        return reason
     if not state.waiting:
         return "idle"
     if role == OWNER and source.held(state):
         return "held"
-    if plight:
-        return _PLIGHTS.get(plight, f"postponed: {plight}")
+    if reason:
+        return _BLOCKED.get(reason, f"postponed: {reason}")
     return "resting" if source.frontier.rests(state) else "waiting"
 
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import HostNotes
-from scrapy_ubi.node.report.remaining import SlowHost
+from scrapy_ubi.node.profile.remaining import SlowHost
 from scrapy_ubi.protocol.host import HostState
 
 
 class HostNeeds:
     """The needs of one agent's hosts. `limit` says how many loads a host may have at once (0: one)."""
 
-    def __init__(self, notes: HostNotes, limits: HostLimits | None, limit: Limit | None) -> None:
-        self._notes, self._limits, self._limit = notes, limits, limit
+    def __init__(self, notes: HostNotes, limits: HostLimits, limit: Limit | None) -> None:
+        self._notes = notes
+        self._limits = limits
+        self._limit = limit
 
     def at_most(self, state: HostState, queued: int, usual: float, now: float) -> float:
         """How long what waits of this host, so much, takes from now on at most (s): with one load at once, and where
@@ -24,13 +26,13 @@ class HostNeeds:
         pace = delay + times.load(state.host) + times.every(state.host)
         return queued * pace + rest if rest > 0 else queued * pace
 
-    def of(self, state: HostState, usual: float, now: float) -> SlowHost:
+    def needs_of(self, state: HostState, usual: float, now: float) -> SlowHost:
         """The figures of this host. Of one that was given up nothing is loaded any more."""
         notes, host = self._notes, state.host
         queued = state.waiting
-        if self._limits is not None and not self._limits.idle:
+        if not self._limits.idle:
             queued = min(queued, self._limits.pages_left(state))
-        why = notes.plight(state)
+        why = notes.blocked_reason(state)
         if why == "ended":
             queued = 0
         return SlowHost(

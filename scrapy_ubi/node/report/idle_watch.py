@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* `look` comes once a second. After `QUIET` seconds without a page fetched or done the reason is looked for.
+* `check_idle` comes once a second. After `QUIET` seconds without a page fetched or done the reason is looked for.
 * The log hears of a reason when it is another one than before, and of one that lasts, or comes back, at most once a
   minute; each time that it is said it is silent for twice as long, up to `LONGEST`: a host with a long delay would fill
   the log else. That the agent fetches again is seen in the line of progress.
@@ -18,9 +18,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from scrapy_ubi.clock import unix
-from scrapy_ubi.node.report import idle_reason as kinds
-from scrapy_ubi.node.report.idle_reason import IdleReason, reason, sentence
-from scrapy_ubi.node.report.profile import Profile, read_profile
+from scrapy_ubi.node.profile import idle_reason as kinds
+from scrapy_ubi.node.profile.idle_reason import IdleReason, reason, sentence
+from scrapy_ubi.node.profile.profile import Profile, read_profile
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -44,9 +44,12 @@ class IdleWatch:
         me: str,
         marks: Callable[[], object],
         find: Callable[[float], IdleReason | None],
-        profiles: Profiles | None = None,
+        profiles: Profiles,
     ) -> None:
-        self.me, self._marks, self._find, self._profiles = me, marks, find, profiles
+        self.me = me
+        self._marks = marks
+        self._find = find
+        self._profiles = profiles
         self._mark: object = None
         self._quiet_since: float | None = None
         self._said: dict[str, tuple[float, float]] = {}  # kind -> when it may be said again (s), and the step
@@ -57,7 +60,7 @@ class IdleWatch:
         self._one_host: IdleReason | None = None
         self.reason: IdleReason | None = None  # why nothing is fetched; None while something is
 
-    def look(self, now: float) -> None:
+    def check_idle(self, now: float) -> None:
         """Look again, at this time (s, the agent's clock)."""
         mark = self._marks()
         if self._quiet_since is None or mark != self._mark:
@@ -100,7 +103,7 @@ class IdleWatch:
     # -- a crawl of one host
 
     def _of_others(self, found: IdleReason, now: float) -> IdleReason:
-        if self._profiles is not None and self._reading is None and now - self._read_at >= READ_EVERY:
+        if self._reading is None and now - self._read_at >= READ_EVERY:
             self._read_at = now
             self._reading = asyncio.ensure_future(self._read(self._profiles))
         return self._one_host if self._one_host is not None else found

@@ -50,9 +50,9 @@ class LoopWatch:
 
     def _run(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
         while not self._end.wait(EVERY) and not loop.is_closed():
-            self.look(sys._current_frames().get(thread))
+            self.check_loop(sys._current_frames().get(thread))
 
-    def look(self, frame: FrameType | None) -> None:
+    def check_loop(self, frame: FrameType | None) -> None:
         """Look once; `frame` is the innermost of the loop's thread."""
         late = self._late()
         if late < HELD:

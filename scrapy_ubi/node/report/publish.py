@@ -14,11 +14,11 @@ from itertools import islice
 from math import inf
 from typing import Any
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.report import figures as profile
+from scrapy_ubi.node.profile import figures as profile
+from scrapy_ubi.node.profile.host_sums import HostSums
 from scrapy_ubi.node.report.big_host import BigHost
-from scrapy_ubi.node.report.host_sums import HostSums
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.transport import Transport, TransportError
 
@@ -49,13 +49,17 @@ class Publisher:
         clock: Callable[[], float],
         more: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
-        self._crawl, self.state, self._clock, self._more = crawl, state, clock, more
+        self._crawl = crawl
+        self.state = state
+        self._clock = clock
+        self._more = more
         self._big_host = BigHost(crawl)
         self._next_at = self._count_at = 0.0
         self._counted = -inf
         self._counters: dict[str, Any] = {}
         self._counting: asyncio.TimerHandle | None = None  # the next slice of a count that goes on
-        self._shown, self._shown_at = "", -2 * profile.PUBLISH
+        self._shown = ""
+        self._shown_at = -2 * profile.PUBLISH
         self.kept = ""
 
     def profile(self) -> str | None:
@@ -107,7 +111,7 @@ class Publisher:
     def _take(self, now: float, counters: dict[str, Any], spent: float) -> None:
         """These are the counters of this time (s); to count has taken so long (s)."""
         self._counted, self._counters = now, counters
-        self._big_host.look(counters["queued"], counters["in_flight"])
+        self._big_host.check_hosts(counters["queued"], counters["in_flight"])
         self._count_at = now + (self._clock() - now + spent) * COUNTING
 
     def soon(self, changed: object = None) -> None:

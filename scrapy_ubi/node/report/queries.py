@@ -22,10 +22,10 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any, NamedTuple
 
+from scrapy_ubi.node.profile.remaining import SlowHost
 from scrapy_ubi.node.report import host_answers
 from scrapy_ubi.node.report.answers_under_way import Answer, Steps, whole
 from scrapy_ubi.node.report.host_answers import LOOKED, MOST_REASON, MOST_ROWS, PIECE, place
-from scrapy_ubi.node.report.remaining import SlowHost
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.untrusted.checks import KEY, NAME, Malformed, fits, is_number, is_text, is_whole, json_object
@@ -165,7 +165,7 @@ def by_delay(state: HostState, usual: float, now: float) -> SlowHost:
 class Source(NamedTuple):
     """What an answer is made of, of the agent named `agent`.
 
-    `plight` says what keeps a host from being fetched, as `hosts.plight` does.
+    `blocked_reason` says what keeps a host from being fetched, as `HostNotes.blocked_reason` does.
     `role` says OWNER or COPY of a host state, "" where that is not known; `held` whether an own host may not be
     fetched yet, as it is still being handed over; `sent` names the agent to which an entry with this key is on its way,
     "" if none; `requeue` takes a failed entry in again, under a new key, and says whether it could; `now` is the
@@ -178,7 +178,7 @@ class Source(NamedTuple):
     now: float
     role: Callable[[HostState], str]
     held: Callable[[HostState], bool]
-    plight: Callable[[HostState], str]
+    blocked_reason: Callable[[HostState], str]
     sent: Callable[[str, int], str]
     requeue: Callable[[Failure], bool]
     loads: Callable[[str], str] = one_at_a_time

@@ -44,7 +44,7 @@ class QueryInbox:
         self._forget: dict[str, None] = {}  # each once, however long nothing can be removed
         self._refused: list[Fields] = []
 
-    def look(self, control: Mapping[str, str], now: float) -> None:
+    def read_questions(self, control: Mapping[str, str], now: float) -> None:
         """Answer what is new in the control hash, at this time (s, the agent's clock)."""
         asked = {name: text for name, text in control.items() if name.startswith(ASK)}
         if not asked and not self._seen:
@@ -77,7 +77,7 @@ class QueryInbox:
             self._replies[number] = json.dumps({"agent": self._agent, "refused": str(error)[:MOST_REASON]})
             return
         if question.agent in ("", self._agent) and self._wall() <= question.expires:
-            self._made.begin(number, self._answer(question))
+            self._made.start_answer(number, self._answer(question))
 
     def _refuse(self, name: str, text: str, reason: str) -> None:
         self._forget[name] = None
@@ -88,7 +88,7 @@ class QueryInbox:
         replies, self._replies = {**self._replies, **self._made.ready()}, {}
         return replies
 
-    def forget(self) -> list[str]:
+    def fields_to_remove(self) -> list[str]:
         """Fields of the control hash to be removed, since the last call."""
         forget, self._forget = self._forget, {}
         return list(forget)

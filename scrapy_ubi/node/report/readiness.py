@@ -12,10 +12,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from scrapy_ubi.node.node import Node
+from scrapy_ubi.node.report.status import Status
 
 READY = ("crawling", "waiting", "paused")
 _WHY = {
@@ -28,25 +25,25 @@ _WHY = {
 }
 
 
-def why_not_ready(node: Node, redis_up: bool = True) -> str:
+def why_not_ready(status: Status, redis_up: bool = True) -> str:
     """Why this agent is not ready, as a part of a sentence; empty when it is. `redis_up`: its last exchange was
     answered."""
-    agent, state = node.agent, node.state
+    agent, state = status.agent, status.state
     if agent.usurped:
         return "another process lives under its name"
     if state not in READY:
         return _WHY.get(state, state)
-    if not redis_up or not node.holds_lease:
+    if not redis_up or not status.holds_lease:
         return "Redis does not answer"
     if not agent.group.sure:
         return "it is not sure yet which agents there are"
     if not agent.standing.settled:
         return "it has not handed over all copies"
-    if not is_complete(node):
+    if not is_complete(status):
         return f"not all of the {len(agent.view.members)} agents have settled in one view"
     return ""
 
 
-def is_complete(node: Node) -> bool:
+def is_complete(status: Status) -> bool:
     """Whether the view that the agent believes in is complete for it."""
-    return node.agent.tenure.complete is node.agent.view
+    return status.agent.tenure.complete is status.agent.view

@@ -19,14 +19,14 @@ from collections.abc import Callable, Iterable
 
 from scrapy_ubi.clock import unix
 from scrapy_ubi.frontier.host_loads import Limit
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.node.mail.exchange_loop import ExchangeLoop
+from scrapy_ubi.node.profile.figures import Traffic
+from scrapy_ubi.node.profile.remaining import Point
 from scrapy_ubi.node.report.curve import curve_of
 from scrapy_ubi.node.report.event_watch import EventWatch
-from scrapy_ubi.node.report.figures import Traffic
 from scrapy_ubi.node.report.gap_watch import GapWatch
 from scrapy_ubi.node.report.publish import Publisher
-from scrapy_ubi.node.report.remaining import Point
 from scrapy_ubi.node.report.timeline import Event, Sample, Timeline, line_of
 from scrapy_ubi.node.report.timeline_file import TimelineFile
 from scrapy_ubi.node.work.visits import Visit
@@ -56,11 +56,16 @@ class Recorder:
         clock: Callable[[], float],
         limit: Limit | None = None,
     ) -> None:
-        self._crawl, self._publisher, self._exchanges, self._clock = crawl, publisher, exchanges, clock
-        self._under_way, self._traffic = under_way, traffic
+        self._crawl = crawl
+        self._publisher = publisher
+        self._exchanges = exchanges
+        self._clock = clock
+        self._under_way = under_way
+        self._traffic = traffic
         self.timeline = Timeline()
         self.curve: list[Point] = []  # of what is known and done, as of the last sample
-        self._events, self._gaps = EventWatch(crawl), GapWatch(limit)
+        self._events = EventWatch(crawl)
+        self._gaps = GapWatch(limit)
         self.also: Callable[[float], None] = lambda now: None  # looks, too, once a second
         self._file: TimelineFile | None = None
         self._lines: list[str] = []  # not written yet
@@ -77,7 +82,7 @@ class Recorder:
         if path is not None:
             self._file = TimelineFile(path)
             try:
-                self.timeline = await asyncio.to_thread(self._file.begin, unix(), not found)
+                self.timeline = await asyncio.to_thread(self._file.open_timeline, unix(), not found)
             except OSError as error:
                 self._complain(error)
         self._before = self.timeline.samples[-1] if self.timeline.samples else self._before
@@ -91,9 +96,9 @@ class Recorder:
         self._lag = max(self._lag, now - self._due)
         self._due = now + LOOK_EVERY
         self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY, self._look)
-        self._gaps.look(now, self._crawl.frontier.delay, (visit.state for visit in self._under_way()))
+        self._gaps.measure_gaps(now, self._crawl.frontier.delay, (visit.state for visit in self._under_way()))
         self.also(now)
-        for event in self._events.look(now, int(unix()), self._exchanges.blocked):
+        for event in self._events.find_events(now, int(unix()), self._exchanges.blocked):
             self._add(event)
         every = EARLY_EVERY if now - self._begun < EARLY else SAMPLE_EVERY
         if now - self._sampled >= every - LOOK_EVERY / 2:
@@ -167,7 +172,7 @@ class Recorder:
         self._timer.cancel()
         self._timer = None
         at = int(unix())
-        for event in self._events.look(self._clock(), at, self._exchanges.blocked):
+        for event in self._events.find_events(self._clock(), at, self._exchanges.blocked):
             self._add(event)
         self._publisher.renew()
         if how == "left":

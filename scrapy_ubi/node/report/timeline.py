@@ -19,7 +19,7 @@ from functools import partial
 from math import inf
 from typing import Any, NamedTuple
 
-from scrapy_ubi.node.report.profile import STATES
+from scrapy_ubi.node.profile.profile import STATES
 from scrapy_ubi.untrusted.checks import MOST_COUNT, Malformed, is_count, is_number, is_text, json_object
 
 HOUR, DAY = 3600, 86_400

@@ -45,11 +45,12 @@ class TimelineFile:
     """The file of the agent in this directory, as it is written. All methods may raise OSError."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory, self._path = directory, directory / TIMELINE
+        self._directory = directory
+        self._path = directory / TIMELINE
         self._lines = 0
         self._synced = 0.0
 
-    def begin(self, now: float, new: bool) -> Timeline:
+    def open_timeline(self, now: float, new: bool) -> Timeline:
         """What was there, without what does not hold; nothing where the crawl is `new`."""
         timeline = Timeline()
         if not new:

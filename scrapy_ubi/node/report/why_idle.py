@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from scrapy_ubi.clock import unix
+from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.mail.outage import AWAY, FULL, ITEMS, SLOW
-from scrapy_ubi.node.report import idle_reason as kinds
-from scrapy_ubi.node.report.idle_reason import IdleReason, reason
+from scrapy_ubi.node.mail.seed_inbox import SeedInbox
+from scrapy_ubi.node.profile import idle_reason as kinds
+from scrapy_ubi.node.profile.idle_reason import IdleReason, reason
+from scrapy_ubi.node.report.status import Status
 from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.host_shards import host_of_key
-
-if TYPE_CHECKING:
-    from scrapy_ubi.node.node import Node
 
 LOOKED = 20_000  # hosts
 ROBOTS = "robots"  # who wants a delay, by `HostNotes.delays`, and why a host is left alone
@@ -36,15 +37,25 @@ class _Waiting(NamedTuple):
 
 
 class WhyIdle:
-    """Asks one node. `held_up` says whether Scrapy takes no further request, and what it has under way."""
+    """Asks one agent. `held_up` says whether Scrapy takes no further request, and what it has under way."""
 
-    def __init__(self, node: Node, held_up: Callable[[], tuple[bool, IdleReason | None]]) -> None:
-        self._node, self._held_up = node, held_up
+    def __init__(
+        self,
+        status: Status,
+        hosts: HostNotes,
+        settings: UbiSettings,
+        seeds: SeedInbox,
+        held_up: Callable[[], tuple[bool, IdleReason | None]],
+    ) -> None:
+        self._status = status
+        self._hosts = hosts
+        self._settings = settings
+        self._seeds = seeds
+        self._held_up = held_up
 
     def find(self, now: float) -> IdleReason | None:
         """The reason at this time (s, the agent's clock); None where the agent has ended."""
-        node = self._node
-        if node.over:
+        if self._status.over:
             return None
         found = self._of_agent(now) or self._of_mail(now)
         if found is not None:
@@ -56,7 +67,7 @@ class WhyIdle:
 
     def is_alone(self) -> bool:
         """Whether no other agent takes part."""
-        return not self._node.others
+        return not self._status.others
 
     def _unix(self, then: float, now: float) -> float:
         return unix() + then - now
@@ -64,27 +75,27 @@ class WhyIdle:
     # -- the agent and its group
 
     def _of_agent(self, now: float) -> IdleReason | None:
-        node, agent = self._node, self._node.agent
-        if node.leaving:
-            return reason(kinds.LEAVING, self._node.others)
-        if node.live.paused:
-            return reason(kinds.PAUSED, since=node.paused_since)
+        status, agent = self._status, self._status.agent
+        if status.leaving:
+            return reason(kinds.LEAVING, status.others)
+        if status.paused:
+            return reason(kinds.PAUSED, since=status.paused_since)
         if not agent.lease.holds(now):
             return self._of_lease(now)
         if not agent.group.sure:
             begun, wait = agent.group.begun, agent.config.wait
             return reason(kinds.START_WAIT, until=self._unix(begun + wait, now) if begun is not None else 0.0)
         if not agent.group.may_act(now):
-            return reason(kinds.UNSEEN, self._node.others)
-        limit = node.limit_reached
+            return reason(kinds.UNSEEN, self._status.others)
+        limit = status.limit_reached
         return reason(kinds.LIMIT, more=limit) if limit else None
 
     def _of_lease(self, now: float) -> IdleReason:
-        node, agent = self._node, self._node.agent
-        if not node.has_read_beats:
+        status, agent = self._status, self._status.agent
+        if not status.has_read_beats:
             return reason(kinds.JOINING)
         if agent.lease.torn and agent.lease.fresh(now):
-            return reason(kinds.UNSEEN, self._node.others)
+            return reason(kinds.UNSEEN, self._status.others)
         sent = agent.lease.last
         since = self._unix(sent, now) if sent is not None else 0.0
         if self.is_alone():
@@ -92,14 +103,14 @@ class WhyIdle:
         return reason(kinds.FENCED, since=since)
 
     def _of_mail(self, now: float) -> IdleReason | None:
-        node, outbox = self._node, self._node.agent.outbox
-        trouble = node.trouble
+        outbox = self._status.agent.outbox
+        trouble = self._status.trouble
         if trouble.disk_full:
             return reason(kinds.PIPELINES if trouble.outage == ITEMS else kinds.DISK_FULL)
         if trouble.choked:
             full = trouble.outage == FULL
             return reason(kinds.REDIS_FULL if full else kinds.REDIS_AWAY)
-        most = node.agent.config.outbox_records
+        most = self._status.agent.config.outbox_records
         if len(outbox) > most or len(outbox.thin) > most:
             if trouble.outage in (AWAY, SLOW):
                 return reason(kinds.REDIS_AWAY)
@@ -109,14 +120,14 @@ class WhyIdle:
     def _receivers(self) -> tuple[str, ...]:
         """Who has not acknowledged what was sent, those of whom most is wanted first."""
         waits = Counter[str]()
-        for (receiver, _), lane in self._node.agent.outbox.lanes.items():
+        for (receiver, _), lane in self._status.agent.outbox.lanes.items():
             waits[receiver] += len(lane.waiting) + len(lane.unacknowledged)
         return tuple(name for name, number in waits.most_common() if number)
 
     # -- hosts
 
     def _of_hosts(self, now: float) -> IdleReason | None:
-        node, agent = self._node, self._node.agent
+        status, agent = self._status, self._status.agent
         waiting = [
             self._waiting(state, now)
             for state in islice(agent.frontier.states(), LOOKED)
@@ -135,27 +146,27 @@ class WhyIdle:
         if first.kind in (kinds.DELAY, kinds.CRAWL_DELAY):
             known = agent.frontier.find(first.host)
             more = f"{max(agent.frontier.delay, known.pause if known is not None else 0.0):g} s"
-        elif node.trouble.outage and first.kind == kinds.READY:
+        elif status.trouble.outage and first.kind == kinds.READY:
             return reason(kinds.REDIS_AWAY)
         return reason(first.kind, names, len(alike), until=until, more=more)
 
     def _waiting(self, state: HostState, now: float) -> _Waiting:
-        node, agent = self._node, self._node.agent
+        agent = self._status.agent
         if not agent.tenure.free(state.host, agent.group.alive):
             return _Waiting(now, state.host, kinds.HANDOVER)
         turn = state.next_at
         if turn > now:
-            word = node.hosts.plight(state)
+            word = self._hosts.blocked_reason(state)
             if word and word != "ended":
                 return _Waiting(turn, state.host, kinds.RESTS, word)
-            delays = node.hosts.delays(state) if state.notes.text else {}
+            delays = self._hosts.delays(state) if state.notes.text else {}
             asks = delays.get(ROBOTS, 0.0) >= max(agent.frontier.delay, state.pause) > 0
             return _Waiting(turn, state.host, kinds.CRAWL_DELAY if asks else kinds.DELAY, f"{state.pause:g}")
         return _Waiting(turn, state.host, kinds.DISK if agent.frontier.rests(state) else kinds.READY)
 
     def _handover(self, number: int, now: float) -> IdleReason:
         """Hosts wait for agents that have not handed over: those whose beats do not say so, or that list a host."""
-        agent, node = self._node.agent, self._node
+        agent = self._status.agent
         if self.is_alone():  # its first view is complete with the next read of beats
             return reason(kinds.START_WAIT)
         digest = agent.view.digest
@@ -164,20 +175,20 @@ class WhyIdle:
             for name, sight in sorted(agent.watch.seen.items())
             if name != agent.me and (sight.beat.settled != digest or sight.beat.pending)
         )
-        until = agent.tenure.since + node.settings.handoff_timeout
+        until = agent.tenure.since + self._settings.handoff_timeout
         more = f"{number} host{' is' if number == 1 else 's are'}"
         return reason(kinds.HANDOVER, late, until=self._unix(until, now) if agent.tenure.waits else 0.0, more=more)
 
     # -- nothing waits
 
     def _of_nothing(self) -> IdleReason:
-        node, agent = self._node, self._node.agent
-        serves = node.seeds is not None and node.seeds.serves
+        agent = self._status.agent
+        serves = self._seeds.serves
         if not agent.start_exhausted:
             return reason(kinds.SEEDS if serves else kinds.START)
         if agent.work.awaits_visits():
             return reason(kinds.VISITS)
         if len(agent.outbox) and (receivers := self._receivers()):
             return reason(kinds.ACKS, receivers)
-        others = self._node.others
+        others = self._status.others
         return reason(kinds.OTHERS, others) if others else reason(kinds.END)

@@ -145,14 +145,14 @@ class LiveTable:
         """Begin with what was `kept` on the disk; what does not hold there is left out."""
         fields = kept if isinstance(kept, Mapping) else {}
         self.entries, self.refused, self.mark = {}, {}, ""
-        self.take({str(field): text for field, text in fields.items() if isinstance(text, str)})
+        self.merge({str(field): text for field, text in fields.items() if isinstance(text, str)})
 
     @property
     def kept(self) -> dict[str, str]:
         """What the disk is to hold."""
         return {field: entry.text for field, entry in self.entries.items()}
 
-    def take(self, control: Mapping[str, str]) -> bool:
+    def merge(self, control: Mapping[str, str]) -> bool:
         """Merge what a control hash says; True when that was news."""
         news = [entry for field, text in _fields(control) if (entry := self._judged(field, text)) is not None]
         self.refused = {field: bad for field, bad in self.refused.items() if control.get(field) == bad[0]}

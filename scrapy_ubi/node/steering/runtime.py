@@ -63,18 +63,18 @@ class RuntimeSettings:
         """Tell this part of every change, and at the start."""
         self._followers.append(follower)
 
-    def begin(self, control: Mapping[str, str], table: LiveTable) -> None:
+    def begin_with(self, control: Mapping[str, str], table: LiveTable) -> None:
         """The agent has joined: what its disk, which `table` comes from, and the control hash say holds from now on."""
         self.table = table
-        table.take(control)
+        table.merge(control)
         self._complain()
         if self.table.mark:
             self._apply()
         self.begun = True
 
-    def take(self, control: Mapping[str, str]) -> None:
+    def read_control(self, control: Mapping[str, str]) -> None:
         """Take in what the control hash says now."""
-        if self.table.take(control):
+        if self.table.merge(control):
             self._apply()
         if self.table.refused != self._complained:
             self._complain()

@@ -20,7 +20,7 @@ from itertools import groupby
 from math import isfinite
 from typing import Any
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.node.work.discover import Discoverer
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
@@ -44,9 +44,9 @@ class IteratedVisits(Visits):
         super().__init__(*parts)
         self._iterations = iterations
 
-    def begin(self, state: HostState, entry: Entry, now: float) -> Visit:
+    def begin_visit(self, state: HostState, entry: Entry, now: float) -> Visit:
         """This request is handed out."""
-        visit = super().begin(state, entry, now)
+        visit = super().begin_visit(state, entry, now)
         self._iterations.taken(visit)
         return visit
 
@@ -118,8 +118,12 @@ class Barrier:
         settle: Callable[[VisitEnd], None],
         note: Callable[[str, str], object],
     ) -> None:
-        self._crawl, self._iterations, self._waker = crawl, iterations, waker
-        self._crawl_limits, self._settle, self._note = crawl_limits, settle, note
+        self._crawl = crawl
+        self._iterations = iterations
+        self._waker = waker
+        self._crawl_limits = crawl_limits
+        self._settle = settle
+        self._note = note
         self._said = False
 
     def again(self, endings: list[VisitEnd]) -> None:
@@ -130,9 +134,9 @@ class Barrier:
                 visit.again = visit.again._replace(priority=RETRIED)
             self._settle(ending)
 
-    def look(self) -> None:
+    def close_stalled(self) -> None:
         """Close the iterations that nothing else would close."""
-        self._iterations.look(self._goes_on)
+        self._iterations.close_stalled(self._goes_on)
 
     def _goes_on(self, state: HostState) -> bool:
         """Whether requests of a host may still be taken here, now or later."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
 from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
@@ -60,8 +60,11 @@ class Discoverer:
         waker: EngineWakeup,
         on_news: Callable[[], None],
     ) -> None:
-        self._crawl, self._crawl_limits, self._limits = crawl, crawl_limits, limits
-        self._waker, self._on_news = waker, on_news
+        self._crawl = crawl
+        self._crawl_limits = crawl_limits
+        self._limits = limits
+        self._waker = waker
+        self._on_news = on_news
 
     def met(self, host: str, key: int, depth: int, priority: int) -> bool:
         """Whether a URL that was found is known already, so that `discover` would add nothing; it is counted if so."""

@@ -12,15 +12,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.fatal import Fatal
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.crawl.fatal import Fatal
 
 
 class EngineWakeup:
     """Wakes the engine of one agent by `on_wake`."""
 
     def __init__(self, crawl: Crawl, halt: Fatal, clock: Callable[[], float], on_wake: Callable[[], None]) -> None:
-        self._crawl, self._halt, self._clock, self._wake = crawl, halt, clock, on_wake
+        self._crawl = crawl
+        self._halt = halt
+        self._clock = clock
+        self._wake = on_wake
         self._timer: asyncio.TimerHandle | None = None
         self._soon = False
 

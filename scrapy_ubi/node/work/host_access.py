@@ -3,7 +3,7 @@
 Rules of this module:
 
 * The methods touch memory only, and each gives the answer of the moment: nothing here is remembered but the permits.
-* The permits are those of the agent that the crawl has now (`begin`).
+* The permits are those of the agent that the crawl has now (`Crawl.follow`).
 * The waker is armed where a host may have become ready.
 """
 
@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scrapy_ubi.frontier.host_loads import Limit
-from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.fatal import Fatal
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.crawl.fatal import Fatal
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.node.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.node.work.permits import PATIENCE, Permits
@@ -37,11 +37,17 @@ class HostAccess:
         limit: Limit | None = None,
         rests: Callable[[HostState], bool] = lambda state: False,
     ) -> None:
-        self._crawl, self._visits, self._waker, self._fatal = crawl, visits, waker, fatal
-        self._foreign, self._clock, self._limit, self._rests = foreign, clock, limit, rests
-        self.begin()
+        self._crawl = crawl
+        self._visits = visits
+        self._waker = waker
+        self._fatal = fatal
+        self._foreign = foreign
+        self._clock = clock
+        self._limit = limit
+        self._rests = rests
+        crawl.follow(self._begin)
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Give permits of the agent that the crawl has now."""
         self._agent = self._crawl.agent
         self.permits = Permits(self._agent, self._clock, self._foreign, self._limit, self._rests)
@@ -49,8 +55,8 @@ class HostAccess:
     def permit_now(self, host: str, visit: Visit | None, foreign: bool = False) -> bool | None:
         """As `permit`, without waiting: None where one would have to wait."""
         if visit is None:
-            return self.permits.take(host, None, foreign=foreign)
-        return self.permits.take(host, visit.state, visit.entry.key)
+            return self.permits.try_acquire(host, None, foreign=foreign)
+        return self.permits.try_acquire(host, visit.state, visit.entry.key)
 
     async def permit(self, host: str, visit: Visit | None, again: bool = False, foreign: bool = False) -> bool:
         """Wait until a load from this host may start, at this moment. False: this agent must not load from it, or the

@@ -44,7 +44,8 @@ class Iteration:
     __slots__ = ("closing", "endings", "found", "held", "numbers", "out", "state", "taken", "targets")
 
     def __init__(self, state: HostState, targets: int) -> None:
-        self.state, self.targets = state, targets
+        self.state = state
+        self.targets = targets
         self.taken = self.out = self.found = 0
         self.numbers: dict[int, int] = {}
         self.endings: list[VisitEnd] = []
@@ -72,7 +73,7 @@ class AtBarrier(Protocol):
     def wake(self, state: HostState, /) -> None:
         """This host may be asked for again."""
 
-    def look(self) -> None:
+    def close_stalled(self) -> None:
         """Call `Iterations.look`."""
 
 
@@ -84,14 +85,15 @@ class Iterations:
     ranker: Ranker | None = None
 
     def __init__(self, take: int, hosts: int) -> None:
-        self._take, self._most = take, max(1, hosts)
+        self._take = take
+        self._most = max(1, hosts)
         self._open: dict[str, Iteration] = {}
         self._busy = 0  # hosts with requests out
         self._in_line: dict[HostState, None] = {}  # hosts that wait for one of these places
         self.held = 0
 
     @classmethod
-    def of(cls, settings: UbiSettings) -> Iterations | None:
+    def from_settings(cls, settings: UbiSettings) -> Iterations | None:
         """None where UBI_HOST_ITERATE is off."""
         return cls(settings.host_load_take, settings.hosts_at_once) if settings.host_iterate else None
 
@@ -176,7 +178,7 @@ class Iterations:
         if (iteration := self._open.get(state.host)) is not None:
             self._look(iteration)
 
-    def look(self, goes_on: Callable[[HostState], bool]) -> None:
+    def close_stalled(self, goes_on: Callable[[HostState], bool]) -> None:
         """Close the iterations that nothing else would close: what they wait for was done elsewhere, or the host is not
         fetched here any more."""
         for iteration in [*self._open.values()]:
@@ -186,7 +188,7 @@ class Iterations:
 
     def close_all(self) -> None:
         """This agent takes no further requests."""
-        self.look(lambda state: False)
+        self.close_stalled(lambda state: False)
 
     def _look(self, iteration: Iteration, goes_on: bool = True) -> None:
         if iteration.out or iteration.closing:

@@ -16,8 +16,8 @@ import asyncio
 from collections.abc import Callable
 
 from scrapy_ubi.frontier.store import StoreError
-from scrapy_ubi.node.crawl import Crawl
-from scrapy_ubi.node.fatal import Fatal
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.crawl.fatal import Fatal
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import HostNotes
 from scrapy_ubi.node.hosts.learned_forms import LearnedForms
@@ -45,9 +45,14 @@ class NextRequest:
         arm: Callable[[], None],
         iterations: Iterations | None = None,
     ) -> None:
-        self._crawl, self._halt = crawl, halt
-        self._hosts, self._limits, self._learner = hosts, limits, learner
-        self._given_up, self._arm, self._iterations = on_given_up, arm, iterations
+        self._crawl = crawl
+        self._halt = halt
+        self._hosts = hosts
+        self._limits = limits
+        self._learner = learner
+        self._given_up = on_given_up
+        self._arm = arm
+        self._iterations = iterations
 
     def next(self, now: float) -> Found | None:
         """The next request that is to be fetched; those that are joined with others are done on the way, some at a

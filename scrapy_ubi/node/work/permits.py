@@ -39,8 +39,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from scrapy_ubi.frontier.host_loads import Limit
-from scrapy_ubi.node.group.retry_until import wait_briefly
 from scrapy_ubi.node.hosts.foreign_hosts import LONG_AGO, ForeignHosts
+from scrapy_ubi.node.waits import wait_briefly
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.memory_state import SetState
@@ -95,7 +95,7 @@ class Permits:
         self._paused = False
         self._paused_hosts: frozenset[str] = frozenset()
 
-    def take(self, host: str, state: HostState | None, key: int = 0, foreign: bool = False) -> bool | None:
+    def try_acquire(self, host: str, state: HostState | None, key: int = 0, foreign: bool = False) -> bool | None:
         """Take the permit without waiting, as `acquire` does. None where one would have to wait."""
         if host in self._lines:
             return None
@@ -113,7 +113,7 @@ class Permits:
         others; to be called in the turn in which the permit was released. `foreign`: where another agent owns the host,
         a foreign permit will do.
         """
-        taken = self.take(host, state, key, foreign)
+        taken = self.try_acquire(host, state, key, foreign)
         if taken is not None:
             return taken
         line = self._lines.setdefault(host, OrderedDict())
@@ -205,7 +205,7 @@ class Permits:
         least = self.foreign.slowed(host, self._agent.frontier.delay)
         next_at = self.next_at(host) if held else self.foreign.next_at(host, least)
         if held:
-            self.foreign.forget(host)
+            self.foreign.forget_host(host)
             if next_at > state.next_at:
                 self._agent.frontier.postpone(state, next_at)
         return next_at

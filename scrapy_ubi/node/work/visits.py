@@ -17,11 +17,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from scrapy_ubi.frontier.host_loads import Limit
-from scrapy_ubi.node.crawl import Crawl
+from scrapy_ubi.node.crawl.crawl import Crawl
+from scrapy_ubi.node.crawl.revisits import PageSeen
 from scrapy_ubi.node.hosts.host_times import HostTimes
 from scrapy_ubi.node.hosts.ip_politeness import IpPoliteness
 from scrapy_ubi.node.hosts.learned_forms import LearnedForms
-from scrapy_ubi.node.work.revisits import PageSeen
 from scrapy_ubi.protocol.done_mark_delivery import Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
 from scrapy_ubi.ranking import Page
@@ -73,11 +73,15 @@ class Visits:
         learner: LearnedForms | None,
         addresses: IpPoliteness | None,
         clock: Callable[[], float],
-        limit: Limit | None = None,
-        times: HostTimes | None = None,
+        limit: Limit | None,
+        times: HostTimes,
     ) -> None:
-        self._crawl, self._learner, self._addresses, self._clock = crawl, learner, addresses, clock
-        self._limit, self._times = limit, times
+        self._crawl = crawl
+        self._learner = learner
+        self._addresses = addresses
+        self._clock = clock
+        self._limit = limit
+        self._times = times
         self._under_way: set[Visit] = set()
 
     def _has_several(self, host: str) -> bool:
@@ -88,7 +92,7 @@ class Visits:
         """Those that have not ended."""
         return list(self._under_way)
 
-    def begin(self, state: HostState, entry: Entry, now: float) -> Visit:
+    def begin_visit(self, state: HostState, entry: Entry, now: float) -> Visit:
         """This request is handed out."""
         visit = Visit(state, entry, self._crawl.tally.strays, now)
         self._under_way.add(visit)
@@ -155,7 +159,7 @@ class Visits:
             return
         visit.freed = True
         agent.freed(state, now)
-        if loaded and self._times is not None:
+        if loaded:
             self._times.loaded(visit.host, now - visit.begun)
         if self._addresses is not None and not self._has_several(visit.host):
             delay = max(frontier.delay, state.pause) if loaded else 0.0

@@ -52,7 +52,7 @@ class Yard:
         lines["a"] = replace(agent.beat, counter=next(COUNTERS)).line(next(COUNTERS))
         agent.read(part.now, part.now, {name: beat for name, text in lines.items() if (beat := Beat.parse(text))})
         agent.tick(part.now)
-        self.burials.look(lines, part.now)
+        self.burials.check_beats(lines, part.now)
         for _ in range(5):
             await asyncio.sleep(0)
         return {name.decode() for name in self.shelf.beats}

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.errors import UbiRefused
+from scrapy_ubi.node.crawl.finished_run import CLOCKS, is_past
 from scrapy_ubi.node.group import other_layouts
 from scrapy_ubi.node.group.join_steps import (
     AGREE,
@@ -22,12 +23,10 @@ from scrapy_ubi.node.group.join_steps import (
     check_group,
     claim,
     discard,
-    is_past,
     published,
 )
-from scrapy_ubi.node.group.origin import Origin
-from scrapy_ubi.node.mail.run_state import CLOCKS
-from scrapy_ubi.node.report import figures
+from scrapy_ubi.node.profile import figures
+from scrapy_ubi.node.profile.origin import Origin
 from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, TransportDown

@@ -56,8 +56,9 @@ class Leaver(Part):
             self.settings,
             self.halt,
             self.exchanges,  # type: ignore[arg-type]
-            publishing,
+            publishing.renew,
             self.clock,
+            self.see_who_is_lost,
         )
         self.hold_lease()
         agent, host = self.crawl.agent, ordered("a", "b")
@@ -65,6 +66,8 @@ class Leaver(Part):
         if not alone:
             beat = Beat("2" * 8, 0, SETTINGS.replicas, "0" * 16, counter=1)
             agent.read(self.now, self.now, {"a": agent.beat, "b": beat})
+
+    async def see_who_is_lost(self) -> None: ...
 
     def go(self) -> float:
         """How long it took."""

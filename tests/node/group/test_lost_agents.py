@@ -132,7 +132,7 @@ def look(lossy: bool, control: dict[str, str], down: bool = False) -> tuple[Any,
     crawl: Any = SimpleNamespace(agent=agent, tally=tally, was_over=False, write_facts=lambda: written.append("facts"))
     redis: Any = Redis(down)
     agents = LostAgents(crawl, redis, redis, lambda: control)
-    asyncio.run(agents.look())
+    asyncio.run(agents.find_lost())
     return agents, crawl, redis
 
 

@@ -49,7 +49,7 @@ class Town:
     async def look(self, times: int = 1) -> list[str]:
         for _ in range(times):
             self.now += PAUSE
-            self.others.look(self.lines, self.now)
+            self.others.check_beats(self.lines, self.now)
             for _ in range(6):
                 await asyncio.sleep(0)
         return self.noted

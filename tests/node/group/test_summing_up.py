@@ -11,7 +11,7 @@ import pytest
 from scrapy_ubi.node.group import summing_up
 from scrapy_ubi.node.group.summing_up import SummingUp
 from scrapy_ubi.node.mail.io_thread import IoThread
-from scrapy_ubi.node.report.summed_up import SummedUp, read_sum
+from scrapy_ubi.node.profile.summed_up import SummedUp, read_sum
 from scrapy_ubi.transport import Outgoing
 from scrapy_ubi.transport.contract import SUMMED_UP
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
@@ -48,7 +48,7 @@ class Yard:
         end = self.now + seconds
         while self.now < end:
             self.now += PAUSE
-            self.summing_up.look([name.decode() for name in self.shelf.beats], self.now)
+            self.summing_up.check_profiles([name.decode() for name in self.shelf.beats], self.now)
             for _ in range(5):
                 await asyncio.sleep(0)
 
@@ -130,7 +130,7 @@ def test_two_that_do_it_at_once_count_nobody_twice() -> None:
         for number in range(KEPT + 5):
             yard.publish(f"gone{number}", pages=10**number, updated=float(number))
         for _ in range(30):
-            other.look([], yard.now + PAUSE)
+            other.check_profiles([], yard.now + PAUSE)
             await yard.wait(PAUSE)
         assert (yard.sum.agents, yard.sum.profile.count("pages")) == (5, 11111)
 
@@ -168,7 +168,7 @@ def test_two_at_once_with_a_real_server_and_one_that_comes_back(server: Server) 
             others = asyncio.all_tasks()
             for turn in range(1, 30):
                 for one in both:
-                    one.look([], turn * PAUSE)
+                    one.check_profiles([], turn * PAUSE)
                 await until(lambda: asyncio.all_tasks() <= others)
             found = read_sum(client.hget(keys.agents, SUMMED_UP))
             left = {name.decode() for name in client.hkeys(keys.agents)}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.node.hosts.crawl_limits import CrawlLimits
-from scrapy_ubi.node.report import figures
-from scrapy_ubi.node.report.figures import PUBLISH
+from scrapy_ubi.node.profile import figures
+from scrapy_ubi.node.profile.figures import PUBLISH
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.in_process import MemoryHub
 from tests.monitor.by_hand import profile
@@ -33,11 +33,11 @@ def told(**counters: dict[str, Any]) -> dict[str, str]:
 
 def test_pages_of_all_are_added_up_and_the_own_ones_are_counted_now() -> None:
     one, stopped = limits(crawl_max_pages=100)
-    one.read(told(me={"pages": 5}, other={"pages": 60}, gone={"pages": 30}), alive={"other"})
-    one.look(9, 1.0)
+    one.read_profiles(told(me={"pages": 5}, other={"pages": 60}, gone={"pages": 30}), alive={"other"})
+    one.check(9, 1.0)
     assert not stopped and not one.over
-    one.look(10, 1.0)
-    one.look(11, 1.0)
+    one.check(10, 1.0)
+    one.check(11, 1.0)
     assert one.over
     assert stopped == [
         ("limit/crawl_pages", "The agents have loaded 100 pages, and the crawl ends (UBI_CRAWL_MAX_PAGES).")
@@ -46,34 +46,34 @@ def test_pages_of_all_are_added_up_and_the_own_ones_are_counted_now() -> None:
 
 def test_what_is_under_way_counts_for_what_is_begun() -> None:
     one, stopped = limits(crawl_max_pages=100)
-    one.read(told(other={"pages": 60}), alive={"other"})
+    one.read_profiles(told(other={"pages": 60}), alive={"other"})
     assert not one.full(39) and one.full(40)
-    one.look(39, 1.0)
+    one.check(39, 1.0)
     assert not stopped and not one.full(39), "one that was under way has failed"
     assert not limits()[0].full(10**12)
 
 
 def test_the_time_is_that_of_who_has_crawled_longest() -> None:
     one, stopped = limits(crawl_max_seconds=60.0)
-    one.read(told(other={"seconds": 59.0}), alive={"other"})
-    one.look(0, 5.0)
+    one.read_profiles(told(other={"seconds": 59.0}), alive={"other"})
+    one.check(0, 5.0)
     assert not stopped
-    one.read(told(other={"seconds": 61.0}), alive={"other"})
-    one.look(0, 5.0)
+    one.read_profiles(told(other={"seconds": 61.0}), alive={"other"})
+    one.check(0, 5.0)
     assert stopped == [("limit/crawl_seconds", "The crawl has run for 61 s, and ends (UBI_CRAWL_MAX_SECONDS).")]
     alone, stopped = limits(crawl_max_seconds=60.0)
-    alone.look(0, 60.0)
+    alone.check(0, 60.0)
     assert stopped
 
 
 def test_known_urls_are_those_of_the_living() -> None:
     one, stopped = limits(crawl_max_known=100)
     profiles = told(me={"known": 30}, other={"known": 60}, dead={"known": 60})
-    one.read(profiles, alive={"other"})
+    one.read_profiles(profiles, alive={"other"})
     assert not one.refuses(0)
-    one.read(profiles, alive={"other", "dead"})
+    one.read_profiles(profiles, alive={"other", "dead"})
     assert one.refuses(0) == "limit/crawl_known"
-    one.look(10**9, 1e9)
+    one.check(10**9, 1e9)
     assert not stopped, "the crawl ends by itself"
 
 
@@ -85,15 +85,15 @@ def test_depth() -> None:
 
 def test_without_limits_nothing_is_read_or_refused() -> None:
     one, stopped = limits()
-    one.look(10**12, 1e12)
+    one.check(10**12, 1e12)
     assert one.idle and not one.refuses(10**6) and not stopped
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", "\ud800", json.dumps(profile("other", counters={"pages": "many"}))])
 def test_what_cannot_be_read_counts_for_nothing(text: str) -> None:
     one, stopped = limits(crawl_max_pages=100)
-    one.read({"other": text, **told(third={"pages": 50})}, alive={"other"})
-    one.look(50, 1.0)
+    one.read_profiles({"other": text, **told(third={"pages": 50})}, alive={"other"})
+    one.check(50, 1.0)
     assert stopped
 
 
@@ -118,7 +118,7 @@ def run(agents: int, hub: MemoryHub | None = None, **settings: Any) -> tuple[Log
             stopped.append((one.name, reason))
             one.stop()
 
-        one.node.crawl_limits._stop = stop
+        one.node.status.crawl_limits._stop = stop
         return one
 
     async def main() -> None:
@@ -156,7 +156,7 @@ def test_depth_of_the_crawl() -> None:
     log, _, (one,) = run(1, crawl_max_depth=2)
     assert one.node.over
     assert 3 < sum(log.fetched.values()) <= 1 + 3 + 9
-    assert one.node.tally.noted["refused/limit/crawl_depth"] == one.node.limits.counted["crawl_depth"] > 0
+    assert one.node.crawl.tally.noted["refused/limit/crawl_depth"] == one.node.limits.counted["crawl_depth"] > 0
 
 
 def test_a_time_that_is_over_ends_the_crawl() -> None:

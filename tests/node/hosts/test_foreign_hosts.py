@@ -48,5 +48,5 @@ def test_those_used_least_recently_are_forgotten_beyond_a_bound() -> None:
     hosts.load_ended("new.example")
     assert (len(hosts.met), hosts.forgotten) == (foreign.MOST_HOSTS, 1)
     assert "h0.example" in hosts.met and "h1.example" not in hosts.met
-    hosts.forget("h0.example")
+    hosts.forget_host("h0.example")
     assert "h0.example" not in hosts.met

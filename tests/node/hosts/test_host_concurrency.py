@@ -18,8 +18,8 @@ def made(house: House, value: object) -> HostConcurrency:
 def test_nothing_is_counted_where_every_host_is_loaded_one_page_at_a_time() -> None:
     house = House()
     for wanted in (LoadsByHost(), read_loads({HOST: 1}), read_loads("auto(1)")):
-        assert HostConcurrency.of(UbiSettings(host_concurrency=wanted), house.hosts) is None
-    assert HostConcurrency.of(UbiSettings(host_concurrency=read_loads({HOST: 2})), house.hosts) is not None
+        assert HostConcurrency.from_settings(UbiSettings(host_concurrency=wanted), house.hosts) is None
+    assert HostConcurrency.from_settings(UbiSettings(host_concurrency=read_loads({HOST: 2})), house.hosts) is not None
 
 
 def test_by_host_and_for_all_others() -> None:

@@ -42,7 +42,7 @@ class House:
         self.agent = Agent("a", "5" * 8, Config(), self.frontier, lambda: "1" * 8, self.now, policy)
         self.agent.lease.acknowledged(self.now)
         self.agent.sure()
-        self.hosts.begin(self.agent, self.frontier)
+        self.hosts.work_for(self.agent, self.frontier)
 
     def wall(self) -> float:
         return EPOCH + self.now

@@ -43,7 +43,7 @@ class House:
         policy = HostPolicy(on_notes=self.hosts.arrived, on_request=self.hosts.lift_for)
         self.agent = Agent("a", "5" * 8, Config(), frontier, lambda: "1" * 8, self.now, policy)
         self.agent.sure()
-        self.hosts.begin(self.agent, self.agent.frontier)
+        self.hosts.work_for(self.agent, self.agent.frontier)
 
     def state(self, host: str = HOST) -> HostState:
         return self.agent.frontier.add(host, ())[0]
@@ -287,7 +287,7 @@ def test_a_host_is_left_alone_no_longer_than_was_noted_though_that_was_by_a_cloc
     assert state.next_at == pytest.approx(house.now + seconds), "it counts as said just now"
     assert house.hosts.ahead == 1
     house.now += seconds + 1
-    assert house.hosts.postponed(state) is None and house.hosts.plight(state) == ""
+    assert house.hosts.postponed(state) is None and house.hosts.blocked_reason(state) == ""
     house.hosts.postpone(state, 7.0, "busy")
     assert house.hosts.postponed(state) == (house.now + EPOCH + 7, "busy"), "what is said here counts"
 
@@ -327,7 +327,7 @@ def test_an_heir_keeps_to_what_the_owner_noted() -> None:
     policies = {name: HostPolicy(on_notes=one.arrived, on_request=one.lift_for) for name, one in hosts.items()}
     village, host = Village("a", "b", policies=policies), ordered("a", "b")
     for name, agent in village.agents.items():
-        hosts[name].begin(agent, agent.frontier)
+        hosts[name].work_for(agent, agent.frontier)
     full(village, host)
     hosts["a"].postpone(village.state("a", host), 500.0, "health")
     hosts["a"].set_delay(village.state("a", host), "robots", 20.0)

@@ -12,8 +12,7 @@ from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.node.hosts.host_limits import HostLimits
 from scrapy_ubi.node.hosts.host_notes import DELAY, HostNotes
-from scrapy_ubi.node.mail.inbox_check import InboxCheck
-from scrapy_ubi.node.report import figures
+from scrapy_ubi.node.profile import figures
 from scrapy_ubi.node.report.queries import Question, Source, answer
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
@@ -22,7 +21,7 @@ from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.host_shards import HostShards
 from tests.frontier.frontiers import DictKind, reopened
-from tests.node.office import Office, found, letter
+from tests.node.office import Office, found, inbox_check, letter
 
 SHARDS = HostShards({"shop.example": 4})
 SHARD = "shop.example#2"
@@ -41,7 +40,7 @@ class House:
         self.agent = Agent("a", "5" * 8, Config(), self.frontier, lambda: "1" * 8, self.now)
         self.agent.lease.acknowledged(self.now)
         self.agent.sure()
-        self.hosts.begin(self.agent, self.frontier)
+        self.hosts.work_for(self.agent, self.frontier)
         chosen = UbiSettings(host_shards=shards, **limits)
         self.limits = HostLimits(chosen, self.hosts, lambda: self.now + EPOCH, lambda what, host: None)
 
@@ -128,7 +127,7 @@ def test_loads_from_another_agents_shard_keep_the_longer_delay_too() -> None:
 @pytest.mark.parametrize("host", ["shop.example#4", "shop.example#x", "other.example#0"])
 def test_a_letter_about_no_shard_is_set_aside_whole(host: str, shards: HostShards | None) -> None:
     office = Office()
-    check = InboxCheck(office.agent, lambda host, entry: None, 2000, shards=shards)
+    check = inbox_check(office.agent, lambda host, entry: None, 2000, shards=shards)
     assert check.receive(letter([{"host": host, "done": [f"{7:016x}"]}], run="r"), "r")
     assert check.set_aside == 1
     assert host in check.dead_letters()[0]["reason"]
@@ -137,7 +136,7 @@ def test_a_letter_about_no_shard_is_set_aside_whole(host: str, shards: HostShard
 
 def test_a_letter_about_the_whole_of_a_host_that_is_cut_is_set_aside_too() -> None:
     office = Office()
-    check = InboxCheck(office.agent, lambda host, entry: None, 2000, shards=SHARDS)
+    check = inbox_check(office.agent, lambda host, entry: None, 2000, shards=SHARDS)
     check.receive(letter([{"host": "shop.example", "done": [f"{7:016x}"]}], run="r"), "r")
     assert check.set_aside == 1
     check.receive(letter(found("http://h1.example/"), run="r"), "r")

@@ -10,9 +10,8 @@ from scrapy_ubi.components import truncate
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.node.hosts import learned_forms
 from scrapy_ubi.node.hosts.host_notes import HostNotes
-from scrapy_ubi.node.hosts.learned_forms import MARK, NOT_FOUND, SAMPLE, LearnedForms, content_of
-from scrapy_ubi.node.hosts.merged_urls import MergedUrls
-from scrapy_ubi.node.report.host_answers import LEARNED
+from scrapy_ubi.node.hosts.learned_forms import LEARNED, MARK, NOT_FOUND, SAMPLE, LearnedForms, content_of
+from scrapy_ubi.node.profile.merged_urls import MergedUrls
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState
@@ -49,12 +48,12 @@ class House:
         self.agent = Agent("a", "5" * 8, Config(replication=0), MemoryFrontier(), lambda: "1" * 8, 0.0)
         self.agent.sure()
         self.hosts = HostNotes(lambda: 0.0, lambda: 0.0)
-        self.hosts.begin(self.agent, self.agent.frontier)
+        self.hosts.work_for(self.agent, self.agent.frontier)
         self.tally = MergedUrls()
         self.again: list[Entry] = []
         self.host = HOST
         self.learner = LearnedForms(wanted, RequestKeys(wanted), lambda host, again: self.again.append(again))
-        self.learner.begin(self.agent, self.hosts, self.tally)
+        self.learner.work_for(self.agent, self.hosts, self.tally)
 
     @property
     def state(self) -> HostState:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.frontier.store import StoreFull
-from scrapy_ubi.node.disk import NoDisk
+from scrapy_ubi.node.crawl.disk import NoDisk
 from scrapy_ubi.node.mail.outage import LONGEST_PAUSE
 from scrapy_ubi.transport import Incoming, Outgoing
 from tests.node.office import HOST, SETTINGS, FullDisk, Office, found, letter, listen, run

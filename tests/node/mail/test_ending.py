@@ -9,7 +9,7 @@ import pytest
 
 from scrapy_ubi.frontier.store import StoreError, StoreFull
 from scrapy_ubi.node.hosts import host_notes
-from scrapy_ubi.node.hosts.host_notes import lifted, plight
+from scrapy_ubi.node.hosts.host_notes import lifted, read_blocked_reason
 from scrapy_ubi.protocol.host import HostState, Notes
 from scrapy_ubi.protocol.notes import NOTHING
 from scrapy_ubi.transport import Incoming, Outgoing
@@ -141,7 +141,7 @@ def test_a_host_that_is_left_alone_ends_without_waiting_for_its_time() -> None:
         assert one.node.next() is None
         assert state.waiting
         one.node.hosts.end(state, "limit/test")
-        one.node.start_exhausted()
+        one.node.agent.start_exhausted = True
         async with asyncio.timeout(20):
             while not one.node.over:
                 assert one.node.next() is None
@@ -159,10 +159,10 @@ def test_a_lifted_host_is_fetched_again() -> None:
         one = Ending(MemoryHub(), "a", log)
         state = await one.wait(1)
         one.node.hosts.end(state, "limit/test")
-        assert one.node.hosts.plight(state) == "ended"
+        assert one.node.hosts.blocked_reason(state) == "ended"
         one.node.hosts.lift(ENDED)
         one.node.hosts.lift("unknown.example")
-        assert one.node.hosts.plight(state) == ""
+        assert one.node.hosts.blocked_reason(state) == ""
         visit = one.node.next()
         assert visit is not None
         one.node.ended(visit)
@@ -172,12 +172,12 @@ def test_a_lifted_host_is_fetched_again() -> None:
 
 
 def test_what_is_said_of_a_host_may_be_nonsense() -> None:
-    assert plight({}, 0.0) == plight({host_notes.UNTIL: [5.0, "x"]}, 9.0) == ""
-    assert plight({host_notes.UNTIL: [5.0, "retry-after"]}, 1.0) == "retry-after"
+    assert read_blocked_reason({}, 0.0) == read_blocked_reason({host_notes.UNTIL: [5.0, "x"]}, 9.0) == ""
+    assert read_blocked_reason({host_notes.UNTIL: [5.0, "retry-after"]}, 1.0) == "retry-after"
     for nonsense in (None, 7, "", [], ["x", "y"], [float("inf"), "y"], "a b", "x" * 65, {"a": 1}):
-        assert plight({host_notes.UNTIL: nonsense, host_notes.END: nonsense}, 0.0) == ""
-    assert plight({host_notes.UNTIL: [5.0, 5]}, 1.0) == "?"
-    assert plight({host_notes.END: "host/dead", host_notes.UNTIL: [5.0, "x"]}, 1.0) == "ended"
+        assert read_blocked_reason({host_notes.UNTIL: nonsense, host_notes.END: nonsense}, 0.0) == ""
+    assert read_blocked_reason({host_notes.UNTIL: [5.0, 5]}, 1.0) == "?"
+    assert read_blocked_reason({host_notes.END: "host/dead", host_notes.UNTIL: [5.0, "x"]}, 1.0) == "ended"
 
 
 def test_a_host_on_a_disk_is_lifted_in_its_notes() -> None:
@@ -223,7 +223,7 @@ def test_who_leaves_as_its_disk_has_room_again_tells_its_last(monkeypatch: pytes
             while not one.exchanges.disk_full:
                 await asyncio.sleep(0)
             leave = asyncio.ensure_future(one.node.leave("shutdown"))
-            while one.node.state != "left":
+            while one.node.status.state != "left":
                 await asyncio.sleep(0)
             is_full = False
             await leave
@@ -262,7 +262,7 @@ def test_who_leaves_as_its_disk_breaks_does_not_wait_for_redis(
         await one.wait(1)
         leave = asyncio.ensure_future(one.node.leave("shutdown"))
         async with asyncio.timeout(20):
-            while one.node.state != "left":
+            while one.node.status.state != "left":
                 await asyncio.sleep(0)
             monkeypatch.setattr(one.disk, "write", broken)
             await leave

@@ -24,7 +24,7 @@ class Counterpart:
 
     def __init__(self) -> None:
         self.full = self.disk_full = self.away = self.busy = False
-        self.told = 0.0
+        self.told_at = 0.0
         self.published: bool | None = None
         self.counts_anew, self.anew = False, 0
         self.sent: list[float] = []
@@ -158,7 +158,7 @@ def test_no_more_is_fetched_than_is_worth_fetching_twice(
 def test_what_was_new_at_a_time_has_left_with_a_profile_made_then_or_later() -> None:
     turns = Turns()
     turns.open()
-    turns.post.told = turns.now
+    turns.post.told_at = turns.now
     assert turns.exchanges.has_told(turns.now)
     assert not turns.exchanges.has_told(turns.now + 1)
 

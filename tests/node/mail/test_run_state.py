@@ -6,7 +6,8 @@ import math
 
 import pytest
 
-from scrapy_ubi.node.mail.run_state import CLOCKS, RIVALS, ended_ago, is_finished, is_lossy, said
+from scrapy_ubi.node.crawl.finished_run import CLOCKS, end_fields, ended_ago, is_finished, is_lossy
+from scrapy_ubi.node.mail.run_state import RIVALS
 from tests.node.office import HOST, LIMIT, SETTINGS, Office, found, letter, run
 from tests.support.views import ordered
 from tests.support.village import page
@@ -312,14 +313,14 @@ def test_finished_is_said_of_the_present_run(control: dict[str, str], over: bool
 
 @pytest.mark.parametrize("lossy", [False, True])
 def test_what_is_said_is_understood(lossy: bool) -> None:
-    control = {"run": "r1", **said("r1", "a", lossy, 1000.0)}
+    control = {"run": "r1", **end_fields("r1", "a", lossy, 1000.0)}
     assert is_finished(control)
     assert is_lossy(control) == lossy
     assert ended_ago(control, 1002.5) == 2.5
 
 
 def test_clocks_may_differ_a_little_and_an_end_to_come_is_none() -> None:
-    control = said("r1", "a", False, 1000.0)
+    control = end_fields("r1", "a", False, 1000.0)
     assert -CLOCKS < ended_ago(control, 1000.0 - CLOCKS / 2) < 0
     assert ended_ago(control, 1000.0 - 2 * CLOCKS) == math.inf
 

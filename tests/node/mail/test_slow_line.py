@@ -25,7 +25,7 @@ def test_letters_that_are_too_much_for_one_exchange_leave_in_parts() -> None:
         office = Office()
         office.join()
         await office.trip()
-        told = office.post.told
+        told = office.post.told_at
         exchange = office.transport.exchange
         sent: list[int] = []
 
@@ -41,14 +41,14 @@ def test_letters_that_are_too_much_for_one_exchange_leave_in_parts() -> None:
             office.agent.discover(host, page(host, number + 10**60))
         while not sent:
             await trip(office)
-        assert office.post.busy and office.post.told == told, "the rest is still to be told"
+        assert office.post.busy and office.post.told_at == told, "the rest is still to be told"
         office.shelf.agents.clear()
         await trip(office)
         assert office.post.busy and office.shelf.agents[b"a"] == b"{}", "who takes long is not taken for silent"
         while office.post.busy:
             await trip(office)
         assert len(sent) > 4 and sent == list(range(1, len(sent) + 1)), "each of them once"
-        assert office.post.told > told and not office.post.away
+        assert office.post.told_at > told and not office.post.away
 
     run(test)
 

@@ -70,7 +70,7 @@ class Agent:
         return Question.parse(Question(ask, 1.0, **more).text())
 
     def begin(self, number: str, ask: str, **more: Any) -> None:
-        self.made.begin(number, steps(self.question(ask, **more), self.source))
+        self.made.start_answer(number, steps(self.question(ask, **more), self.source))
 
     def run(self) -> list[int]:
         """What each turn has looked at, until nothing is left to be done."""
@@ -144,13 +144,13 @@ def small(looked: int = 0) -> Steps:
 def test_small_answers_are_ready_at_once_and_large_ones_in_their_turn() -> None:
     agent = Agent(frontier(0))
     for number in range(6):
-        agent.made.begin(str(number), small())
+        agent.made.start_answer(str(number), small())
     agent.made.work()
     assert [*agent.made.ready()] == [str(number) for number in range(MOST_A_TURN // ENDED)]
     agent.run()
     assert [*agent.made.ready()] == ["4", "5"]
-    agent.made.begin("6", small(MOST_A_TURN))
-    agent.made.begin("7", small())
+    agent.made.start_answer("6", small(MOST_A_TURN))
+    agent.made.start_answer("7", small())
     agent.made.work()
     agent.made.work()  # the next exchange has come: the rest has its turn already
     assert agent.made.ready() == {}
@@ -174,8 +174,8 @@ def test_one_that_fails_does_not_hold_up_the_others() -> None:
         raise LookupError
 
     agent = Agent(frontier(0))
-    agent.made.begin("1", fails())
-    agent.made.begin("2", small())
+    agent.made.start_answer("1", fails())
+    agent.made.start_answer("2", small())
     agent.made.work()
     with pytest.raises(LookupError):
         agent.turns.popleft()()

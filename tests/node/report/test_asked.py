@@ -9,8 +9,8 @@ import pytest
 
 from scrapy_ubi import clock
 from scrapy_ubi.frontier.store import StoreDamaged
+from scrapy_ubi.node.profile.profile import still_failed
 from scrapy_ubi.node.report import answers_under_way
-from scrapy_ubi.node.report.profile import still_failed
 from scrapy_ubi.node.report.queries import Question
 from scrapy_ubi.transport.shelf import Shelf
 from tests.node.crawler import SETTINGS, crawl, entry
@@ -99,7 +99,7 @@ def test_no_limit_of_known_urls_refuses_what_failed() -> None:
         asked = Asked(crawl_max_known=1, host_max_known=1)
         await asked.ready()
         await asked.fail("http://h0.example/1")
-        await until(lambda: asked.node.crawl_limits.refuses(0))
+        await until(lambda: asked.node.status.crawl_limits.refuses(0))
         assert not asked.node.discover(*entry("http://h0.example/2"))
         made = await asked.ask(1, Question("requeue", FAR, everything=True).text())
         assert (made["requeued"], made["unfit"]) == (1, 0)
@@ -116,7 +116,7 @@ def test_when_the_crawl_is_over_nothing_goes_in_again() -> None:
         asked = Asked()
         await asked.ready()
         await asked.fail("http://h0.example/1")
-        asked.node.start_exhausted()
+        asked.node.agent.start_exhausted = True
         await until(lambda: asked.node.over)
         made = await asked.ask(1, Question("requeue", FAR, everything=True).text())
         assert (made["requeued"], made["unfit"]) == (0, 1)

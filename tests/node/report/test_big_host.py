@@ -24,7 +24,7 @@ def told(caplog: pytest.LogCaptureFixture, waiting: Mapping[str, int], in_flight
             part.crawl.agent.discover(host, Entry(len(host) << 32 | key, f"http://{host}/{key}", 0))
     watch = BigHost(part.crawl)
     for look in range(3 * LOOKS):
-        watch.look(sum(waiting.values()), in_flight)
+        watch.check_hosts(sum(waiting.values()), in_flight)
         assert len(caplog.records) in (0, int(look >= LOOKS - 1))
     return len(caplog.records)
 
@@ -54,5 +54,5 @@ def test_only_looks_in_a_row_count(caplog: pytest.LogCaptureFixture) -> None:
         part.crawl.agent.discover(BIG, Entry(key, f"http://{BIG}/{key}", 0))
     watch = BigHost(part.crawl)
     for look in range(3 * LOOKS):
-        watch.look(LEAST, 9 if look % LOOKS == 0 else 1)
+        watch.check_hosts(LEAST, 9 if look % LOOKS == 0 else 1)
     assert not caplog.records

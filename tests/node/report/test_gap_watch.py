@@ -24,11 +24,11 @@ class Host:
         """A load ends so long after the last one, and the next second looks at it."""
         self.at += after
         self.state.next_at = self.at + max(delay, self.state.pause)
-        self.watch.look(self.at + 0.5, delay, [self.state])
+        self.watch.measure_gaps(self.at + 0.5, delay, [self.state])
 
     def first(self) -> None:
         """It is seen with its first load in flight; then that ends."""
-        self.watch.look(self.at, DELAY, [self.state])
+        self.watch.measure_gaps(self.at, DELAY, [self.state])
         self.load(0.0)
 
 
@@ -67,9 +67,9 @@ def test_the_delay_of_the_host_counts_where_it_is_longer(host: Host) -> None:
 
 def test_a_host_that_was_put_off_or_hastened_tells_nothing(host: Host) -> None:
     host.state.next_at = host.at + 900  # Retry-After
-    host.watch.look(host.at + 1, DELAY, [])
+    host.watch.measure_gaps(host.at + 1, DELAY, [])
     host.state.next_at = host.at + 2  # a person wants it so
-    host.watch.look(host.at + 3, DELAY, [])
+    host.watch.measure_gaps(host.at + 3, DELAY, [])
     assert host.watch.taken() == Gaps()
 
 
@@ -83,13 +83,13 @@ def test_hosts_with_several_loads_at_once_are_left_out() -> None:
 def test_no_more_hosts_are_watched_than_there_is_room_for_and_idle_ones_make_room() -> None:
     watch = GapWatch()
     hosts = [Host(watch, f"h{number}.example") for number in range(MOST + 1)]
-    watch.look(100.0, DELAY, [host.state for host in hosts])
+    watch.measure_gaps(100.0, DELAY, [host.state for host in hosts])
     last = hosts[-1]
     last.load(0.0)
     last.load(5.0)
     assert watch.taken() == Gaps()
     for second in range(PATIENCE + 2):
-        watch.look(110.0 + second, DELAY, [])
+        watch.measure_gaps(110.0 + second, DELAY, [])
     last.at = 200.0
     last.first()
     last.load(5.0)

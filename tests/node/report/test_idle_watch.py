@@ -8,8 +8,8 @@ import logging
 
 import pytest
 
-from scrapy_ubi.node.report import idle_reason as kinds
-from scrapy_ubi.node.report.idle_reason import IdleReason, reason
+from scrapy_ubi.node.profile import idle_reason as kinds
+from scrapy_ubi.node.profile.idle_reason import IdleReason, reason
 from scrapy_ubi.node.report.idle_watch import LOGGED, QUIET, IdleWatch, one_host
 from tests.monitor.by_hand import profile
 
@@ -19,15 +19,18 @@ class Quiet:
 
     def __init__(self) -> None:
         self.pages, self.why = 0, reason(kinds.DELAY, ("a.example",))
-        self.watch = IdleWatch("a1", lambda: self.pages, self.find)
+        self.watch = IdleWatch("a1", lambda: self.pages, self.find, self.profiles)
         self.now = 0.0
 
     def find(self, now: float) -> IdleReason | None:
         return self.why
 
+    async def profiles(self) -> dict[str, str]:
+        return {}
+
     def passes(self, seconds: int) -> None:
         for _ in range(seconds):
-            self.watch.look(self.now)
+            self.watch.check_idle(self.now)
             self.now += 1.0
 
 
@@ -103,7 +106,7 @@ def test_an_idle_agent_of_a_crawl_of_one_host_says_so_once(caplog: pytest.LogCap
 
         watch = IdleWatch("a1", lambda: 0, lambda now: reason(kinds.OTHERS, ("a2", "a3")), profiles)
         for now in range(600):
-            watch.look(float(now))
+            watch.check_idle(float(now))
             await asyncio.sleep(0)
         assert watch.reason is not None and watch.reason.kind == kinds.ONE_HOST
 

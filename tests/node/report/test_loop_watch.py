@@ -30,11 +30,11 @@ def test_a_loop_that_is_held_is_said_and_then_each_time_it_took_twice_as_long(
     watch = LoopWatch(lambda: late)
     for tick in range(100):
         late = float(tick)
-        watch.look(sys._getframe())
+        watch.check_loop(sys._getframe())
     assert 3 <= len(caplog.messages) <= 6
     assert f"held for {HELD:.0f} s by" in caplog.messages[0]
     late = 0.0
-    watch.look(sys._getframe())
+    watch.check_loop(sys._getframe())
     late = HELD
-    watch.look(sys._getframe())
+    watch.check_loop(sys._getframe())
     assert caplog.messages[-1].count(f"{HELD:.0f} s") == 1, "once it has turned, it is said anew"

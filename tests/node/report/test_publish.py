@@ -11,9 +11,9 @@ import pytest
 
 from scrapy_ubi.monitor.status import SILENT_AFTER
 from scrapy_ubi.node.mail.io_thread import IoThread
+from scrapy_ubi.node.profile.figures import PUBLISH
+from scrapy_ubi.node.profile.host_sums import HostSums
 from scrapy_ubi.node.report import publish
-from scrapy_ubi.node.report.figures import PUBLISH
-from scrapy_ubi.node.report.host_sums import HostSums
 from scrapy_ubi.node.report.publish import COUNTING, Publisher
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.transport import TransportDown

@@ -29,7 +29,7 @@ class Clerk:
         return {"agent": "a1", "ask": question.ask}
 
     def look(self, control: dict[str, str], now: float = 0.0) -> dict[str, str]:
-        self.desk.look({"run": "1", "drain:a1": "00000000", **control}, now)
+        self.desk.read_questions({"run": "1", "drain:a1": "00000000", **control}, now)
         return self.desk.replies()
 
 
@@ -47,7 +47,7 @@ def test_a_question_is_answered_once() -> None:
     assert clerk.look(control) == {number(1): '{"agent": "a1", "ask": "hosts"}'}
     assert clerk.look(control) == {}
     assert clerk.asked == [Question("hosts", WALL + 60)]
-    assert clerk.desk.forget() == [] and clerk.desk.refused() == []
+    assert clerk.desk.fields_to_remove() == [] and clerk.desk.refused() == []
 
 
 def test_a_question_to_another_agent_is_none_to_this_one() -> None:
@@ -58,7 +58,7 @@ def test_a_question_to_another_agent_is_none_to_this_one() -> None:
 def test_nobody_waits_for_the_answer_to_a_question_that_has_expired() -> None:
     clerk = Clerk()
     assert clerk.look({"ask:" + number(1): hosts(expires=WALL - 1)}) == {}
-    assert clerk.desk.forget() == []  # it may be this agent's clock that is wrong
+    assert clerk.desk.fields_to_remove() == []  # it may be this agent's clock that is wrong
 
 
 def test_a_question_that_nobody_takes_away_is_removed_at_last() -> None:
@@ -66,9 +66,9 @@ def test_a_question_that_nobody_takes_away_is_removed_at_last() -> None:
     control = {"ask:" + number(1): hosts()}
     clerk.look(control, 10.0)
     clerk.look(control, 10.0 + LASTING)
-    assert clerk.desk.forget() == []
+    assert clerk.desk.fields_to_remove() == []
     clerk.look(control, 11.0 + LASTING)
-    assert clerk.desk.forget() == ["ask:" + number(1)]
+    assert clerk.desk.fields_to_remove() == ["ask:" + number(1)]
 
 
 def test_what_cannot_be_removed_for_long_is_named_once() -> None:
@@ -77,8 +77,8 @@ def test_what_cannot_be_removed_for_long_is_named_once() -> None:
     control = {"ask:" + number(index): hosts() for index in range(MOST_KNOWN + 5)}
     for look in range(100):
         clerk.look(control, LASTING * look)
-    assert sorted(clerk.desk.forget()) == sorted(control)
-    assert clerk.desk.forget() == []
+    assert sorted(clerk.desk.fields_to_remove()) == sorted(control)
+    assert clerk.desk.fields_to_remove() == []
 
 
 def test_however_many_were_asked_and_taken_away_the_next_one_is_answered() -> None:
@@ -86,7 +86,7 @@ def test_however_many_were_asked_and_taken_away_the_next_one_is_answered() -> No
     for index in range(MOST_KNOWN + 1):
         assert clerk.look({"ask:" + number(index): hosts()}).keys() == {number(index)}
     assert clerk.look({}) == {}
-    assert clerk.desk.forget() == []
+    assert clerk.desk.fields_to_remove() == []
 
 
 def test_many_questions_take_their_turns() -> None:
@@ -108,7 +108,7 @@ def test_a_flood_of_questions_is_removed_unread() -> None:
     clerk = Clerk()
     control = {"ask:" + number(index): hosts() for index in range(MOST_KNOWN + 5)}
     clerk.look(control)
-    assert len(clerk.desk.forget()) == 5
+    assert len(clerk.desk.fields_to_remove()) == 5
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_what_is_no_question_is_refused_with_the_reason(text: str, reason: str) 
     field = "ask:" + number(1)
     (reply,) = clerk.look({field: text}).values()
     assert json.loads(reply)["refused"].startswith(reason)
-    assert clerk.desk.forget() == [field]
+    assert clerk.desk.fields_to_remove() == [field]
     (letter,) = clerk.desk.refused()
     assert reason in letter["reason"] and letter["size"] == str(len(text))
     assert clerk.asked == []
@@ -148,7 +148,7 @@ def test_what_is_no_question_is_refused_with_the_reason(text: str, reason: str) 
 def test_what_has_no_proper_id_is_refused_without_an_answer(name: str) -> None:
     clerk = Clerk()
     assert clerk.look({name: hosts()}) == {}
-    assert clerk.desk.forget() == [name] and len(clerk.desk.refused()) == 1
+    assert clerk.desk.fields_to_remove() == [name] and len(clerk.desk.refused()) == 1
     assert clerk.desk.refused() == []
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.node.report.profile import STATES
+from scrapy_ubi.node.profile.profile import STATES
 from scrapy_ubi.node.report.readiness import READY, is_complete, why_not_ready
 
 

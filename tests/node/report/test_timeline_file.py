@@ -23,10 +23,10 @@ def pages(directory: Path) -> list[int]:
 
 def test_what_is_appended_is_there_after_a_restart(tmp_path: Path) -> None:
     file = TimelineFile(tmp_path)
-    assert len(file.begin(NOW, new=False)) == 0
+    assert len(file.open_timeline(NOW, new=False)) == 0
     file.append(lines(1, 2))
     file.append([line_of(Event(NOW + 3, "dead", "a2"))])
-    again = TimelineFile(tmp_path).begin(NOW + 100, new=False)
+    again = TimelineFile(tmp_path).open_timeline(NOW + 100, new=False)
     assert [sample.pages for sample in again.samples] == [1, 2]
     assert again.events == [Event(NOW + 3, "dead", "a2")]
 
@@ -44,19 +44,19 @@ def test_a_torn_line_is_passed_over_and_the_next_one_is_whole(tmp_path: Path) ->
 
 def test_a_start_writes_only_what_holds(tmp_path: Path) -> None:
     (tmp_path / TIMELINE).write_bytes(b"\x00\xff{\n" + lines(1)[0].encode() + b"\nno json\n" + lines(2)[0].encode())
-    TimelineFile(tmp_path).begin(NOW + 1000, new=False)
+    TimelineFile(tmp_path).open_timeline(NOW + 1000, new=False)
     assert (tmp_path / TIMELINE).read_text().splitlines() == lines(1)
 
 
 def test_a_crawl_that_begins_again_has_a_timeline_of_its_own(tmp_path: Path) -> None:
     TimelineFile(tmp_path).append(lines(1, 2))
-    TimelineFile(tmp_path).begin(NOW, new=True)
+    TimelineFile(tmp_path).open_timeline(NOW, new=True)
     assert pages(tmp_path) == []
 
 
 def test_a_file_that_has_become_long_is_written_again(tmp_path: Path) -> None:
     file = TimelineFile(tmp_path)
-    file.begin(NOW, new=True)
+    file.open_timeline(NOW, new=True)
     assert not file.is_long(0)
     file.append(lines(*range(timeline_file.SPARE + 2)))
     assert file.is_long(0)

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from scrapy_ubi import clock
 from scrapy_ubi.clock import unix
-from scrapy_ubi.node.report import idle_reason as kinds
-from scrapy_ubi.node.report.idle_reason import IdleReason
+from scrapy_ubi.node.profile import idle_reason as kinds
+from scrapy_ubi.node.profile.idle_reason import IdleReason
 from scrapy_ubi.node.report.why_idle import WhyIdle
 from scrapy_ubi.transport.in_process import MemoryHub
 from tests.node.crawler import SETTINGS, Crawler, Log, crawl, entry
@@ -22,7 +23,7 @@ URL = "http://h0.example/1"
 
 def why(one: Crawler, held: tuple[bool, IdleReason | None] = (False, None)) -> IdleReason | None:
     node = one.node
-    return WhyIdle(node, lambda: held).find(node._clock())
+    return WhyIdle(node.status, node.hosts, node.crawl.settings, node.seeds, lambda: held).find(clock.now())
 
 
 def alone(*urls: str, **settings: Any) -> Callable[[Callable[[Alone], Awaitable[None]]], None]:
@@ -113,7 +114,7 @@ def test_start_has_not_ended_or_all_have_to_agree() -> None:
     @alone()
     async def _(one: Alone) -> None:
         assert kind(one) == kinds.START
-        one.node.start_exhausted()
+        one.node.agent.start_exhausted = True
         found = why(one)
         assert found is None or found.kind == kinds.END
 
@@ -131,8 +132,8 @@ def test_a_start_wait() -> None:
 def test_an_agent_alone_is_never_called_fenced_and_says_that_redis_does_not_answer() -> None:
     @alone(URL, redis_url="redis://127.0.0.1:1")
     async def _(one: Alone) -> None:
-        one.node.agent.lease._sent = one.node._clock() - 10 * SETTINGS.lease_timeout
-        assert one.node.state == "waiting"
+        one.node.agent.lease._sent = clock.now() - 10 * SETTINGS.lease_timeout
+        assert one.node.status.state == "waiting"
         assert kind(one) == kinds.REDIS_AWAY
 
 
@@ -153,10 +154,10 @@ def test_hosts_that_are_handed_over_name_whom_they_wait_for_and_an_agent_that_is
         assert found is not None
         assert found.kind == kinds.HANDOVER
         assert found.until > unix()
-        node.agent.lease._sent = node._clock() - 10 * SETTINGS.lease_timeout
+        node.agent.lease._sent = clock.now() - 10 * SETTINGS.lease_timeout
         fenced = why(one)
         assert fenced is not None
-        assert (fenced.kind, node.state) == (kinds.FENCED, "fenced")
+        assert (fenced.kind, node.status.state) == (kinds.FENCED, "fenced")
         await asyncio.gather(one.node.leave("test"), two.node.leave("test"))
 
     crawl(run)

@@ -45,7 +45,7 @@ def told(*controls: list[LiveEntry]) -> LiveTable:
     table = LiveTable(refusal)
     for control in controls:
         for entry in control:
-            table.take({entry.field: entry.text})
+            table.merge({entry.field: entry.text})
     return table
 
 
@@ -72,7 +72,7 @@ def test_what_an_agent_writes_again_brings_redis_to_what_it_knows(
 ) -> None:
     table = told(known)
     control = {entry.field: entry.text for entry in there}
-    table.take(control)
+    table.merge(control)
     control |= table.lacking(control)
     assert table.lacking(control) == {}
     assert merged(*(read_entry(field, text) for field, text in control.items())) == table.entries
@@ -86,8 +86,8 @@ def test_the_oldest_are_forgotten_at_the_bound_whoever_merges_first(x: int, y: i
     assert step == merged(*crowd)
     assert min(entry.n for entry in step.values()) == 4
     table = LiveTable(refusal)
-    table.take({entry.field: entry.text for entry in parts[1]})
-    table.take({entry.field: entry.text for entry in crowd})
+    table.merge({entry.field: entry.text for entry in parts[1]})
+    table.merge({entry.field: entry.text for entry in crowd})
     assert table.entries == step
 
 
@@ -125,26 +125,26 @@ BAD = {
 def test_what_does_not_hold_is_refused_whole_and_changes_nothing(field: str) -> None:
     table = LiveTable(refusal)
     text, why = BAD[field]
-    assert not table.take({field: text, field_of("pause", "kept.example"): '"no"'})
+    assert not table.merge({field: text, field_of("pause", "kept.example"): '"no"'})
     assert table.entries == {} and table.mark == "" and len(table.refused) == 2
     assert why in table.refused[field][1]
     good = LiveEntry("UBI_ROBOTS_TTL", "", 60.0, 1, "a", 0.0)
-    assert table.take({field: text, good.field: good.text}), "others are taken"
+    assert table.merge({field: text, good.field: good.text}), "others are taken"
     assert [*table.refused] == [field], "what is not there any more is forgotten"
 
 
 def test_a_bad_value_does_not_take_the_place_of_a_good_one() -> None:
     table = LiveTable(refusal)
     field = field_of("UBI_HOST_DELAY")
-    table.take({field: GOOD % 3})
-    assert not table.take({field: json.dumps({"n": 9, "who": "b", "when": 2.0, "value": -1})})
+    table.merge({field: GOOD % 3})
+    assert not table.merge({field: json.dumps({"n": 9, "who": "b", "when": 2.0, "value": -1})})
     assert table.entries[field].value == 3
     assert table.lacking({field: "garbage"}) == {field: table.entries[field].text}
 
 
 def test_a_flood_of_garbage_is_bounded() -> None:
     table = LiveTable(refusal)
-    table.take({f"{FIELD}x{number}": "?" for number in range(100_000)})
+    table.merge({f"{FIELD}x{number}": "?" for number in range(100_000)})
     assert len(table.refused) == MOST and len(table.told_refused) == 5
 
 

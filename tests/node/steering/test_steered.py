@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from scrapy_ubi import clock
-from scrapy_ubi.node import Node, Start
-from scrapy_ubi.node.disk import AgentDisk
+from scrapy_ubi.node import Start, build_node
+from scrapy_ubi.node.crawl.disk import AgentDisk
 from scrapy_ubi.node.steering.live_entries import FINISH, PAUSE, LiveEntry, field_of
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.requests.identity import RequestKeys
@@ -64,9 +64,9 @@ def test_a_paused_crawl_starts_no_load_and_does_not_end_until_it_is_resumed(agen
         begun = counters(hub)  # what would start a load, or end the crawl, has its time while all beat on
         await until(lambda: all(number >= begun[name] + 8 for name, number in counters(hub).items()))
         assert log.fetched.total() == fetched
-        assert all(crawler.node.pending() or agents > 1 for crawler in crawlers)
+        assert all(crawler.node.status.pending() or agents > 1 for crawler in crawlers)
         assert not any(crawler.node.over for crawler in crawlers)
-        assert all(crawler.node.crowded for crawler in crawlers), "start() waits, too"
+        assert all(crawler.node.status.crowded for crawler in crawlers), "start() waits, too"
         said(hub, PAUSE, None, n=2)
         await ends(*crawlers)
         log.judge(SEEDS)
@@ -113,7 +113,7 @@ def test_what_waits_for_its_permit_goes_back_to_its_queue(host: str) -> None:
         assert await waits is False
         assert alone.node.access.permit_now("h9.example", None), "what pages under way load is let through"
         alone.node.put_back(visit)
-        assert alone.node.waiting == 1
+        assert alone.node.status.waiting == 1
         await alone.node.leave("test")
 
     crawl(test)
@@ -184,8 +184,8 @@ def test_what_does_not_hold_is_counted_said_and_published_and_changes_nothing() 
         said(alone.hub, "UBI_HOST_DELAY", "soon")
         await until(lambda: b"live_refused" in alone.hub.shelf(SETTINGS.crawl).agents.get(b"a", b""))
         assert "give a number of seconds" in profile(alone.hub, "a")["live_refused"][field_of("UBI_HOST_DELAY")]
-        assert alone.node.tally.noted["live/refused"] == 1
-        assert alone.node.live.now == alone.node.settings
+        assert alone.node.crawl.tally.noted["live/refused"] == 1
+        assert alone.node.live.now == alone.node.crawl.settings
         await alone.node.leave("test")
 
     crawl(test)
@@ -197,7 +197,7 @@ def test_it_is_kept_on_the_disk_and_known_at_the_start(tmp_path: Any) -> None:
     async def lives(hub: MemoryHub, redis: dict[str, object], wanted: float) -> None:
         disk = await AgentDisk.open(tmp_path, settings, asyncio.get_running_loop().time)
         transport = MemoryTransport(hub, "a", settings.crawl)
-        node = Node(settings, transport, Start("a", "test"), lambda text: None, RequestKeys(settings), disk=disk)
+        node = build_node(settings, transport, Start("a", "test"), lambda text: None, RequestKeys(settings), disk=disk)
         await node.open()
         for name, value in redis.items():
             said(hub, name, value)
@@ -321,7 +321,7 @@ def test_the_crawl_ends_at_a_number_of_pages_that_is_set_while_it_runs() -> None
         assert visit is not None
         alone.node.ended(visit)
         said(alone.hub, "UBI_CRAWL_MAX_PAGES", 1)
-        await until(lambda: not alone.node.crawl_limits.idle)
+        await until(lambda: not alone.node.status.crawl_limits.idle)
         assert alone.node.next() is None
         assert [name for name, _ in alone.limited] == ["limit/crawl_pages"]
         await alone.node.leave("test")
@@ -335,7 +335,7 @@ def test_the_crawl_ends_at_a_number_of_pages_that_is_set_while_it_runs() -> None
 def test_what_is_said_of_a_host_is_said_of_its_shards_and_their_delays_are_as_many_times_as_long() -> None:
     async def test() -> None:
         alone = Alone(host_shards=HostShards({"h0.example": 4}))
-        place = RequestKeys(alone.node.settings).place_of
+        place = RequestKeys(alone.node.crawl.settings).place_of
         await alone.node.open()
         for page in range(40):
             found = place(f"http://h0.example/{page}")

@@ -76,7 +76,7 @@ class Crawl:
         else:
             self.iterations.closed(iteration)
 
-    def look(self) -> None: ...
+    def close_stalled(self) -> None: ...
 
     def wake(self, state: HostState) -> None:
         self.woken.append(state.host)
@@ -202,7 +202,7 @@ def test_requests_of_so_many_hosts_are_out_at_once() -> None:
     crawl.end(*a)
     assert crawl.woken == ["c", "d", "a"], "those in line, then the host itself"
     assert len(crawl.take_all("c")) == 2 and not crawl.take_all("a") and not crawl.take_all("d")
-    crawl.iterations.look(lambda state: True)
+    crawl.iterations.close_stalled(lambda state: True)
     assert crawl.woken == ["c", "d", "a"], "there is no place"
 
 
@@ -214,7 +214,7 @@ def test_hosts_in_line_are_asked_again_though_the_first_ones_do_not_take_their_p
     assert not any(crawl.take_all(host) for host in "bcdef")
     crawl.end(a)
     assert crawl.woken == ["b", "c", "a"]
-    crawl.iterations.look(lambda state: True)
+    crawl.iterations.close_stalled(lambda state: True)
     assert crawl.woken[3:] == ["d", "e", "f"]
 
 
@@ -238,5 +238,5 @@ def test_what_nothing_else_would_close_is_closed_by_a_look(goes_on: bool) -> Non
     crawl.end(first)
     for key in (2, 3) if goes_on else ():
         crawl.states["h"].mark_done(key)
-    crawl.iterations.look(lambda state: goes_on)
+    crawl.iterations.close_stalled(lambda state: goes_on)
     assert crawl.over == ([[1]] if goes_on else [[]]) and crawl.retried == ([] if goes_on else [1])

@@ -24,7 +24,7 @@ class Choice(Part):
         super().__init__()
         self.armed = 0
         notes = HostNotes(self.clock, self.clock)
-        notes.begin(self.crawl.agent, self.crawl.frontier)
+        notes.work_for(self.crawl.agent, self.crawl.frontier)
         limits = HostLimits(SETTINGS, notes, self.clock, lambda what, host: None)
         self.choice = NextRequest(self.crawl, self.halt, notes, limits, None, lambda reason: None, self.arm)
 

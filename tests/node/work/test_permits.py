@@ -563,15 +563,15 @@ def test_a_release_wakes_those_who_wait_for_its_host_alone(seed: int) -> None:
 def test_what_is_taken_without_waiting() -> None:
     async def test() -> None:
         gate = Turnstile()
-        assert gate.permits.take(HOST, None)
-        assert gate.permits.take(HOST, None) is None
+        assert gate.permits.try_acquire(HOST, None)
+        assert gate.permits.try_acquire(HOST, None) is None
         asking = gate.ask()
         assert await gate.waits(asking)
         gate.permits.release(HOST)
-        assert gate.permits.take(HOST, None) is None, "who stands in line comes first"
+        assert gate.permits.try_acquire(HOST, None) is None, "who stands in line comes first"
         assert await soon(asking)
         gate.permits.close()
-        assert gate.permits.take("h2.example", None) is False
+        assert gate.permits.try_acquire("h2.example", None) is False
 
     run(test)
 

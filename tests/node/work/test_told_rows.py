@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from scrapy_ubi.node.work.revisits import Recrawl
+from scrapy_ubi.node.crawl.revisits import Recrawl
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.visit_row import VisitRow
 from scrapy_ubi.recrawl import NOTHING, VisitSeen, read_recrawl
@@ -37,8 +37,8 @@ def test_a_row_of_a_right_clock_stays_as_it_is_however_long_its_page_waits(text:
     told = recrawl(text)
     for ago in (0, 1, 3600, 10**7):
         row = row_by(text, NOW - ago, failed)
-        assert told.told(row) == row
-    assert told.told(row._replace(due=0)).due == 0
+        assert told.believed_row(row) == row
+    assert told.believed_row(row._replace(due=0)).due == 0
     assert told.ahead == 0
 
 
@@ -46,10 +46,10 @@ def test_a_row_of_a_right_clock_stays_as_it_is_however_long_its_page_waits(text:
 @pytest.mark.parametrize("text", RULES)
 def test_a_row_of_a_clock_that_was_ahead_is_one_of_a_visit_just_now(text: str, lead: int) -> None:
     told, right = recrawl(text), row_by(text, NOW)
-    row = told.told(row_by(text, NOW + lead))
+    row = told.believed_row(row_by(text, NOW + lead))
     longest = told.rule.longest(NOTHING._replace(interval=row.interval))
     assert row.last == NOW
     assert row.due <= math.ceil(NOW + longest)
     assert right.due <= row.due <= right.due + lead
     assert row._replace(due=0, last=0) == row_by(text, NOW + lead)._replace(due=0, last=0), "all else stays"
-    assert told.told(row) == row and told.ahead == 1
+    assert told.believed_row(row) == row and told.ahead == 1
