@@ -123,6 +123,7 @@ class SchedulerBuilder:
     kept: KeptRequests
     errors: ErrorWatch
     reach: Reach
+    decision: LinkDecision
     scores: LinkScores | None = None
     ranker: Ranker | None = None
     stores: AgentOutputs | None = None  # where UBI_STORES or UBI_DUPLICATES asks for some
@@ -258,7 +259,7 @@ class SchedulerBuilder:
             scheduler.observers.received,
         )
         place_gate(crawler, scheduler.gate)
-        decision = self._make_decision()
+        decision = self.decision = self._make_decision()
         enqueue = scheduler.enqueue = Enqueue(decision, scheduler.sources.local, self.stats)
         self.link_filter.ask_frontier(enqueue.is_visited)
         self.outside = OutsideSeeds(decision, enqueue.take, has_parse(self.spider))

@@ -162,7 +162,7 @@ def candidates(urls: Iterable[str]) -> list[Candidate]:
 
 
 def of(world: World) -> tuple[LinkDecision, Links]:
-    return world._decision, Links(world._decision, world.page)
+    return world.parts.decision, Links(world.parts.decision, world.page)
 
 
 NAMES = st.sampled_from([f"http://h{host}.example/{path}" for host in (1, 2, 3) for path in "abc"])
@@ -241,7 +241,7 @@ def test_what_is_under_way_is_known_without_a_question_to_the_node() -> None:
 def test_what_comes_from_no_page_is_told_the_node_however_often() -> None:
     async def run() -> None:
         world = World()
-        decision = world._decision
+        decision = world.parts.decision
         batch = Links(decision, None)
         links = candidates([f"{PAGE}a"])
         for verdict in (Verdict.FOUND, Verdict.KNOWN):

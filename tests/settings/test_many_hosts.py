@@ -9,6 +9,7 @@ from scrapy.addons import AddonManager
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import Settings
 from scrapy.utils.conf import build_component_list
+from scrapy.utils.misc import load_object
 from scrapy.utils.test import get_crawler
 
 from scrapy_ubi import addon
@@ -28,7 +29,8 @@ def read(**values: Any) -> UbiSettings:
 
 
 def finds_itself(**values: Any) -> bool:
-    return OwnConcurrency in build_component_list(applied(**values).get_component_priority_dict_with_base("EXTENSIONS"))
+    components = build_component_list(applied(**values).get_component_priority_dict_with_base("EXTENSIONS"))
+    return OwnConcurrency in map(load_object, components)
 
 
 @pytest.mark.parametrize(

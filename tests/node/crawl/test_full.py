@@ -15,7 +15,7 @@ import pytest
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.store import StoreFull
-from scrapy_ubi.node.crawl.crawl import store_files
+from scrapy_ubi.node.crawl import store_files
 from scrapy_ubi.node.crawl.disk import AgentDisk
 from scrapy_ubi.protocol import snapshot
 from tests.node.crawl.keeper import FACTS, HOSTS, agent_on, choke, opened, raising, whole
