@@ -44,8 +44,8 @@ def test_the_table_of_answers_in_the_docs_is_that_of_the_code() -> None:
 def found(world: World, url: str, **more: Any) -> Verdict:
     """A request that the page yields."""
     request = Request(url, **more)
-    world.mark_child(request, world.request)
-    return world._enqueue.take(request, False)
+    world.enqueue.mark_child(request, world.request)
+    return world.enqueue.take(request, False)
 
 
 def twice(world: World, url: str) -> Verdict:
@@ -59,7 +59,7 @@ def retried(world: World) -> Verdict:
     entry = Entry(url_key("GET", url), url, 1)
     state, _ = world.node.frontier.add("h1.example", [entry])
     request = world.flights.add(Flight(Request(url), "h1.example", Visit(state, entry, 0))).request
-    return world._enqueue.take(request.replace(dont_filter=True, meta={"retry_times": 1}), False)
+    return world.enqueue.take(request.replace(dont_filter=True, meta={"retry_times": 1}), False)
 
 
 def malformed(world: World) -> Verdict:
@@ -73,7 +73,7 @@ def too_large(world: World) -> Verdict:
 
 
 def late(world: World) -> Verdict:
-    return world._enqueue.take(Request(f"{PAGE}a"), False)
+    return world.enqueue.take(Request(f"{PAGE}a"), False)
 
 
 SCENES: dict[Verdict, list[tuple[Callable[[World], Verdict], dict[str, Any]]]] = {
@@ -258,7 +258,7 @@ def test_after_the_end_of_the_crawl_only_seeds_are_taken(seed: bool, monkeypatch
     monkeypatch.setattr(Node, "over", property(lambda node: True))
 
     async def run() -> Verdict:
-        decision = World()._decision
+        decision = World().parts.decision
         return decision.decide_one(Links(decision, None, seed), candidates([f"{PAGE}a"])[0])
 
     assert asyncio.run(run()) is (Verdict.FOUND if seed else Verdict.LATE)
