@@ -19,7 +19,7 @@
 PYTHON ?= python3
 PYTEST ?= -m 'not faults and not compatibility'
 JOBS   ?= 3
-QUICK  ?= tests/protocol tests/frontier tests/urls tests/links tests/settings tests/requests tests/scheduling tests/untrusted tests/docs
+QUICK  ?= tests/protocol tests/frontier tests/urls tests/settings tests/adapter/requests tests/adapter/scheduling tests/ground tests/docs
 VENV   := .venv
 PLUGINS := .venv-compat
 BIN    := $(VENV)/bin

@@ -37,6 +37,7 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy.settings import Settings
 
+from scrapy_ubi.adapter.requests.inflight import FoundLinks
 from scrapy_ubi.outputs.collector import Collector, find
 from scrapy_ubi.outputs.graph import files, pagerank, scores_file
 from scrapy_ubi.outputs.graph.collected_graph import CollectedGraph
@@ -45,7 +46,6 @@ from scrapy_ubi.outputs.graph.numbered import Numbered
 from scrapy_ubi.outputs.part_files import INDEX, OUT, write_record
 from scrapy_ubi.outputs.part_writer import Bundle, Part
 from scrapy_ubi.outputs.stores import Page
-from scrapy_ubi.requests.inflight import FoundLinks
 from scrapy_ubi.urls import url_key
 
 LINKS = 40

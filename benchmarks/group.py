@@ -3,7 +3,7 @@
     python benchmarks/group.py [--agents 200] [--seconds 20] [--large 1000] [--json FILE] [--only real|large]
 
 `real`: so many agents, each with its beating thread and its connections, in a few processes around one server: the
-protocol's `Agent` with an empty frontier, the beats of `node/group`, the Redis transport. Once all have settled in one
+protocol's `Agent` with an empty frontier, the beats of `agent/group`, the Redis transport. Once all have settled in one
 view CPU time is taken, of the server (INFO cpu) and of the processes (shared out among the agents).
 
 `large`: what one agent's beat costs in a group that is as large as that, where the others are written by hand; and from
@@ -35,9 +35,9 @@ sys.path[1:1] = [str(HERE.parent), str(HERE.parent / "example_project")]
 
 from scale_group import sharing_views  # noqa: E402
 
+from scrapy_ubi.agent.group.beats import Beats  # noqa: E402
+from scrapy_ubi.agent.profile.profile import COUNTERS, read_profile  # noqa: E402
 from scrapy_ubi.frontier.memory import MemoryFrontier  # noqa: E402
-from scrapy_ubi.node.group.beats import Beats  # noqa: E402
-from scrapy_ubi.node.profile.profile import COUNTERS, read_profile  # noqa: E402
 from scrapy_ubi.protocol.agent import Agent  # noqa: E402
 from scrapy_ubi.protocol.beat import Beat  # noqa: E402
 from scrapy_ubi.protocol.config import Config  # noqa: E402

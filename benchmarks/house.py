@@ -1,8 +1,9 @@
 """How much is there to hold? The whole of the source, counted, beside what it should come to.
 
-    python benchmarks/house.py [--all]      (or: make house)
+    python benchmarks/house.py [--all | --picture]      (or: make house)
 
-Prints one line for each measure: its value, and its aim. Under the table stands what the measures found that are over
+With `--picture` it draws the wings, as docs/explanation/house.md shows them. Else it
+prints one line for each measure: its value, and its aim. Under the table stands what the measures found that are over
 their aims, the largest first (`--all`: all of it). It judges nothing: the exit status is 0. No file and no function is
 measured by itself: a big idea may be a big file (limits for them shaped the code once, and did not serve it).
 
@@ -20,7 +21,7 @@ How is counted:
   decisions, outside of blocks of code.
 * A private name of Scrapy or Twisted is one that begins with one underscore, is used of something other than `self` and
   `cls`, and is not defined in the module that uses it; or is imported from Scrapy or Twisted. `fast/` and
-  `scrapy_private/` may use them. A private attribute used by tests is counted likewise.
+  `adapter/scrapy_private/` may use them. A private attribute used by tests is counted likewise.
 
 Rules of this module: it reads source text and imports nothing of it. Each measure is a function that returns what was
 found, by name, so that a test can try it on a small tree.
@@ -30,6 +31,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import configparser
 import re
 import sys
 from collections import Counter
@@ -350,7 +352,7 @@ def strays(modules: list[Source]) -> Found:
     """Return modules that use private names of Scrapy or Twisted and stand in no room for that, with their uses."""
     found: Found = {}
     for module in modules:
-        if module.room in PRIVATE_ROOMS:
+        if not set(PRIVATE_ROOMS).isdisjoint(module.name.split(".")):
             continue
         own = defined(module.tree)
         uses = sum(name not in own for name in private_uses(module.tree))
@@ -375,6 +377,33 @@ def uses_by_tests(tests: list[Source], modules: list[Source]) -> Found:
         if uses:
             found[test.name] = uses
     return found
+
+
+# ---------------------------------------------------------------------- the picture
+
+
+def layers(top: Path) -> list[list[str]]:
+    """Return the rows of setup.cfg, from the top: the names right below the package that stand in each."""
+    read = configparser.ConfigParser()
+    read.read(top / "setup.cfg")
+    text = read["importlinter:contract:layers"]["layers"]
+    return [[name.strip() for name in re.split(r"[|:]", line)] for line in text.split("\n") if line.strip()]
+
+
+def picture(top: Path) -> str:
+    """Return the wings as text: a box for each layer, and on its right the wings that those in it import."""
+    rooms: dict[str, set[str]] = {}
+    for name, targets in imports(sources(top / PACKAGE), at_the_top=False).items():
+        rooms.setdefault(name.partition(".")[0], set()).update(target.partition(".")[0] for target in targets)
+    order = [name for row in layers(top) for name in row]
+    lines = []
+    for row in layers(top):
+        used = set().union(*(rooms.get(name, set()) for name in row)) - set(row)
+        lines.append((" ".join(f"{name:<9}" for name in row), " ".join(name for name in order if name in used)))
+    wide = max(len(left) for left, _ in lines)
+    bar = "─" * (wide + 2)
+    drawn = [f"│ {left:<{wide}} │" + (f" → {right}" if right else "") for left, right in lines]
+    return "\n".join([f"┌{bar}┐", *f"\n├{bar}┤\n".join(drawn).split("\n"), f"└{bar}┘"])
 
 
 # ---------------------------------------------------------------------- the table
@@ -437,7 +466,12 @@ def show(found: list[Measure], details: bool) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="The whole of the source, counted, beside what it should come to.")
     parser.add_argument("--all", action="store_true", help="show all that every measure has found")
-    show(measures(TOP), parser.parse_args().all)
+    parser.add_argument("--picture", action="store_true", help="draw the wings and what each imports")
+    options = parser.parse_args()
+    if options.picture:
+        print(picture(TOP))
+    else:
+        show(measures(TOP), options.all)
 
 
 if __name__ == "__main__":

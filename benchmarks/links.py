@@ -26,8 +26,8 @@ from rounds import save, table, take_turns
 from scrapy.http import HtmlResponse
 from scrapy.linkextractors import LinkExtractor
 
+from scrapy_ubi.adapter.extraction.linkextractor import UbiLinkExtractor
 from scrapy_ubi.fast.link_extractor import FastLinkExtraction
-from scrapy_ubi.linkextractor import UbiLinkExtractor
 
 SIZES = ((10_000, 40, 60), (50_000, 200, 12), (300_000, 1_500, 3))
 WORDS = "time node page crawl graph lorem ipsum dolor sit amet index".split()

@@ -31,12 +31,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from rounds import save, table, take_turns
 from systems import AGENT, METHOD, SHORT, System
 
-from scrapy_ubi.metrics.exposition import Exposition
-from scrapy_ubi.metrics.meter import Meter
-from scrapy_ubi.metrics.profile_samples import GroupFacts, labels_of, put_group, put_profile, put_state
-from scrapy_ubi.monitor.crawl_metrics import metrics_text
-from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
-from scrapy_ubi.node.profile.profile import COUNTERS, Profile, read_profile
+from scrapy_ubi.agent.metrics.exposition import Exposition
+from scrapy_ubi.agent.metrics.meter import Meter
+from scrapy_ubi.agent.metrics.profile_samples import GroupFacts, labels_of, put_group, put_profile, put_state
+from scrapy_ubi.agent.profile.profile import COUNTERS, Profile, read_profile
+from scrapy_ubi.cli.monitor.crawl_metrics import metrics_text
+from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.protocol.beat import Beat
 
 AGENTS = 100

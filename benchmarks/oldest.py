@@ -16,11 +16,11 @@ from unittest import mock
 
 from scrapy import Request
 
-from scrapy_ubi.node.hosts import learned_forms
+from scrapy_ubi.adapter.scheduling import hostless
+from scrapy_ubi.agent.hosts import learned_forms
 from scrapy_ubi.protocol.done_mark_delivery import Closing
 from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.protocol.outbox import Outbox
-from scrapy_ubi.scheduling import hostless
 from scrapy_ubi.settings import UbiSettings
 
 MOST = 50_000

@@ -45,8 +45,10 @@ from scrapy.settings import Settings
 from scrapy.utils.response import get_base_url
 from systems import AGENT, METHOD, System
 
+from scrapy_ubi.adapter.extraction.linkextractor import UbiLinkExtractor
+from scrapy_ubi.adapter.requests.inflight import Flight, Flights
+from scrapy_ubi.adapter.requests.observers import Observers
 from scrapy_ubi.frontier.memory_store import MemoryStore
-from scrapy_ubi.linkextractor import UbiLinkExtractor
 from scrapy_ubi.outputs.graph.graph_store import GraphStore
 from scrapy_ubi.outputs.items import ItemsStore
 from scrapy_ubi.outputs.larm import LarmStore
@@ -54,8 +56,6 @@ from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.outputs.stores import Page, Store
 from scrapy_ubi.outputs.warc.warc_store import WarcStore
 from scrapy_ubi.outputs.writer import Writer
-from scrapy_ubi.requests.inflight import Flight, Flights
-from scrapy_ubi.requests.observers import Observers
 from scrapy_ubi.urls.normaliser import Normaliser
 
 PAGES, LINKS, ITEMS, HOSTS = 300, 40, 5, 10

@@ -28,13 +28,13 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 from scrapy.settings import Settings
 
+from scrapy_ubi.adapter.extraction.linkextractor import UbiLinkExtractor
+from scrapy_ubi.adapter.requests.inflight import Flight, Flights
+from scrapy_ubi.adapter.requests.observers import Observers
 from scrapy_ubi.frontier.memory_store import MemoryStore
-from scrapy_ubi.linkextractor import UbiLinkExtractor
 from scrapy_ubi.outputs import stores
 from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.outputs.writer import Writer
-from scrapy_ubi.requests.inflight import Flight, Flights
-from scrapy_ubi.requests.observers import Observers
 from scrapy_ubi.urls.normaliser import Normaliser
 
 STORES = ["items", "larm", "warc(size=3e6)", "graph", "index", "duplicates"]

@@ -2,8 +2,8 @@
 
     python benchmarks/pdfs.py [--count 50] [--seed 0] [--json FILE]
 
-Each file is read as a crawl reads it: awaited in an asyncio loop, by the child of `links/handlers`. The aims are 3 s
-and 600 MB for each, and a loop that is never blocked for more than 50 ms.
+Each file is read as a crawl reads it: awaited in an asyncio loop, by the child of `urls/links/handlers`. The aims are 3
+s and 600 MB for each, and a loop that is never blocked for more than 50 ms.
 
 *wall* is the time from asking to the answer, a new child's start included where the one before has ended. *peak* is the
 most resident memory of the child while it reads this file (VmHWM, looked at every 10 ms). *block* is the longest time
@@ -24,8 +24,8 @@ from rounds import save, table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from scrapy_ubi.links.handlers.pdf_child import PdfAnswer, PdfChild
-from scrapy_ubi.links.handlers.pdf_queue import PdfQueue
+from scrapy_ubi.urls.links.handlers.pdf_child import PdfAnswer, PdfChild
+from scrapy_ubi.urls.links.handlers.pdf_queue import PdfQueue
 from tests.support import pdfs
 
 TICK = 0.001  # s that the loop sleeps between two turns

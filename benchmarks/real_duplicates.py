@@ -28,10 +28,10 @@ from rounds import save, table
 from scrapy import Request
 from scrapy.http import HtmlResponse
 
+from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.outputs.duplicates.judge import Judge, fingerprint
 from scrapy_ubi.outputs.duplicates.sketch import FEWEST, SHINGLE
 from scrapy_ubi.outputs.page_text import content_of
-from scrapy_ubi.requests.inflight import Flight
 
 NEAR = 3
 SMALLEST = 100  # pages of a site

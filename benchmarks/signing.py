@@ -16,8 +16,8 @@ from collections.abc import Callable
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from rounds import options, save, table
 
-from scrapy_ubi.politeness.bot_key import BotKey
-from scrapy_ubi.politeness.message_signatures import request_headers
+from scrapy_ubi.policy.politeness.bot_key import BotKey
+from scrapy_ubi.policy.politeness.message_signatures import request_headers
 from scrapy_ubi.transport.replay_window import ReplayWindows
 from scrapy_ubi.transport.signer import Signer
 

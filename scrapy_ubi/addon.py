@@ -23,31 +23,31 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.python import global_object_name
 from scrapy.utils.reactor import is_reactor_installed
 
-from scrapy_ubi.components import bot_page
-from scrapy_ubi.components.downloader_middleware import UbiDownloaderMiddleware
-from scrapy_ubi.components.expand_middleware import INNERMOST as NEXT_TO_SPIDER
-from scrapy_ubi.components.expand_middleware import PlainLinksMiddleware
-from scrapy_ubi.components.find_scheduler import own_scheduler
-from scrapy_ubi.components.own_concurrency import OwnConcurrency
-from scrapy_ubi.components.place_component import place_component
-from scrapy_ubi.components.progress import place_progress
-from scrapy_ubi.components.robots_placing import place_robots
-from scrapy_ubi.components.scheduler import UbiScheduler
-from scrapy_ubi.components.scheduler_builder import REFUSAL
-from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
-from scrapy_ubi.components.truncate import PRIORITY as BODY
-from scrapy_ubi.components.truncate import UbiBodyMiddleware
-from scrapy_ubi.components.usage_middleware import PRIORITY as USAGE
-from scrapy_ubi.components.usage_middleware import UbiUsageMiddleware
-from scrapy_ubi.downloads.name_servers import servers_of
-from scrapy_ubi.downloads.reactor_names import ReactorNames
+from scrapy_ubi.adapter.components import bot_page
+from scrapy_ubi.adapter.components.downloader_middleware import UbiDownloaderMiddleware
+from scrapy_ubi.adapter.components.expand_middleware import INNERMOST as NEXT_TO_SPIDER
+from scrapy_ubi.adapter.components.expand_middleware import PlainLinksMiddleware
+from scrapy_ubi.adapter.components.find_scheduler import own_scheduler
+from scrapy_ubi.adapter.components.own_concurrency import OwnConcurrency
+from scrapy_ubi.adapter.components.place_component import place_component
+from scrapy_ubi.adapter.components.progress import place_progress
+from scrapy_ubi.adapter.components.robots_placing import place_robots
+from scrapy_ubi.adapter.components.scheduler import UbiScheduler
+from scrapy_ubi.adapter.components.scheduler_builder import REFUSAL
+from scrapy_ubi.adapter.components.spider_middleware import UbiSpiderMiddleware
+from scrapy_ubi.adapter.components.truncate import PRIORITY as BODY
+from scrapy_ubi.adapter.components.truncate import UbiBodyMiddleware
+from scrapy_ubi.adapter.components.usage_middleware import PRIORITY as USAGE
+from scrapy_ubi.adapter.components.usage_middleware import UbiUsageMiddleware
+from scrapy_ubi.adapter.downloads.name_servers import servers_of
+from scrapy_ubi.adapter.downloads.reactor_names import ReactorNames
+from scrapy_ubi.adapter.feedback import scrapy_delays
+from scrapy_ubi.adapter.feeds.feed_params import FeedParams
+from scrapy_ubi.adapter.process import arguments
+from scrapy_ubi.adapter.process.own_number import found_by_agent
+from scrapy_ubi.adapter.scrapy_private import versions
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.outputs.feed_params import FeedParams
 from scrapy_ubi.outputs.replay import offline as replay
-from scrapy_ubi.politeness import scrapy_delays
-from scrapy_ubi.process import arguments
-from scrapy_ubi.process.own_number import found_by_agent
-from scrapy_ubi.scrapy_private import versions
 from scrapy_ubi.settings import UbiSettings, early, presets
 
 logger = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ def _place_preset(settings: BaseSettings) -> None:
 
 def _signing() -> ModuleType:
     """What signs requests: it needs `cryptography`, which takes a moment to import."""
-    from scrapy_ubi.components import bot_auth
+    from scrapy_ubi.adapter.components import bot_auth
 
     return bot_auth
 

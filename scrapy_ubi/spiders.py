@@ -13,12 +13,12 @@ from scrapy.link import Link
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from selectolax.lexbor import LexborHTMLParser
 
-from scrapy_ubi.components.content_links import ContentLinks, Extractor, urls_of, with_texts
-from scrapy_ubi.components.expand_middleware import INNERMOST, PlainLinksMiddleware
-from scrapy_ubi.components.place_component import place_component
-from scrapy_ubi.linkextractor import UbiLinkExtractor, lexbor_page
-from scrapy_ubi.plainlinks import Method, PlainLinks, find_method
-from scrapy_ubi.scrapy_private.crawl_rules import RulesByPage
+from scrapy_ubi.adapter.components.expand_middleware import INNERMOST, PlainLinksMiddleware
+from scrapy_ubi.adapter.components.place_component import place_component
+from scrapy_ubi.adapter.extraction.content_links import ContentLinks, Extractor, urls_of, with_texts
+from scrapy_ubi.adapter.extraction.linkextractor import UbiLinkExtractor, lexbor_page
+from scrapy_ubi.adapter.extraction.plainlinks import Method, PlainLinks, find_method
+from scrapy_ubi.adapter.scrapy_private.crawl_rules import RulesByPage
 
 _USUAL = UbiLinkExtractor()
 

@@ -15,13 +15,13 @@ from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object
 
 from scrapy_ubi import Addon
+from scrapy_ubi.adapter.components.downloader_middleware import UbiDownloaderMiddleware
+from scrapy_ubi.adapter.components.expand_middleware import PlainLinksMiddleware
+from scrapy_ubi.adapter.components.scheduler import UbiScheduler
+from scrapy_ubi.adapter.components.scheduler_builder import REFUSAL
+from scrapy_ubi.adapter.components.spider_middleware import UbiSpiderMiddleware
+from scrapy_ubi.adapter.feeds.feed_params import FeedParams
 from scrapy_ubi.addon import ASYNCIO_REACTOR, CONCURRENT_ITEMS, refusal
-from scrapy_ubi.components.downloader_middleware import UbiDownloaderMiddleware
-from scrapy_ubi.components.expand_middleware import PlainLinksMiddleware
-from scrapy_ubi.components.scheduler import UbiScheduler
-from scrapy_ubi.components.scheduler_builder import REFUSAL
-from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
-from scrapy_ubi.outputs.feed_params import FeedParams
 from tests.support.builders import applied
 from tests.support.versions import since
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from scrapy_ubi.monitor.status import DEAD, CrawlStatus
+from scrapy_ubi.cli.monitor.status import DEAD, CrawlStatus
 from scrapy_ubi.protocol.beat import NEW
 
 KILL_AT, START_AT = 0.4, 0.6  # of the pages

@@ -36,9 +36,9 @@ from demo.faults import Faults
 from demo.graph import Graph
 from demo.servers import Servers, let_signals_interrupt
 from demo.web import add_graph_options, ask
-from scrapy_ubi.monitor import render_status
-from scrapy_ubi.monitor.screen import Screen
-from scrapy_ubi.monitor.status import CrawlStatus, read_status
+from scrapy_ubi.cli.monitor import render_status
+from scrapy_ubi.cli.monitor.screen import Screen
+from scrapy_ubi.cli.monitor.status import CrawlStatus, read_status
 
 PROJECT = Path(__file__).resolve().parents[1] / "03_broad"
 SPIDER = "hosts"

@@ -23,7 +23,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from demo.web import add_graph_options, graph_of
-from scrapy_ubi.supervisor.embedded_valkey import free_port, valkey_program
+from scrapy_ubi.cli.supervisor.embedded_valkey import free_port, valkey_program
 
 WEB_PORT, VALKEY_PORT = 8900, 6390  # those that the settings of 01, 02 and 03 name
 STARTS_WITHIN = 20.0  # seconds, on a busy machine

@@ -25,7 +25,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.python import global_object_name
 
-from scrapy_ubi.components.place_component import place_component
+from scrapy_ubi.adapter.components.place_component import place_component
 from scrapy_ubi.fast.parts import PARTS, FastPart
 from scrapy_ubi.settings import early
 

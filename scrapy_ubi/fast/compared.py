@@ -26,7 +26,7 @@ from scrapy.spidermiddlewares.referer import DefaultReferrerPolicy, RefererMiddl
 from scrapy.spidermiddlewares.start import StartSpiderMiddleware
 from scrapy.spidermiddlewares.urllength import UrlLengthMiddleware
 
-from scrapy_ubi.scrapy_private.versions import MetaCopy
+from scrapy_ubi.adapter.scrapy_private.versions import MetaCopy
 
 STOOD_FOR: dict[type, dict[str, str]] = {
     ExecutionEngine: {

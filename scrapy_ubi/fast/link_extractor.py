@@ -1,7 +1,8 @@
 """Scrapy's LinkExtractor finds the same links off the same tree for a fraction of the time.
 
 Scrapy's looks at every element of a page in Python, and takes each URL apart four times. Here lxml looks for the tags,
-and most URLs are put together of two strings (`links.joiner`). The page is parsed as Scrapy's extractor has it parsed.
+and most URLs are put together of two strings (`urls.links.joiner`). The page is parsed as Scrapy's extractor has it
+parsed.
 
 Rules of this module:
 
@@ -32,13 +33,13 @@ from scrapy.utils.response import get_base_url
 from w3lib.html import strip_html5_whitespace
 from w3lib.url import canonicalize_url
 
+from scrapy_ubi.adapter.extraction.linkextractor import links_at, unique_links
 from scrapy_ubi.fast.compared import STOOD_FOR, changed
 from scrapy_ubi.fast.tweaks import ProcessWide, Undo
-from scrapy_ubi.linkextractor import links_at, unique_links
-from scrapy_ubi.links import tree
-from scrapy_ubi.links.allowed import Allowed
-from scrapy_ubi.links.joiner import Joiner
-from scrapy_ubi.links.usual import urls
+from scrapy_ubi.urls.links import tree
+from scrapy_ubi.urls.links.allowed import Allowed
+from scrapy_ubi.urls.links.joiner import Joiner
+from scrapy_ubi.urls.links.usual import urls
 
 logger = logging.getLogger(__name__)
 

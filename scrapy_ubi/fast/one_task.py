@@ -7,8 +7,8 @@ import logging
 from scrapy import signals
 from scrapy.crawler import Crawler
 
-from scrapy_ubi.components.find_scheduler import scheduler_of
-from scrapy_ubi.components.spider_middleware import UbiSpiderMiddleware
+from scrapy_ubi.adapter.components.find_scheduler import scheduler_of
+from scrapy_ubi.adapter.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.fast.path import place
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ Scrapy starts CONCURRENT_ITEMS tasks for each page, to which it hands each piece
   and the others of its page are taken meanwhile, CONCURRENT_ITEMS at once: it may wait for one of them.
 * Where one is a coroutine, CONCURRENT_ITEMS of them pass at once, as before.
 * What escapes the processing of one piece ends that piece only, and is logged.
-* After each item garbage is looked for, as Scrapy's own way would have left enough of it (`process.garbage`).
+* After each item garbage is looked for, as Scrapy's own way would have left enough of it (`adapter.process.garbage`).
 * Others have their turn after `SLICE` pieces, or where the outermost middleware yields None. It does so as long as the
   page has to wait with further links (`UbiScheduler.output_waits`): then it is asked again after a pause.
 """
@@ -32,9 +32,9 @@ from scrapy.utils.asyncgen import as_async_generator
 from scrapy.utils.defer import aiter_errback, iter_errback
 from twisted.python.failure import Failure
 
-from scrapy_ubi.components.find_scheduler import scheduler_of
+from scrapy_ubi.adapter.components.find_scheduler import scheduler_of
+from scrapy_ubi.adapter.process.garbage import GarbageTurns
 from scrapy_ubi.fast.tweaks import is_written
-from scrapy_ubi.process.garbage import GarbageTurns
 
 SLICE = 32  # pieces of output between two turns of the loop
 PAUSE = 0.02  # s until output that waits is asked for again

@@ -22,8 +22,8 @@ from scrapy.spidermiddlewares.referer import DefaultReferrerPolicy, RefererMiddl
 from scrapy.spidermiddlewares.start import StartSpiderMiddleware
 from scrapy.spidermiddlewares.urllength import UrlLengthMiddleware
 
+from scrapy_ubi.adapter.scrapy_private.versions import MetaCopy
 from scrapy_ubi.fast.compared import changed
-from scrapy_ubi.scrapy_private.versions import MetaCopy
 
 Layer = Callable[..., Iterable[Any]]
 Step = Callable[[Request, Response], Request | None]

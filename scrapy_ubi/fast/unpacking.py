@@ -1,8 +1,8 @@
 """Compressed pages are unpacked in one step, by the fastest library that is installed.
 
 Scrapy's HttpCompressionMiddleware unpacks gzip by Python's `GzipFile`, in steps of 64 KiB that are put together again.
-Here what it asks for one encoding is tried in one step first (`requests.decompress.at_once`): where that gives the
-whole page, within DOWNLOAD_MAXSIZE, it is taken; whatever is odd about a stream (a wrong check sum, an end that is
+Here what it asks for one encoding is tried in one step first (`adapter.requests.decompress.at_once`): where that gives
+the whole page, within DOWNLOAD_MAXSIZE, it is taken; whatever is odd about a stream (a wrong check sum, an end that is
 missing, several members, a bomb) is Scrapy's matter, as before.
 
 | private name | used for |
@@ -18,8 +18,8 @@ from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 
-from scrapy_ubi.requests.decompress import at_once
-from scrapy_ubi.scrapy_private.engines import engine_of
+from scrapy_ubi.adapter.requests.decompress import at_once
+from scrapy_ubi.adapter.scrapy_private.engines import engine_of
 
 MOST = 1 << 30  # bytes, where DOWNLOAD_MAXSIZE is 0
 

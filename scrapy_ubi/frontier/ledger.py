@@ -23,13 +23,13 @@ from typing import Any
 
 from scrapy_ubi.frontier.rows import JOURNAL, META, damaged, read_json
 from scrapy_ubi.frontier.store import Store, after, every
+from scrapy_ubi.ground.untrusted.checks import exactly
 from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.host import Entry, VisitRow
 from scrapy_ubi.protocol.journal import JournalPart
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.snapshot import Changes, GroupState, Saved, SavedLane
 from scrapy_ubi.protocol.visit_wire import row_in, values_of
-from scrapy_ubi.untrusted.checks import exactly
 
 Row = tuple[bytes, bytes | None]  # None: to be deleted
 

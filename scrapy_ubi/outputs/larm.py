@@ -21,11 +21,11 @@ from typing import ClassVar, NamedTuple
 from scrapy.http import HtmlResponse, Response
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.links.page import Page as Parsed
-from scrapy_ubi.links.shared import shared
 from scrapy_ubi.outputs.larm_links import LINK, REDIRECT, LinkLines, LinksRead, are_clean, clean, parse, read
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page, Store, choice, content_type
+from scrapy_ubi.urls.links.page import Page as Parsed
+from scrapy_ubi.urls.links.shared import shared
 
 LINKS, PAGES = "links.log", "store.log"
 MOST = 50_000_000  # bytes of a page file

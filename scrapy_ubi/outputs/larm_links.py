@@ -26,10 +26,10 @@ from scrapy.utils.response import get_base_url
 from selectolax.lexbor import LexborNode
 from w3lib.html import strip_html5_whitespace
 
-from scrapy_ubi.links.costly import is_costly
-from scrapy_ubi.links.joiner import WEB, Joiner, plain
-from scrapy_ubi.links.page import Page, written
-from scrapy_ubi.links.usual import long_way
+from scrapy_ubi.urls.links.costly import is_costly
+from scrapy_ubi.urls.links.joiner import WEB, Joiner, plain
+from scrapy_ubi.urls.links.page import Page, written
+from scrapy_ubi.urls.links.usual import long_way
 
 LINK, FRAME, REDIRECT = 0, 1, 2
 LONGEST = 1000  # characters of a link's text

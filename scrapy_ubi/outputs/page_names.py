@@ -6,9 +6,9 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 
+from scrapy_ubi.adapter.requests.observers import Observers
+from scrapy_ubi.adapter.scrapy_private.engines import scheduler_in
 from scrapy_ubi.outputs.page_outputs import PageOutputs
-from scrapy_ubi.requests.observers import Observers
-from scrapy_ubi.scrapy_private.engines import scheduler_in
 
 
 def item_id(crawler: Crawler, item: Any) -> str:

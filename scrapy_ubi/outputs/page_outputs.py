@@ -5,8 +5,8 @@ Rules of this module:
 * Items wait with their page until its callback and pipelines are through (`ended`); then they are handed to the writer,
   in the order in which they were yielded, before the page is told to be done. Of a page that is not done, as its load
   was taken back, nothing is kept: it is fetched again.
-* A page's name says which page it is and what was asked of it (`scheduling.seeds`). It is the same wherever the page
-  is fetched, as a seed or by a link, before a crash or after it. `collect` keeps one set of items for each name.
+* A page's name says which page it is and what was asked of it (`adapter.scheduling.seeds`). It is the same wherever the
+  page is fetched, as a seed or by a link, before a crash or after it. `collect` keeps one set of items for each name.
 * A page that its callback asks to be fetched once more under the same key (`get_retry_request`) may have items of each
   attempt: they are kept as "again", with the number of the attempt.
 * Items of `start()` belong to no page, and each agent's start() yields them: their name is made of their content, so
@@ -30,21 +30,21 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.node.profile.idle_reason import OUTPUTS
+from scrapy_ubi.adapter.requests.as_it_came import as_it_came
+from scrapy_ubi.adapter.requests.check import NONCE
+from scrapy_ubi.adapter.requests.inflight import Flight, Flights
+from scrapy_ubi.adapter.requests.judged import DUPLICATE_OF, Judged
+from scrapy_ubi.adapter.requests.observers import PageObserver
+from scrapy_ubi.adapter.robots.fetch import load_of
+from scrapy_ubi.agent.profile.idle_reason import OUTPUTS
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import ROBOTS, Page, Store
 from scrapy_ubi.outputs.visit_names import VisitName
 from scrapy_ubi.outputs.writer import Writer
-from scrapy_ubi.politeness.robots.fetch import load_of
 from scrapy_ubi.protocol.host import retries_of
-from scrapy_ubi.requests.as_it_came import as_it_came
-from scrapy_ubi.requests.check import NONCE
-from scrapy_ubi.requests.inflight import Flight, Flights
-from scrapy_ubi.requests.judged import DUPLICATE_OF, Judged
-from scrapy_ubi.requests.observers import PageObserver
 
 if TYPE_CHECKING:
-    from scrapy_ubi.node import Visit
+    from scrapy_ubi.agent import Visit
 
 logger = logging.getLogger(__name__)
 

@@ -20,8 +20,8 @@ from typing import NamedTuple
 from scrapy.http import HtmlResponse, Response, TextResponse
 from selectolax.lexbor import LexborHTMLParser
 
-from scrapy_ubi.links.costly import is_costly
-from scrapy_ubi.links.page import Page, written
+from scrapy_ubi.urls.links.costly import is_costly
+from scrapy_ubi.urls.links.page import Page, written
 
 MOST_READ = 1 << 20
 MOST_TEXT = 100_000

@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 from scrapy.crawler import Crawler
 
+from scrapy_ubi.adapter.requests.inflight import Flight, Flights
+from scrapy_ubi.adapter.requests.judged import Judged
+from scrapy_ubi.adapter.requests.observers import PageObserver
+from scrapy_ubi.adapter.scheduling.duplicate_links import DuplicateLinks
+from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.outputs import stores
 from scrapy_ubi.outputs.duplicates.duplicate_record import Compared
 from scrapy_ubi.outputs.duplicates.duplicates_store import DuplicatesStore, known
@@ -21,16 +26,11 @@ from scrapy_ubi.outputs.ship_targets import AT_ONCE, target_of
 from scrapy_ubi.outputs.shipping import Shipper
 from scrapy_ubi.outputs.stores import Store
 from scrapy_ubi.outputs.writer import Writer
-from scrapy_ubi.requests.inflight import Flight, Flights
-from scrapy_ubi.requests.judged import Judged
-from scrapy_ubi.requests.observers import PageObserver
-from scrapy_ubi.scheduling.duplicate_links import DuplicateLinks
-from scrapy_ubi.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.normaliser import Normaliser, parse
 
 if TYPE_CHECKING:
-    from scrapy_ubi.node import Visit
+    from scrapy_ubi.agent import Visit
 
 logger = logging.getLogger(__name__)
 
@@ -75,8 +75,8 @@ class Outputs:
         stats: StatBuffer,
         note: Callable[[str, str], None],
     ) -> Sequence[PageObserver]:
-        """Make what looks at pages (`components.outputs_contract`): outputs are handed over before what they were made
-        of is forgotten (`Judge`)."""
+        """Make what looks at pages (`adapter.components.outputs_contract`): outputs are handed over before what they
+        were made of is forgotten (`Judge`)."""
         judge = self._make_judge(stats.count, note)
         judged = judge.judged if judge is not None else {}
         found: list[PageObserver] = [self._make_page_outputs(flights, normal, named, stats.count, judged)]

@@ -24,9 +24,9 @@ from scrapy import Request
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi.adapter.requests.judged import Judged
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs.part_writer import Part
-from scrapy_ubi.requests.judged import Judged
 from scrapy_ubi.urls import normal_form
 from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, named_class, parse_calls
 

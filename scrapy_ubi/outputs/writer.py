@@ -24,10 +24,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 
-from scrapy_ubi.clock import unix
 from scrapy_ubi.frontier.rows import META, damaged
 from scrapy_ubi.frontier.store import Store as Rows
 from scrapy_ubi.frontier.store import StoreError, StoreFull
+from scrapy_ubi.ground.clock import unix
 from scrapy_ubi.outputs import part_files
 from scrapy_ubi.outputs.part_files import OUT, Positions
 from scrapy_ubi.outputs.part_writer import Bundle, Part, PartStore

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any, NamedTuple
 
-from scrapy_ubi.untrusted.checks import HOST, NAME, Malformed, match
+from scrapy_ubi.ground.untrusted.checks import HOST, NAME, Malformed, match
 
 ANSWER_SIZE = 40  # characters of an answer without outcomes, at most
 OUTCOME_SIZE = 60  # and of one outcome beside names: its number, up to three times

@@ -1,7 +1,7 @@
 """Keys that were met, each with a depth: a memory of fixed size, for what may be forgotten.
 
 It has the foreign URLs that their owners were told of (`discovery.py`), and the seeds whose pages were fetched by links
-(`scrapy_ubi/scheduling/seeds.py`). Rules of this module:
+(`scrapy_ubi/adapter/scheduling/seeds.py`). Rules of this module:
 
 * To forget a key costs a letter or a load. To know one that was never met would lose a URL, so keys are compared whole.
 * It is asked for every link of another's host: two looks at most. A key may stand in two places, its own and the one

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from scrapy_ubi.untrusted.checks import NAME, fits, is_count
+from scrapy_ubi.ground.untrusted.checks import NAME, fits, is_count
 
 MOST_LOSSES = 16  # recorded by one agent: the oldest are forgotten
 MOST_MEMBERS = 64  # of one loss

@@ -16,7 +16,7 @@ import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from scrapy_ubi.untrusted.checks import Malformed
+from scrapy_ubi.ground.untrusted.checks import Malformed
 
 MOST_NOTES = 4096  # characters of a host's notes: a small fact each of a few kinds, kept in memory for every host
 MOST_VERSION = 10**15  # one note a millisecond for thirty thousand years

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from scrapy_ubi.ground.untrusted.checks import Malformed
 from scrapy_ubi.protocol.host import Entry, Redo, Summary, VisitRow
 from scrapy_ubi.protocol.notes import Notes
-from scrapy_ubi.untrusted.checks import Malformed
 
 
 class OtherVersion(Malformed):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 
-from scrapy_ubi.untrusted.checks import Malformed
+from scrapy_ubi.ground.untrusted.checks import Malformed
 
 MOST_REPEATED = 1 << 23  # characters of requests that a letter stands for and does not have
 

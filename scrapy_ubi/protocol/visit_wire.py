@@ -6,9 +6,9 @@ import json
 import re
 from typing import Any
 
+from scrapy_ubi.ground.untrusted.checks import KEY, Malformed, match
 from scrapy_ubi.protocol.entry import Entry
 from scrapy_ubi.protocol.visit_row import MOST_COUNT, MOST_GENERATION, MOST_TIME, MOST_VALIDATOR, VisitRow
-from scrapy_ubi.untrusted.checks import KEY, Malformed, match
 
 # generation, due, failures, compared, changes, last, interval, watched
 _BOUNDS = (MOST_GENERATION, MOST_TIME, MOST_COUNT, MOST_COUNT, MOST_COUNT, MOST_TIME, MOST_TIME, MOST_TIME)

@@ -21,6 +21,7 @@ from json.encoder import encode_basestring
 from operator import itemgetter
 from typing import Any
 
+from scrapy_ubi.ground.untrusted.checks import HOST, KEY, NAME, Malformed, match
 from scrapy_ubi.protocol.host import Entry, Redo, Summary, VisitRow
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Lane, Letter
 from scrapy_ubi.protocol.notes import read_notes
@@ -28,7 +29,6 @@ from scrapy_ubi.protocol.received import Delta, Header, OtherVersion, Received
 from scrapy_ubi.protocol.records import MOST_OUTLINKS, Record
 from scrapy_ubi.protocol.request_table import RequestReader, Written
 from scrapy_ubi.protocol.visit_wire import row_in, row_out
-from scrapy_ubi.untrusted.checks import HOST, KEY, NAME, Malformed, match
 
 _is_key = KEY.fullmatch
 _are_keys = re.compile(r"(?:[0-9a-f]{16})+").fullmatch

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.ground.untrusted.meant_names import ask_meant
 from scrapy_ubi.settings.declare import Setting
-from scrapy_ubi.untrusted.meant_names import ask_meant
 
 NAME = "UBI_PRESET"
 

@@ -20,10 +20,11 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.ground.untrusted.checks import NAME
+from scrapy_ubi.policy.politeness.usage import PURPOSES
 from scrapy_ubi.settings.declare import Kind, Setting
 from scrapy_ubi.settings.loads_at_once import Loads, LoadsByHost, read_loads
 from scrapy_ubi.settings.values import Duplicates, MaxBody
-from scrapy_ubi.untrusted.checks import NAME
 
 Reader = Callable[[Setting, object], object]
 
@@ -44,7 +45,6 @@ _SERVER = re.compile(r"(?:\[([0-9A-Fa-f:.]{2,45})\]|([0-9.]{7,15})):([0-9]{1,5})
 _AUTO = re.compile(r"auto\(([0-9]{1,6})\)")
 MOST_AT_ONCE = 100_000  # requests
 _HTTPS = re.compile(r'https://[A-Za-z0-9.:\[\]-]{1,300}(?:/[^\x00-\x20"\\?#\x7f-\U0010ffff]{0,1000})?')
-PURPOSES = ("train-ai", "ai-use", "search")  # those of draft-ietf-aipref-vocab
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
 _WORD = re.compile(r"[^\s,]{1,200}")
 _ONE_REDIS = ("redis", "rediss", "unix")

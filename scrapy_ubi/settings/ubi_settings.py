@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.ground.untrusted.checks import NAME
+from scrapy_ubi.ground.untrusted.meant_names import ask_meant
 from scrapy_ubi.settings import home, url_readers
 from scrapy_ubi.settings.declarations import RULES, SETTINGS, Declarations
 from scrapy_ubi.settings.declare import PREFIX, Kind, Setting
@@ -26,8 +28,6 @@ from scrapy_ubi.settings.gone import GONE
 from scrapy_ubi.settings.presets import given, read_preset
 from scrapy_ubi.settings.readers import NUMBERS, READERS, Reader, read_number
 from scrapy_ubi.settings.relations import check_relations, of_iterations
-from scrapy_ubi.untrusted.checks import NAME
-from scrapy_ubi.untrusted.meant_names import ask_meant
 from scrapy_ubi.urls.host_keys import HostOf, host_keys
 from scrapy_ubi.urls.normaliser import Normaliser, parse
 

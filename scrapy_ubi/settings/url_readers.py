@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.recrawl import read_recrawl
+from scrapy_ubi.policy.recrawl import read_recrawl
 from scrapy_ubi.settings.declare import Kind, Setting
 from scrapy_ubi.settings.readers import Reader, read_path
 from scrapy_ubi.urls import host_rules, host_shards, normaliser

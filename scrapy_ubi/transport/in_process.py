@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import count
 
-from scrapy_ubi import clock
+from scrapy_ubi.ground import clock
 from scrapy_ubi.transport.beat_text import encode, marker, size_of, texts, writer
 from scrapy_ubi.transport.claimed_items import said_of
 from scrapy_ubi.transport.contract import (

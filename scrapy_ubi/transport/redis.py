@@ -18,7 +18,7 @@ from typing import Any
 
 from redis import exceptions as lib
 
-from scrapy_ubi import clock
+from scrapy_ubi.ground import clock
 from scrapy_ubi.transport import scripts
 from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.beat_connection import RedisLink

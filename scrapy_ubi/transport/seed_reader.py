@@ -16,7 +16,7 @@ from typing import Any
 
 from redis.crc import key_slot
 
-from scrapy_ubi import clock
+from scrapy_ubi.ground import clock
 from scrapy_ubi.transport.contract import SEED_IDLE, Outgoing, Outside, RawFields, TransportError
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.exchange_commands import ExchangeCommands

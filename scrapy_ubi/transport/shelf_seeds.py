@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from scrapy_ubi import clock
+from scrapy_ubi.ground import clock
 from scrapy_ubi.transport.beat_text import encode, marker, size_of
 from scrapy_ubi.transport.contract import LIST_AHEAD, LISTED, SEEDED, Outgoing, RawFields
 from scrapy_ubi.transport.delivered import InHand

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from scrapy_ubi.untrusted.meant_names import ask_meant
+from scrapy_ubi.ground.untrusted.meant_names import ask_meant
 from scrapy_ubi.urls.canonical import CANONICAL, canonical, canonical_form
 from scrapy_ubi.urls.host_rules import HostRules
 from scrapy_ubi.urls.normal import SAFE, by_steps, is_usual, normal_form, with_host

@@ -9,7 +9,8 @@ Rules of this module:
 * `NETWORKS` is the one table. Addresses for documentation and benchmarks are not in it: no service has them.
 * A host is looked at as the normal form writes it: what the WHATWG parser reads as an address (`2130706433`,
   `0x7f.1`, `127.1`, `[::ffff:127.0.0.1]`) is written as one there.
-* Names are not looked up here: what a name leads to is known when it is connected to (`scrapy_ubi.downloads.reach`).
+* Names are not looked up here: what a name leads to is known when it is connected to
+  (`scrapy_ubi.adapter.downloads.reach`).
 """
 
 from __future__ import annotations

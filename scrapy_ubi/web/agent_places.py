@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* Looked for is where commands look (`commands.directories`), and where agents of this machine say that theirs are:
+* Looked for is where commands look (`cli.commands.directories`), and where agents of this machine say that theirs are:
   each may have a UBI_DIR of its own. What Redis says of that is believed only where the directory itself says that it
   is this agent's of this crawl.
 * Who is not found is named, with the reason: what it has written is not seen here.
@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands import directories
+from scrapy_ubi.cli.commands import directories
+from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.errors import UbiDirectoryError
-from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
 
 MOST_MISSING = 200  # agents that are named
 MOST_SAID = 3  # directories that are named

@@ -19,8 +19,8 @@ from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
-from scrapy_ubi.components.find_scheduler import scheduler_of
-from scrapy_ubi.components.scheduler import UbiScheduler
+from scrapy_ubi.adapter.components.find_scheduler import scheduler_of
+from scrapy_ubi.adapter.components.scheduler import UbiScheduler
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.in_process import MemoryTransport
 from scrapy_ubi.web import shelf_client

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from scrapy_ubi.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus
+from scrapy_ubi.cli.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus
 
 KEPT = 100
 CALM = 20.0  # s after Redis is back in which agents find each other again: a failure timeout and some beats

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.stopped_status import read_figures
-from scrapy_ubi.monitor.document import Document
-from scrapy_ubi.monitor.status import CrawlStatus
-from scrapy_ubi.monitor.url_owner import group_of
-from scrapy_ubi.node.profile.profile import Profile
+from scrapy_ubi.agent.profile.profile import Profile
+from scrapy_ubi.cli.commands.stopped_status import read_figures
+from scrapy_ubi.cli.monitor.document import Document
+from scrapy_ubi.cli.monitor.status import CrawlStatus
+from scrapy_ubi.cli.monitor.url_owner import group_of
 from scrapy_ubi.web.drawn_ring import drawn_ring
 
 MOST_AGENTS = 1_000

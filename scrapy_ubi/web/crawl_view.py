@@ -7,10 +7,10 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from scrapy_ubi.monitor import ahead
-from scrapy_ubi.monitor.document import Document, standing
-from scrapy_ubi.monitor.render_report import measures_of
-from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.cli.monitor import ahead
+from scrapy_ubi.cli.monitor.document import Document, standing
+from scrapy_ubi.cli.monitor.render_report import measures_of
+from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.web.crawl_events import Event, is_settled, urgent
 from scrapy_ubi.web.crawl_ring import fair_shares, replicas_of, shares
 

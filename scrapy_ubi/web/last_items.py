@@ -18,10 +18,10 @@ from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.redis_connection import UbiNotFound
-from scrapy_ubi.commands.stopped_status import read_figures
+from scrapy_ubi.cli.commands.redis_connection import UbiNotFound
+from scrapy_ubi.cli.commands.stopped_status import read_figures
+from scrapy_ubi.cli.monitor.document import Document
 from scrapy_ubi.errors import UbiUnavailable
-from scrapy_ubi.monitor.document import Document
 from scrapy_ubi.outputs import collector
 from scrapy_ubi.outputs.items import LINES, ItemsStore
 from scrapy_ubi.outputs.part_files import OPEN

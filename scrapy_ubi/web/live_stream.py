@@ -25,8 +25,8 @@ from contextlib import asynccontextmanager, suppress
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.stopped_status import read_figures
-from scrapy_ubi.monitor.document import Document
+from scrapy_ubi.cli.commands.stopped_status import read_figures
+from scrapy_ubi.cli.monitor.document import Document
 from scrapy_ubi.web.crawl_events import CrawlEvents
 from scrapy_ubi.web.crawl_view import view
 from scrapy_ubi.web.problem import Problem

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from scrapy_ubi.monitor.document import Document
+from scrapy_ubi.cli.monitor.document import Document
 from scrapy_ubi.outputs.duplicates.duplicate_record import BadLine, read_line
 from scrapy_ubi.outputs.duplicates.duplicates_store import ENDING, DuplicatesStore
 from scrapy_ubi.outputs.part_files import INDEX, OPEN

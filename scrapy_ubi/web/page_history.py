@@ -9,8 +9,8 @@ from typing import Any
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.crawl_history import history
-from scrapy_ubi.monitor.document import Document
+from scrapy_ubi.cli.commands.crawl_history import history
+from scrapy_ubi.cli.monitor.document import Document
 from scrapy_ubi.web.crawl_events import WORDS
 
 FIELDS = ("time", "pages", "pages_per_second", "queued", "failed")

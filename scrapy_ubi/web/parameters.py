@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scrapy_ubi.untrusted.checks import Malformed, json_object, strict_json
+from scrapy_ubi.ground.untrusted.checks import Malformed, json_object, strict_json
 from scrapy_ubi.web.problem import Problem, bad
 
 MOST_BODY = 1_000_000  # bytes

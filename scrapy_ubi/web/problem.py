@@ -7,10 +7,10 @@ from typing import Any
 
 from scrapy.exceptions import UsageError
 
-from scrapy_ubi.commands.crawl_choice import UbiNoCrawl
-from scrapy_ubi.commands.failed import UbiNotChosen
-from scrapy_ubi.commands.query_live import UbiNotAsked
-from scrapy_ubi.commands.redis_connection import UbiNotFound
+from scrapy_ubi.cli.commands.crawl_choice import UbiNoCrawl
+from scrapy_ubi.cli.commands.failed import UbiNotChosen
+from scrapy_ubi.cli.commands.query_live import UbiNotAsked
+from scrapy_ubi.cli.commands.redis_connection import UbiNotFound
 from scrapy_ubi.errors import UbiDirectoryError, UbiError, UbiSettingError, UbiUnavailable
 
 KINDS: Mapping[type[Exception], tuple[int, str]] = {

@@ -20,10 +20,10 @@ from typing import Any, TypeVar
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.redis_connection import RedisConnection, connect
-from scrapy_ubi.commands.stopped_status import read_figures
+from scrapy_ubi.cli.commands.redis_connection import RedisConnection, connect
+from scrapy_ubi.cli.commands.stopped_status import read_figures
+from scrapy_ubi.cli.monitor.status import CrawlStatus
 from scrapy_ubi.errors import UbiError
-from scrapy_ubi.monitor.status import CrawlStatus
 from scrapy_ubi.web.problem import Problem, problem_of
 
 THREADS = 4

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands import (
+from scrapy_ubi.agent.report.host_answers import place
+from scrapy_ubi.agent.report.queries import SORTS
+from scrapy_ubi.cli.commands import (
     crawls,
     failed,
     host_report,
@@ -23,12 +25,10 @@ from scrapy_ubi.commands import (
     owner_report,
     url,
 )
-from scrapy_ubi.commands.query import QueryReport
-from scrapy_ubi.commands.stopped_status import read_figures
-from scrapy_ubi.monitor import document
-from scrapy_ubi.monitor.document import Document
-from scrapy_ubi.node.report.host_answers import place
-from scrapy_ubi.node.report.queries import SORTS
+from scrapy_ubi.cli.commands.query import QueryReport
+from scrapy_ubi.cli.commands.stopped_status import read_figures
+from scrapy_ubi.cli.monitor import document
+from scrapy_ubi.cli.monitor.document import Document
 from scrapy_ubi.web import crawl_ring, last_items, outputs_here, seeds_state
 from scrapy_ubi.web.parameters import Field, Fields, choice, flag, number, text
 

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.crawl_choice import choose_crawl
-from scrapy_ubi.commands.redis_connection import connect
-from scrapy_ubi.monitor.document import Document
+from scrapy_ubi.cli.commands.crawl_choice import choose_crawl
+from scrapy_ubi.cli.commands.redis_connection import connect
+from scrapy_ubi.cli.monitor.document import Document
+from scrapy_ubi.ground.untrusted.terminal_text import plain
 from scrapy_ubi.transport.contract import MOST_SEED_URL
 from scrapy_ubi.transport.redis_keys import RedisKeys
-from scrapy_ubi.untrusted.terminal_text import plain
 
 MOST_WHY = 300  # characters of a reason
 MOST_NAME = 200  # characters of what its writer calls a seed

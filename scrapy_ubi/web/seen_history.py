@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from scrapy_ubi.monitor.document import Document
+from scrapy_ubi.cli.monitor.document import Document
 
 KEPT = 3_600  # points: two hours of looks
 MOST_POINTS = 720  # of an answer

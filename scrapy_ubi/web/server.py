@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands.crawl_choice import given_crawl
+from scrapy_ubi.cli.commands.crawl_choice import given_crawl
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.web.index_now import IndexNow
 from scrapy_ubi.web.problem import Problem

@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 
 import redis
 
-from scrapy_ubi.commands.redis_connection import RedisConnection
+from scrapy_ubi.cli.commands.redis_connection import RedisConnection
 from scrapy_ubi.transport.address import Address
 from scrapy_ubi.transport.beat_text import encode
 from scrapy_ubi.transport.redis_keys import RedisKeys

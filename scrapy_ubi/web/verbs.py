@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.commands import drain, failed, seed, steer
-from scrapy_ubi.commands.query import QueryReport
-from scrapy_ubi.monitor.document import Document
-from scrapy_ubi.requests.outside import MOST_PRIORITY, why_no_seed
-from scrapy_ubi.untrusted.terminal_text import plain
+from scrapy_ubi.adapter.requests.outside import MOST_PRIORITY, why_no_seed
+from scrapy_ubi.cli.commands import drain, failed, seed, steer
+from scrapy_ubi.cli.commands.query import QueryReport
+from scrapy_ubi.cli.monitor.document import Document
+from scrapy_ubi.ground.untrusted.terminal_text import plain
 from scrapy_ubi.web.parameters import MOST_NAMES, MOST_URLS, Field, Fields, flag, number, settings, text, texts
 from scrapy_ubi.web.problem import bad
 from scrapy_ubi.web.readings import MOST_NAME, of_command

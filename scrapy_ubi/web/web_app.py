@@ -20,15 +20,15 @@ from typing import Any
 from aiohttp import web
 
 import scrapy_ubi
-from scrapy_ubi.commands.stopped_status import read_figures
-from scrapy_ubi.metrics.server_log import MALFORMED, ServerLog
-from scrapy_ubi.monitor.metrics_routes import add_routes
-from scrapy_ubi.monitor.status import CrawlStatus
-from scrapy_ubi.node.report.queries import SORTS
+from scrapy_ubi.agent.metrics.server_log import MALFORMED, ServerLog
+from scrapy_ubi.agent.report.queries import SORTS
+from scrapy_ubi.cli.commands.stopped_status import read_figures
+from scrapy_ubi.cli.monitor.status import CrawlStatus
 from scrapy_ubi.web import index_now, page_history, parameters
 from scrapy_ubi.web.connections import end_half_open, has_left
 from scrapy_ubi.web.index_now import IndexNow
 from scrapy_ubi.web.live_stream import FAULT, PATIENCE, LiveStream
+from scrapy_ubi.web.metrics_routes import add_routes
 from scrapy_ubi.web.page import page
 from scrapy_ubi.web.parameters import Field, number
 from scrapy_ubi.web.problem import Problem

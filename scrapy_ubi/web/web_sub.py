@@ -28,9 +28,9 @@ from urllib.parse import urljoin, urlsplit
 import aiohttp
 from lxml import etree
 
-from scrapy_ubi.links.handlers import feed
-from scrapy_ubi.links.handlers.bounds import FetchedBody, LinksCut
-from scrapy_ubi.links.handlers.header import link_values
+from scrapy_ubi.urls.links.handlers import feed
+from scrapy_ubi.urls.links.handlers.bounds import FetchedBody, LinksCut
+from scrapy_ubi.urls.links.handlers.header import link_values
 from scrapy_ubi.urls.private import host_of, is_private_host
 from scrapy_ubi.web.index_now import HOURLY, MOST_URLS, HostRate, is_heard
 from scrapy_ubi.web.problem import Problem

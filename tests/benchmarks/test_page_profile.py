@@ -18,8 +18,8 @@ STANDARD = "/usr/lib/python3.11/"
 def test_a_sample_belongs_to_the_innermost_component() -> None:
     stack = [
         f"{STANDARD}json/encoder.py:JSONEncoder.encode",
-        "/work/scrapy_ubi/requests/codec.py:Codec.encode",
-        "/work/scrapy_ubi/components/scheduler.py:UbiScheduler.enqueue_request",
+        "/work/scrapy_ubi/adapter/requests/codec.py:Codec.encode",
+        "/work/scrapy_ubi/adapter/components/scheduler.py:UbiScheduler.enqueue_request",
         f"{SITE}scrapy/core/engine.py:ExecutionEngine.crawl",
     ]
     assert components.owner_of(stack) == "Request as text and back"
@@ -37,7 +37,7 @@ def test_special_files_come_before_their_folders() -> None:
         "/work/scrapy_ubi/frontier/rocks.py:f": "frontier: disk",
         "/work/scrapy_ubi/protocol/lane.py:f": "mail",
         "/work/scrapy_ubi/protocol/agent.py:f": "protocol (the rest)",
-        "/work/scrapy_ubi/node/node.py:f": "node",
+        "/work/scrapy_ubi/agent/node.py:f": "node",
     }
     assert {place: components.component(place) for place in places} == places
 
@@ -49,7 +49,7 @@ def test_figures_of_agents_are_put_together_by_page() -> None:
         "main": 0.04,
         "collections": 0.01,
         "threads": {"asyncio_0": 0.01},
-        "stacks": [[0.03, ["/work/scrapy_ubi/node/node.py:Node.turn"]]],
+        "stacks": [[0.03, ["/work/scrapy_ubi/agent/node.py:Node.turn"]]],
     }
     sums = page_profile.Sums([run, run])
     assert (sums.pages, round(sums.process, 6)) == (20, 5.0)

@@ -23,7 +23,8 @@ from pathlib import Path
 from scrapy.crawler import Crawler
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 
-from scrapy_ubi.components import content_links, scheduler, scheduler_builder, spider_middleware
+from scrapy_ubi.adapter.components import scheduler, scheduler_builder, spider_middleware
+from scrapy_ubi.adapter.extraction import content_links
 
 default_settings.ADDONS = {"scrapy_ubi.Addon": 500}
 default_settings.UBI_PRIVATE_HOSTS = "allow"  # type: ignore[attr-defined]

@@ -17,14 +17,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scrapy_ubi.scrapy_private.versions import TRIED
+from scrapy_ubi.adapter.scrapy_private.versions import TRIED
 
 ROOT = Path(__file__).resolve().parents[2]
 CRAWLS = "crawls features seeds travel scope transfers plain_crawls idle".split()
 PARTS = {
-    "canaries": "tests/scrapy_private tests/fast tests/test_addon.py".split(),
+    "canaries": "tests/adapter/scrapy_private tests/fast tests/test_addon.py".split(),
     "crawls": [f"tests/crawls/test_{name}.py" for name in CRAWLS]
-    + "tests/components tests/outputs tests/scheduling tests/process".split(),
+    + "tests/adapter/components tests/outputs tests/adapter/scheduling tests/adapter/process".split(),
     "processes": ["tests/crawls/test_processes.py"],
     "matrix": ["tests/matrix"],
 }

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from scrapy_ubi.transport.in_process import MemoryHub
+from tests.agent import crawler
+from tests.agent.groups import SEEDS, ends
 from tests.crawls.ring import Walk, ring
-from tests.node import crawler
-from tests.node.groups import SEEDS, ends
 from tests.support.crawls import crawl
 from tests.support.site import Site
 

@@ -12,7 +12,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
-from scrapy_ubi.outputs import pipeline_flush
+from scrapy_ubi.adapter.feeds import pipeline_flush
 from tests.crawls.ring import AGENTS, Walk, ring
 from tests.support.crawls import crawl
 from tests.support.site import Site, links

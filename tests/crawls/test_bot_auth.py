@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from scrapy import Request, Spider
 from scrapy.http import Response
 
-from scrapy_ubi.politeness.bot_key import BotKey, make_key
-from scrapy_ubi.politeness.message_signatures import LIFE
+from scrapy_ubi.policy.politeness.bot_key import BotKey, make_key
+from scrapy_ubi.policy.politeness.message_signatures import LIFE
 from tests.support.crawls import crawl, items_of, total
 from tests.support.site import Page, Site, Visit
 

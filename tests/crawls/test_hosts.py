@@ -12,9 +12,9 @@ from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.components.scheduler import UbiScheduler
-from scrapy_ubi.downloads.gate import Withdrawn
-from scrapy_ubi.node import Node
+from scrapy_ubi.adapter.components.scheduler import UbiScheduler
+from scrapy_ubi.adapter.downloads.gate import Withdrawn
+from scrapy_ubi.agent import Node
 from tests.crawls.ring import HOSTS, Walk, ring
 from tests.support.crawls import crawl, total
 from tests.support.site import Site

@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider, DontCloseSpider
 from scrapy.http import Response
 
-from scrapy_ubi.components.scheduler import UbiScheduler
+from scrapy_ubi.adapter.components.scheduler import UbiScheduler
 from tests.support.crawls import agent_of, crawl, items_of, total
 from tests.support.site import Site
 

@@ -17,7 +17,7 @@ from scrapy.crawler import AsyncCrawlerRunner, Crawler
 from scrapy.http import HtmlResponse, Response
 
 from scrapy_ubi import PlainLinks, UbiSpider
-from scrapy_ubi.components.scheduler import UbiScheduler
+from scrapy_ubi.adapter.components.scheduler import UbiScheduler
 from tests.support.crawls import FAST, LIMIT
 
 PAGES, LINKS, RUNS = 24, 5, 20

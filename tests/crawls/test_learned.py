@@ -13,9 +13,9 @@ from scrapy.exceptions import StopDownload
 from scrapy.http import Response, TextResponse
 from scrapy.linkextractors import LinkExtractor
 
-from scrapy_ubi.node.hosts.learned_forms import SAMPLE
-from scrapy_ubi.node.report.answers_under_way import whole
-from scrapy_ubi.node.report.queries import Question
+from scrapy_ubi.agent.hosts.learned_forms import SAMPLE
+from scrapy_ubi.agent.report.answers_under_way import whole
+from scrapy_ubi.agent.report.queries import Question
 from scrapy_ubi.urls import url_key
 from scrapy_ubi.urls.learned import AGREE
 from tests.support.crawls import crawl, items_of, total

@@ -12,7 +12,7 @@ import pytest
 from scrapy import Request, Spider
 from scrapy.http import Response
 
-from scrapy_ubi.downloads import page_room
+from scrapy_ubi.adapter.downloads import page_room
 from tests.crawls.ring import AGENTS
 from tests.support.crawls import crawl, total
 from tests.support.site import Site, links

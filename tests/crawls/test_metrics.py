@@ -13,9 +13,9 @@ from typing import Any
 from scrapy import Request, Spider
 from scrapy.http import Response, TextResponse
 
-from scrapy_ubi.monitor.crawl_metrics import targets
-from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
-from scrapy_ubi.node.profile.profile import Profile, read_profile
+from scrapy_ubi.agent.profile.profile import Profile, read_profile
+from scrapy_ubi.cli.monitor.crawl_metrics import targets
+from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
 from tests.support.crawls import LIMIT, agent_of, crawl
 from tests.support.prometheus import Recorded, needs_promtool, promtool
 from tests.support.site import Site, links
@@ -100,8 +100,9 @@ def test_agents_of_a_group_are_ready_and_can_be_found(site: Site) -> None:
 
 def test_without_the_setting_no_module_of_it_is_loaded() -> None:
     program = (
-        "import sys, scrapy_ubi.components.scheduler, scrapy_ubi.addon, json\n"
-        "print(json.dumps([name for name in sys.modules if 'prometheus' in name or 'scrapy_ubi.metrics' in name]))"
+        "import sys, scrapy_ubi.adapter.components.scheduler, scrapy_ubi.addon, json\n"
+        "print(json.dumps([name for name in sys.modules if 'prometheus' in name or 'scrapy_ubi.agent.metrics' "
+        "in name]))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(done.stdout) == []

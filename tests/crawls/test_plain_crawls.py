@@ -14,7 +14,7 @@ from scrapy.link import Link
 from scrapy.spiders import CrawlSpider, Rule
 
 from scrapy_ubi import LinkExtractor, PlainLinks, UbiCrawlSpider, UbiSpider
-from scrapy_ubi.components.scheduler import UbiScheduler
+from scrapy_ubi.adapter.components.scheduler import UbiScheduler
 from tests.support.crawls import Outcome, crawl, items_of, total
 from tests.support.site import HANG_UP, Page, Site, links
 from tests.support.versions import since

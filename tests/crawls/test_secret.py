@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.components import scheduler_builder
+from scrapy_ubi.adapter.components import scheduler_builder
+from scrapy_ubi.agent.steering.live_entries import FINISH, LiveEntry
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.node.steering.live_entries import FINISH, LiveEntry
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.in_process import MemoryHub

@@ -14,8 +14,8 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.components.find_scheduler import scheduler_of
-from scrapy_ubi.components.spider_middleware import PAUSE_EVERY
+from scrapy_ubi.adapter.components.find_scheduler import scheduler_of
+from scrapy_ubi.adapter.components.spider_middleware import PAUSE_EVERY
 from tests.crawls.ring import AGENTS, HOSTS, Walk
 from tests.support.crawls import LIMIT, agent_of, crawl, items_of
 from tests.support.derived import derived

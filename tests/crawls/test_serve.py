@@ -13,14 +13,14 @@ from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi import clock
-from scrapy_ubi.components import scheduler_builder
-from scrapy_ubi.components.scheduler import UbiScheduler
+from scrapy_ubi.adapter.components import scheduler_builder
+from scrapy_ubi.adapter.components.scheduler import UbiScheduler
+from scrapy_ubi.agent.steering.live_entries import FINISH, LiveEntry
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.rows import RECENT
 from scrapy_ubi.frontier.store import every
-from scrapy_ubi.node.steering.live_entries import FINISH, LiveEntry
+from scrapy_ubi.ground import clock
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.in_process import MemoryHub
 from tests.support.crawls import Outcome, agent_of, crawl, items_of, total

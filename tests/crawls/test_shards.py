@@ -11,7 +11,7 @@ from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.plainlinks import PlainLinks
+from scrapy_ubi.adapter.extraction.plainlinks import PlainLinks
 from tests.support.crawls import agent_of, crawl, items_of, total
 from tests.support.site import Page, Site, links
 

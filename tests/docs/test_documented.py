@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scrapy_ubi.commands.options import add_subcommands
-from scrapy_ubi.node.profile.profile import COUNTERS, STATES
+from scrapy_ubi.agent.profile.profile import COUNTERS, STATES
+from scrapy_ubi.cli.commands.options import add_subcommands
 from scrapy_ubi.settings import SETTINGS, Setting
 from scrapy_ubi.settings.declarations import DERIVED
 from scrapy_ubi.settings.gone import GONE

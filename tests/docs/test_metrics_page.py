@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from scrapy_ubi.metrics.metric_table import METRICS
-from scrapy_ubi.metrics.profile_samples import MOST_WORDS
+from scrapy_ubi.agent.metrics.metric_table import METRICS
+from scrapy_ubi.agent.metrics.profile_samples import MOST_WORDS
 from tests.docs.test_documented import sections
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from demo.faults import Faults
-from scrapy_ubi.monitor.status import AgentStatus, CrawlStatus
-from scrapy_ubi.node.profile.profile import Profile
+from scrapy_ubi.agent.profile.profile import Profile
+from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.protocol.beat import NEW, Beat
 
 

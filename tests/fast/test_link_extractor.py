@@ -18,8 +18,8 @@ from scrapy.linkextractors.lxmlhtml import LxmlLinkExtractor
 
 from scrapy_ubi.fast import compared
 from scrapy_ubi.fast.link_extractor import FastLinkExtraction, Reader, told
-from tests.links.pages import ADDRESS, BASES, HREFS, PAGES, page, tidy
-from tests.test_linkextractor import CHOICES, pieces
+from tests.adapter.extraction.test_linkextractor import CHOICES, pieces
+from tests.urls.links.pages import ADDRESS, BASES, HREFS, PAGES, page, tidy
 
 pytestmark = pytest.mark.skipif(
     bool(compared.changed(LinkExtractor()) or compared.changed(LinkExtractor().link_extractor)),

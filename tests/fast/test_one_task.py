@@ -9,7 +9,7 @@ import pytest
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 
-from scrapy_ubi.components.scheduler import UbiScheduler
+from scrapy_ubi.adapter.components.scheduler import UbiScheduler
 from scrapy_ubi.fast import one_task
 from scrapy_ubi.fast.one_task import OneTask
 

@@ -18,9 +18,9 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.utils.test import get_crawler
 
+from scrapy_ubi.adapter.requests import decompress
+from scrapy_ubi.adapter.requests.decompress import at_once, zstd
 from scrapy_ubi.fast.unpacking import FastUnpacking
-from scrapy_ubi.requests import decompress
-from scrapy_ubi.requests.decompress import at_once, zstd
 
 Unpack = Callable[..., bytes]
 

@@ -61,7 +61,7 @@ def test_a_second_process_of_one_identifier_is_refused_and_the_first_goes_on(
     assert set(verdict.stats["agents"]) == {"a0"}
 
 
-@pytest.mark.faults  # tests/node/test_redis.py has the same rule in one process
+@pytest.mark.faults  # tests/agent/test_redis.py has the same rule in one process
 def test_a_process_that_wakes_when_another_has_its_identifier_stops_and_that_one_goes_on(make_group: MakeGroup) -> None:
     group = make_group(latency=0.3, hosts=30)
     group.start("a0", "a1", "a2")

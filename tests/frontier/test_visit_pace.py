@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.visit_pace import LATE, VisitPace
+from scrapy_ubi.policy.recrawl.budget import Budget
+from scrapy_ubi.policy.recrawl.rule_contract import NOTHING, VisitSeen
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.memory_state import SetState
-from scrapy_ubi.recrawl.budget import Budget
-from scrapy_ubi.recrawl.rule_contract import NOTHING, VisitSeen
 from tests.frontier.frontiers import FRONTIERS, Checked, DictKind, Make, reopened
 from tests.frontier.test_visits import any_host, done, row
 

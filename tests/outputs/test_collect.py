@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from scrapy_ubi.commands.collect import run
-from scrapy_ubi.commands.options import add_subcommands
-from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.adapter.process.agent_directory import AgentLock
+from scrapy_ubi.cli.commands.collect import run
+from scrapy_ubi.cli.commands.options import add_subcommands
+from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.outputs.collector import UbiNothingCollected, find, is_held, runs_of
 from scrapy_ubi.outputs.sorting import WAYS, Sorter
-from scrapy_ubi.process.agent_directory import AgentLock
 from tests.outputs.kept import Kept, collected
 
 

@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 
-from scrapy_ubi.linkextractor import UbiLinkExtractor
+from scrapy_ubi.adapter.extraction.linkextractor import UbiLinkExtractor
 from scrapy_ubi.outputs import larm, larm_links
 from scrapy_ubi.outputs.collector import Collector, find
 from scrapy_ubi.outputs.graph.graph_store import ENDING

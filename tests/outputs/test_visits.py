@@ -17,7 +17,7 @@ from scrapy.http import Response, TextResponse
 from scrapy.settings import Settings
 
 from scrapy_ubi import item_id
-from scrapy_ubi.commands.collect import run
+from scrapy_ubi.cli.commands.collect import run
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.outputs.choice import Claim, chosen
 from scrapy_ubi.outputs.collector import Collector, find

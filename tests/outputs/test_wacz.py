@@ -15,8 +15,8 @@ from scrapy.settings import Settings
 from wacz.validate import Validation
 from warcio.archiveiterator import ArchiveIterator
 
-from scrapy_ubi.commands import wacz as command
-from scrapy_ubi.commands.wacz import UbiOutputExists
+from scrapy_ubi.cli.commands import wacz as command
+from scrapy_ubi.cli.commands.wacz import UbiOutputExists
 from scrapy_ubi.outputs.warc.wacz_file import Wacz
 from tests.outputs.test_warc_collect import Warcs
 

@@ -17,7 +17,7 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 from warcio.archiveiterator import ArchiveIterator
 
-from scrapy_ubi.commands import collect as command
+from scrapy_ubi.cli.commands import collect as command
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.outputs.collector import find
 from scrapy_ubi.outputs.part_files import OPEN

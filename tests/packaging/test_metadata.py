@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from scrapy_ubi.commands.version import OF_DEVELOPERS
+from scrapy_ubi.cli.commands.version import OF_DEVELOPERS
 from tests.support.parsed import parsed
 
 ROOT = Path(__file__).parents[2]

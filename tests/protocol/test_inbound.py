@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from scrapy_ubi.node.crawl.crawl import LETTER_BYTES_A_CHARACTER
+from scrapy_ubi.agent.crawl.crawl import LETTER_BYTES_A_CHARACTER
 from scrapy_ubi.protocol import inbound
 from scrapy_ubi.protocol.host import Entry, Summary
 from scrapy_ubi.protocol.inbound import MOST_ANSWER, MOST_OUTCOMES

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scrapy_ubi.ground.untrusted.checks import Malformed
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import MOST_NOTES, Notes
@@ -21,7 +22,6 @@ from scrapy_ubi.protocol.received import Delta, Received
 from scrapy_ubi.protocol.records import Record, size, whole
 from scrapy_ubi.protocol.snapshot import GroupState, Saved
 from scrapy_ubi.protocol.wire import decode, encode
-from scrapy_ubi.untrusted.checks import Malformed
 from tests.support.views import ordered
 from tests.support.village import Village, page
 

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from scrapy_ubi.untrusted.checks import Malformed
+from scrapy_ubi.ground.untrusted.checks import Malformed
 from tests.support.views import ordered
 from tests.support.village import Village, page
 

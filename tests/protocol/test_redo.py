@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from scrapy_ubi.ground.untrusted.checks import Malformed
 from scrapy_ubi.protocol.host import MOST_REDO, Entry, Redo
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.received import sift
 from scrapy_ubi.protocol.records import MOST_OUTLINKS
 from scrapy_ubi.protocol.wire import decode
-from scrapy_ubi.untrusted.checks import Malformed
 from tests.support.views import ordered
 from tests.support.village import Village, page
 

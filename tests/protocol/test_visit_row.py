@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.frontier import ledger, visit_rows
 from scrapy_ubi.frontier.memory_store import MemoryStore
+from scrapy_ubi.ground.untrusted.checks import Malformed
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.host_visits import HostVisits
 from scrapy_ubi.protocol.journal import JournalPart
@@ -20,7 +21,6 @@ from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.snapshot import Changes, GroupState
 from scrapy_ubi.protocol.visit_row import VisitRow, fingerprint, merged
 from scrapy_ubi.protocol.wire import decode, encode
-from scrapy_ubi.untrusted.checks import Malformed
 
 SHORT = st.integers(0, 255)
 TIME = st.integers(0, (1 << 32) - 1)

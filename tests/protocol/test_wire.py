@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from scrapy_ubi.ground.untrusted.checks import Malformed
 from scrapy_ubi.protocol import request_table, wire
 from scrapy_ubi.protocol.answer import Outcome, read_answer
 from scrapy_ubi.protocol.host import Entry, Redo, Summary
@@ -18,7 +19,6 @@ from scrapy_ubi.protocol.received import Delta, Header
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.wire import decode, decode_header, encode
 from scrapy_ubi.transport.beat_text import encode as to_bytes
-from scrapy_ubi.untrusted.checks import Malformed
 
 KEY, VIEW = "0123456789abcdef", "00000000000000ff"
 MOST, LONGEST = 100, 200

@@ -13,12 +13,12 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.test import get_crawler
 
 from scrapy_ubi import addon
-from scrapy_ubi.components.own_concurrency import OwnConcurrency
-from scrapy_ubi.components.scheduler_builder import REFUSAL
-from scrapy_ubi.downloads.reactor_names import ReactorNames
+from scrapy_ubi.adapter.components.own_concurrency import OwnConcurrency
+from scrapy_ubi.adapter.components.scheduler_builder import REFUSAL
+from scrapy_ubi.adapter.downloads.reactor_names import ReactorNames
+from scrapy_ubi.adapter.feedback import scrapy_delays
+from scrapy_ubi.adapter.scrapy_private import versions
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.politeness import scrapy_delays
-from scrapy_ubi.scrapy_private import versions
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings.loads_at_once import Loads
 from tests.support.builders import applied

@@ -7,8 +7,8 @@ import logging
 import pytest
 from scrapy.settings import Settings, default_settings
 
+from scrapy_ubi.adapter.components.scheduler_builder import REFUSAL
 from scrapy_ubi.addon import Addon
-from scrapy_ubi.components.scheduler_builder import REFUSAL
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings import SETTINGS, UbiSettings, early, read_value
 from scrapy_ubi.settings.presets import PRESETS, given

@@ -17,10 +17,10 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+from scrapy_ubi.agent.mail.seed_inbox import SeedInbox
 from scrapy_ubi.frontier.disk_visits import DiskVisits
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.frontier.memory_visits import MemoryVisits
-from scrapy_ubi.node.mail.seed_inbox import SeedInbox
 from scrapy_ubi.protocol import custody, done_mark_delivery, handover, memory_state, snapshot, view_change
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import LEAVING, Beat
@@ -678,7 +678,7 @@ RARE: dict[str, str] = {
     "complete_view_not_doubted": "test_tenure.py",
     "end_looks_only_whether_seeds_wait": "test_quiescence.py",
     "one_wave_of_quiescence": "test_quiescence.py",
-    "seed_acknowledged_before_the_successors_have_it": "tests/node/mail/test_seed_inbox.py",
+    "seed_acknowledged_before_the_successors_have_it": "tests/agent/mail/test_seed_inbox.py",
     "views_entered_ignored": "test_tenure.py",
 }
 

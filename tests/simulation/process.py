@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scrapy_ubi.agent.group.lost_agents import lost
+from scrapy_ubi.agent.mail.seed_inbox import KNOWN, SeedInbox, SeedOutcome
 from scrapy_ubi.frontier.host_loads import HostLoads
-from scrapy_ubi.node.group.lost_agents import lost
-from scrapy_ubi.node.mail.seed_inbox import KNOWN, SeedInbox, SeedOutcome
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.beat import LOSSY, Beat

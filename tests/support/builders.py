@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from scrapy.settings import BaseSettings, Settings
 
 from scrapy_ubi import Addon
-from scrapy_ubi.components.scheduler import UbiScheduler
-from scrapy_ubi.components.scheduler_builder import SchedulerBuilder
-from scrapy_ubi.process.error_signals import ErrorWatch
-from scrapy_ubi.requests.codec import Codec
-from scrapy_ubi.requests.identity import RequestKeys
-from scrapy_ubi.scheduling.kept_requests import KeptRequests
-from scrapy_ubi.scheduling.link_filter import LinkFilter
-from scrapy_ubi.scheduling.link_scores import LinkScores
+from scrapy_ubi.adapter.components.scheduler import UbiScheduler
+from scrapy_ubi.adapter.components.scheduler_builder import SchedulerBuilder
+from scrapy_ubi.adapter.process.error_signals import ErrorWatch
+from scrapy_ubi.adapter.requests.codec import Codec
+from scrapy_ubi.adapter.requests.identity import RequestKeys
+from scrapy_ubi.adapter.scheduling.kept_requests import KeptRequests
+from scrapy_ubi.adapter.scheduling.link_filter import LinkFilter
+from scrapy_ubi.adapter.scheduling.link_scores import LinkScores
 from scrapy_ubi.urls.scores import ScoreChain
 from tests.support.reaching import reach
 

@@ -19,9 +19,9 @@ from scrapy import Spider, signals
 from scrapy.crawler import AsyncCrawlerRunner, Crawler
 from scrapy.utils.reactor import is_reactor_installed
 
-from scrapy_ubi.components.find_scheduler import scheduler_of
-from scrapy_ubi.components.scheduler import UbiScheduler
-from scrapy_ubi.components.scheduler_builder import SchedulerBuilder
+from scrapy_ubi.adapter.components.find_scheduler import scheduler_of
+from scrapy_ubi.adapter.components.scheduler import UbiScheduler
+from scrapy_ubi.adapter.components.scheduler_builder import SchedulerBuilder
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 

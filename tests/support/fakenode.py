@@ -13,13 +13,13 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from scrapy_ubi.agent.hosts.foreign_hosts import ForeignHosts
+from scrapy_ubi.agent.profile.figures import Tally
+from scrapy_ubi.agent.profile.merged_urls import MergedUrls
+from scrapy_ubi.agent.report.timeline import Timeline
+from scrapy_ubi.agent.steering.runtime import RuntimeSettings
+from scrapy_ubi.agent.work.link_verdict import Verdict
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.node.hosts.foreign_hosts import ForeignHosts
-from scrapy_ubi.node.profile.figures import Tally
-from scrapy_ubi.node.profile.merged_urls import MergedUrls
-from scrapy_ubi.node.report.timeline import Timeline
-from scrapy_ubi.node.steering.runtime import RuntimeSettings
-from scrapy_ubi.node.work.link_verdict import Verdict
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.settings import UbiSettings
@@ -70,7 +70,7 @@ class FakeHosts:
 
 
 class FakeNode:
-    """What scrapy_ubi.node.Node is to the adapters."""
+    """What scrapy_ubi.agent.Node is to the adapters."""
 
     def __init__(self) -> None:
         # The same object in place of these parts.

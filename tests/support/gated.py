@@ -13,9 +13,9 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 from scrapy.statscollectors import MemoryStatsCollector
 
-from scrapy_ubi.downloads.gate import Gate
-from scrapy_ubi.process.log_once import Notices
-from scrapy_ubi.requests.inflight import Flight, Flights
+from scrapy_ubi.adapter.downloads.gate import Gate
+from scrapy_ubi.adapter.process.log_once import Notices
+from scrapy_ubi.adapter.requests.inflight import Flight, Flights
 from scrapy_ubi.settings import UbiSettings
 from tests.support.fakenode import FakeNode
 from tests.support.reaching import reach

@@ -53,10 +53,10 @@ MODULES = (
     "scrapy.extensions.remote_control",
     "scrapy.linkextractors",
     "scrapy_ubi.addon",
-    "scrapy_ubi.commands.ubi",
-    "scrapy_ubi.components.scheduler",
+    "scrapy_ubi.cli.commands.ubi",
+    "scrapy_ubi.adapter.components.scheduler",
     "scrapy_ubi.fast.one_task",
-    "scrapy_ubi.process.process_start",
+    "scrapy_ubi.adapter.process.process_start",
 )
 
 
@@ -294,8 +294,8 @@ def _keep(status: socket.socket, outputs: list[int], session: bool, cwd: str, en
 
 def _run(arguments: list[str], script: str) -> None:
     """What `python -c` with that script does, or `python -m scrapy`."""
-    from scrapy_ubi import clock
-    from scrapy_ubi.process import process_start
+    from scrapy_ubi.adapter.process import process_start
+    from scrapy_ubi.ground import clock
 
     process_start.IMPORTED = clock.now()  # the process is as young as it would be
     sys.argv = ["-c" if script else "scrapy", *arguments]

@@ -7,8 +7,8 @@ from typing import Any
 
 from scrapy.settings import Settings
 
-from scrapy_ubi.downloads.reach import Reach
-from scrapy_ubi.process.log_once import Notices
+from scrapy_ubi.adapter.downloads.reach import Reach
+from scrapy_ubi.adapter.process.log_once import Notices
 from scrapy_ubi.settings import UbiSettings
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.node.profile.idle_reason import UNKNOWN
-from scrapy_ubi.node.report.idle_watch import LOGGED, IdleWatch
+from scrapy_ubi.agent.profile.idle_reason import UNKNOWN
+from scrapy_ubi.agent.report.idle_watch import LOGGED, IdleWatch
 
 
 class Silence:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import redis
 
-from scrapy_ubi import clock
+from scrapy_ubi.ground import clock
 from scrapy_ubi.transport import Outgoing, Transport, TransportDown
 from scrapy_ubi.transport.contract import HEAD
 from scrapy_ubi.transport.pulses import CELL, WIDTH

@@ -11,8 +11,8 @@ from typing import Any
 from aiohttp.test_utils import TestClient, TestServer
 from scrapy.settings import Settings
 
-from scrapy_ubi.clock import unix
-from scrapy_ubi.node.report.queries import Question
+from scrapy_ubi.agent.report.queries import Question
+from scrapy_ubi.ground.clock import unix
 from scrapy_ubi.transport.beat_text import encode
 from scrapy_ubi.transport.redis_keys import ASK
 from scrapy_ubi.transport.shelf import Shelf
@@ -20,7 +20,7 @@ from scrapy_ubi.web.reader import CrawlReader
 from scrapy_ubi.web.security import Access
 from scrapy_ubi.web.shelf_client import MEMORY_URL, connection
 from scrapy_ubi.web.web_app import WebApp
-from tests.monitor.by_hand import CRAWL, beat, letter, profile
+from tests.cli.monitor.by_hand import CRAWL, beat, letter, profile
 
 TOKEN = "a-token-for-the-tests"
 JSON = {"Content-Type": "application/json"}

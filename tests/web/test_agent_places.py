@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient
 
+from scrapy_ubi.adapter.process.agent_directory import AgentLock
 from scrapy_ubi.outputs import part_files
-from scrapy_ubi.process.agent_directory import AgentLock
 from scrapy_ubi.web import last_items, live_stream
-from tests.monitor.by_hand import CRAWL
+from tests.cli.monitor.by_hand import CRAWL
 from tests.web.served import Crawl, run
 
 Client = TestClient[Any, Any]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from scrapy_ubi.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus
-from scrapy_ubi.node.profile.profile import Profile
-from scrapy_ubi.node.report.timeline import WHATS
+from scrapy_ubi.agent.profile.profile import Profile
+from scrapy_ubi.agent.report.timeline import WHATS
+from scrapy_ubi.cli.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus
 from scrapy_ubi.web.crawl_events import CALM, CrawlEvents
 from scrapy_ubi.web.page_history import _event, _together
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from scrapy_ubi.adapter.requests.judged import Judged
 from scrapy_ubi.outputs.collector import Out
 from scrapy_ubi.outputs.duplicates.duplicate_record import Compared, line_of
-from scrapy_ubi.requests.judged import Judged
 from scrapy_ubi.web import output_records, outputs_here
 from scrapy_ubi.web.output_records import PageCounts, is_index, newest_copies
 

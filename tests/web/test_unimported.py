@@ -15,7 +15,7 @@ LOOK = """
 import sys
 from scrapy.settings import Settings
 from scrapy_ubi import Addon
-import scrapy_ubi.commands.ubi
+import scrapy_ubi.cli.commands.ubi
 settings = Settings()
 Addon().update_settings(settings)
 assert not [name for name in sys.modules if name.startswith("scrapy_ubi.web")], sorted(sys.modules)

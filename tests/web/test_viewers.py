@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from scrapy_ubi.commands.stopped_status import read_figures
-from scrapy_ubi.metrics.endpoint import Endpoint, EndpointPages
+from scrapy_ubi.agent.metrics.endpoint import Endpoint, EndpointPages
+from scrapy_ubi.cli.commands.stopped_status import read_figures
 from scrapy_ubi.web import live_stream, web_app
 from scrapy_ubi.web.connections import HALF_OPEN, end_half_open
 from scrapy_ubi.web.live_stream import LiveStream

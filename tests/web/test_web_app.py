@@ -14,14 +14,14 @@ import pytest
 from aiohttp import ClientError, web
 from aiohttp.test_utils import TestClient
 
-from scrapy_ubi.commands.stopped_status import read_figures
-from scrapy_ubi.node.report.queries import Question
-from scrapy_ubi.node.steering.live_entries import LiveTable
-from scrapy_ubi.node.steering.runtime import refusal
+from scrapy_ubi.agent.report.queries import Question
+from scrapy_ubi.agent.steering.live_entries import LiveTable
+from scrapy_ubi.agent.steering.runtime import refusal
+from scrapy_ubi.cli.commands.stopped_status import read_figures
 from scrapy_ubi.web import live_stream, reader
 from scrapy_ubi.web.readings import READINGS
 from scrapy_ubi.web.verbs import VERBS
-from tests.monitor.by_hand import CRAWL
+from tests.cli.monitor.by_hand import CRAWL
 from tests.web.served import RIGHT, Crawl, run
 
 Client = TestClient[Any, Any]

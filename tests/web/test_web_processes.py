@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.commands.test_ubi import Shell
+from tests.cli.commands.test_ubi import Shell
 from tests.support.preloaded import Running
 from tests.support.project import LIMIT, Project, read_until, until_joined
 from tests.support.server import Server

@@ -18,11 +18,11 @@ from typing import cast
 from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrade, HttpResponseParser
 from scrapy.exceptions import DownloadFailedError
 
+from scrapy_ubi.adapter.scrapy_private.socket_gate import NoRight, Right
 from scrapy_ubi.fast.http.load import Field, Load, Peer, header_name
 from scrapy_ubi.fast.http.mending import after_interim, may_end, mend
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.route import Route
-from scrapy_ubi.scrapy_private.socket_gate import NoRight, Right
 
 MOST_HEAD = 256 * 1024  # bytes of a status line and headers, the interim responses before them included; as Chrome's
 MOST_FIELDS = 1000  # header lines of a response

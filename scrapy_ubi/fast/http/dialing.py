@@ -5,7 +5,8 @@ Rules of this module:
 * A host with several addresses is dialed as RFC 8305 has it: the next address follows a moment after the one before,
   and the first that answers is taken; the others are let go.
 * What goes wrong ends with Scrapy's exceptions. A connection that no request waits for any longer is closed at once.
-* The addresses of a host, but for a proxy's, are those that its request may lead to (`scrapy_ubi.downloads.reach`).
+* The addresses of a host, but for a proxy's, are those that its request may lead to
+  (`scrapy_ubi.adapter.downloads.reach`).
 * TLS is by Scrapy's settings: versions, ciphers, certificates that are verified only if DOWNLOAD_VERIFY_CERTIFICATES.
 """
 
@@ -24,15 +25,15 @@ from scrapy.exceptions import (
 )
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.downloads.reach import Reach
-from scrapy_ubi.downloads.resolver import Resolver
+from scrapy_ubi.adapter.downloads.reach import Reach
+from scrapy_ubi.adapter.downloads.resolver import Resolver
+from scrapy_ubi.adapter.scrapy_private.socket_gate import NoRight, Right
 from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.connection import Connection
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.route import Route
 from scrapy_ubi.fast.http.tls import TlsTransport
 from scrapy_ubi.fast.http.tunnel import Tunnel
-from scrapy_ubi.scrapy_private.socket_gate import NoRight, Right
 
 logger = logging.getLogger(__name__)
 

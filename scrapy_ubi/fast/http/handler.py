@@ -23,8 +23,10 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
 from scrapy.http import Response
 
-from scrapy_ubi.downloads.reach import reach_of
-from scrapy_ubi.downloads.resolver import Resolver
+from scrapy_ubi.adapter.downloads.reach import reach_of
+from scrapy_ubi.adapter.downloads.resolver import Resolver
+from scrapy_ubi.adapter.process.own_number import found_by_agent
+from scrapy_ubi.adapter.scrapy_private import socket_gate
 from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.connection import Connection, Unanswered
 from scrapy_ubi.fast.http.dialing import Dialer
@@ -32,8 +34,6 @@ from scrapy_ubi.fast.http.load import Load
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.request_head import head
 from scrapy_ubi.fast.http.route import Route, Router, target
-from scrapy_ubi.process.own_number import found_by_agent
-from scrapy_ubi.scrapy_private import socket_gate
 
 logger = logging.getLogger(__name__)
 

@@ -28,8 +28,8 @@ from scrapy.responsetypes import responsetypes
 from twisted.internet.ssl import Certificate
 from twisted.web.iweb import UNKNOWN_LENGTH
 
+from scrapy_ubi.adapter.requests.reason_phrase import keep_reason, kept_heads
 from scrapy_ubi.fast.http import scrapys
-from scrapy_ubi.requests.reason_phrase import keep_reason, kept_heads
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ import base64
 import binascii
 from typing import NamedTuple
 
+from scrapy_ubi.adapter.requests.judged import Judged
 from scrapy_ubi.outputs.duplicates.sketch import BINS, DIGEST
-from scrapy_ubi.requests.judged import Judged
 
 NONE = "-"
 LONGEST = 1 << 17  # bytes of a line

@@ -16,11 +16,11 @@ from typing import ClassVar, NamedTuple
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi.adapter.requests.judged import Judged
 from scrapy_ubi.outputs.duplicates.duplicate_record import LONGEST, BadLine, Compared, line_of, read_line
 from scrapy_ubi.outputs.duplicates.judge import MOST_PAGES, fingerprint, is_compared
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page, Store, choice
-from scrapy_ubi.requests.judged import Judged
 from scrapy_ubi.urls import partition_key
 
 ENDING = "tsv"

@@ -24,7 +24,10 @@ import numpy as np
 from scrapy import Request
 from scrapy.http import Response
 
-from scrapy_ubi.node.hosts.learned_forms import CUT
+from scrapy_ubi.adapter.requests.inflight import Flight
+from scrapy_ubi.adapter.requests.judged import DUPLICATE_OF, Judged
+from scrapy_ubi.adapter.requests.observers import PageObserver
+from scrapy_ubi.agent.hosts.learned_forms import CUT
 from scrapy_ubi.outputs.duplicates.host_pages import SHELL, HostPages
 from scrapy_ubi.outputs.duplicates.sketch import (
     FEWEST,
@@ -37,9 +40,6 @@ from scrapy_ubi.outputs.duplicates.sketch import (
     words_of,
 )
 from scrapy_ubi.outputs.page_text import PageContent, content_of
-from scrapy_ubi.requests.inflight import Flight
-from scrapy_ubi.requests.judged import DUPLICATE_OF, Judged
-from scrapy_ubi.requests.observers import PageObserver
 from scrapy_ubi.urls import partition_key
 
 MOST_PAGES = 131_072  # digests, and sketches apart, of one agent: some 20 MB, and 40

@@ -25,10 +25,10 @@ from scrapy.crawler import Crawler
 from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
+from scrapy_ubi.adapter.requests.page_outcome import NotArchived
+from scrapy_ubi.adapter.requests.reason_phrase import REPLAYED, keep_reason
 from scrapy_ubi.outputs.replay.archive import Answer, Archive, files_of
 from scrapy_ubi.outputs.warc.foreign import BrokenRecord, unchunked
-from scrapy_ubi.requests.page_outcome import NotArchived
-from scrapy_ubi.requests.reason_phrase import REPLAYED, keep_reason
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger(__name__)

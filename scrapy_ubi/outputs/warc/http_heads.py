@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from scrapy import Request
 from scrapy.http import Headers, Response
 
-from scrapy_ubi.requests.reason_phrase import kept_heads, reason_of
+from scrapy_ubi.adapter.requests.reason_phrase import kept_heads, reason_of
 
 BODYLESS = (204, 304)
 _CODING, _RENAMED = b"Transfer-Encoding", b"X-Crawler-Transfer-Encoding"

@@ -23,6 +23,7 @@ from typing import ClassVar, NamedTuple
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi.adapter.requests.reason_phrase import REPLAYED, kept_heads
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import ROBOTS, Page, Store, choice, content_type, number
 from scrapy_ubi.outputs.visit_names import read_visit_name
@@ -30,8 +31,7 @@ from scrapy_ubi.outputs.warc import cdxj, members
 from scrapy_ubi.outputs.warc.http_heads import request_head, response_head
 from scrapy_ubi.outputs.warc.members import Fields, date, digest, new_id, new_ids
 from scrapy_ubi.outputs.warc.met import NOT_MODIFIED, PROFILE, Met, Payloads
-from scrapy_ubi.politeness.usage import USAGE, text_of
-from scrapy_ubi.requests.reason_phrase import REPLAYED, kept_heads
+from scrapy_ubi.policy.politeness.usage import USAGE, text_of
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
 WARC, LINES = "warc.gz", "cdxj"

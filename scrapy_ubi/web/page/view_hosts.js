@@ -146,7 +146,7 @@ function hostVerbs(host, row, given) {
     quiet(el("a", { href: address("settings", "", { host }) }, "Other settings of this host")));
 }
 
-// What is remembered of its robots.txt, by authority (politeness/robots/record.py has the letters). Notes may have any form.
+// What is remembered of its robots.txt, by authority (policy/robots/record.py has the letters). Notes may have any form.
 function robotsCard(row) {
   const records = Object.entries(row.notes?.robots ?? {}).filter(([, said]) => said && typeof said === "object");
   if (!records.length) return card("robots.txt", vacant("Nothing is remembered of it at this agent."));

@@ -13,9 +13,9 @@ from scrapy.exceptions import (
     DownloadFailedError,
 )
 
+from scrapy_ubi.adapter.scrapy_private import socket_gate
 from scrapy_ubi.fast.http import pool
 from scrapy_ubi.fast.http.handler import UbiDownloadHandler
-from scrapy_ubi.scrapy_private import socket_gate
 from tests.fast.http.raw import (
     ALWAYS,
     Server,

@@ -18,14 +18,14 @@ from scrapy.exceptions import (
 )
 from scrapy.http import FormRequest, Headers, HtmlResponse
 
+from scrapy_ubi.adapter.scrapy_private import socket_gate
+from scrapy_ubi.adapter.scrapy_private.socket_gate import NoRight
 from scrapy_ubi.fast.http import connection
 from scrapy_ubi.fast.http.connection import Connection
 from scrapy_ubi.fast.http.load import Load
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.request_head import Unsendable
 from scrapy_ubi.fast.http.route import Router
-from scrapy_ubi.scrapy_private import socket_gate
-from scrapy_ubi.scrapy_private.socket_gate import NoRight
 from tests.fast.http.raw import (
     ALWAYS,
     ROUTE,

@@ -9,7 +9,7 @@ import pytest
 from scrapy.settings import BaseSettings, Settings
 
 from scrapy_ubi import Addon
-from scrapy_ubi.components.scheduler_builder import REFUSAL
+from scrapy_ubi.adapter.components.scheduler_builder import REFUSAL
 from scrapy_ubi.fast.http.handler import UbiDownloadHandler
 from tests.support.builders import applied
 

@@ -13,8 +13,8 @@ from scrapy.exceptions import (
 )
 from twisted.internet.ssl import Certificate
 
-from scrapy_ubi.scrapy_private import socket_gate
-from scrapy_ubi.scrapy_private.socket_gate import NoRight
+from scrapy_ubi.adapter.scrapy_private import socket_gate
+from scrapy_ubi.adapter.scrapy_private.socket_gate import NoRight
 from tests.fast.http.raw import (
     ALWAYS,
     Server,

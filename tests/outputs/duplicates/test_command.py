@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from scrapy_ubi.commands import collect
-from scrapy_ubi.commands.options import add_subcommands
-from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.adapter.requests.inflight import Flight
+from scrapy_ubi.adapter.requests.judged import DUPLICATE_OF, Judged
+from scrapy_ubi.cli.commands import collect
+from scrapy_ubi.cli.commands.options import add_subcommands
+from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.outputs.duplicates.duplicate_record import BadLine, Compared, line_of, read_line
 from scrapy_ubi.outputs.duplicates.duplicates_store import known
 from scrapy_ubi.outputs.duplicates.judge import Judge
-from scrapy_ubi.requests.inflight import Flight
-from scrapy_ubi.requests.judged import DUPLICATE_OF, Judged
 from tests.outputs.duplicates.kept import agent
 from tests.outputs.duplicates.planted import Plants, response_of
 

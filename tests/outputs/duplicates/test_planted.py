@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from scrapy_ubi.node.hosts.learned_forms import CUT
+from scrapy_ubi.adapter.requests.inflight import Flight
+from scrapy_ubi.adapter.requests.judged import DUPLICATE_OF
+from scrapy_ubi.agent.hosts.learned_forms import CUT
 from scrapy_ubi.outputs.collector import Collector, find
 from scrapy_ubi.outputs.duplicates.duplicates_store import ENDING, DuplicatesStore
 from scrapy_ubi.outputs.duplicates.groups import Groups
 from scrapy_ubi.outputs.duplicates.judge import Judge
-from scrapy_ubi.requests.inflight import Flight
-from scrapy_ubi.requests.judged import DUPLICATE_OF
 from tests.outputs.duplicates.kept import agent
 from tests.outputs.duplicates.planted import Planted, Plants, response_of
 

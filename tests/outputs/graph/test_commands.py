@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scrapy.settings import Settings
 
-from scrapy_ubi.commands import collect, collect_graph
-from scrapy_ubi.commands.options import add_subcommands
-from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.cli.commands import collect, collect_graph
+from scrapy_ubi.cli.commands.options import add_subcommands
+from scrapy_ubi.cli.commands.query import QueryReport
+from scrapy_ubi.cli.monitor import quality_svg
 from scrapy_ubi.errors import UbiError
-from scrapy_ubi.monitor import quality_svg
 from scrapy_ubi.outputs.collector import Collector, find
 from scrapy_ubi.outputs.graph import files, quality
 from scrapy_ubi.outputs.graph.graph_store import ENDING

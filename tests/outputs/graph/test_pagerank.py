@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scrapy.settings import Settings
 
-from scrapy_ubi.commands import rank
-from scrapy_ubi.commands.options import add_subcommands
-from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.cli.commands import rank
+from scrapy_ubi.cli.commands.options import add_subcommands
+from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.outputs.graph import collected_graph, pagerank
 from scrapy_ubi.outputs.graph.collected_graph import CollectedGraph, UbiGraphDamaged

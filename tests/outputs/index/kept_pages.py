@@ -10,9 +10,9 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 
-from scrapy_ubi.commands import collect, search
-from scrapy_ubi.commands.options import add_subcommands
-from scrapy_ubi.commands.query import QueryReport
+from scrapy_ubi.cli.commands import collect, search
+from scrapy_ubi.cli.commands.options import add_subcommands
+from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.outputs.index.index_store import IndexStore
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import Page

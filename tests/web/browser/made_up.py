@@ -173,7 +173,7 @@ class MadeUp:
         }
 
     def remaining(self) -> Answer:
-        """As `monitor.ahead` says it."""
+        """As `cli.monitor.ahead` says it."""
         slowest = self.host_row(3)
         host = slowest["host"]
         more = f"The slowest host: {host}, of which 3,416 URLs wait, one each 10.0 s: 9 h 29 min at least."

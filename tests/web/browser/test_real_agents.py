@@ -13,7 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from scrapy_ubi.monitor.status import server_time
+from scrapy_ubi.cli.monitor.status import server_time
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.web.live_stream import EVERY

@@ -1,0 +1,44 @@
+"""The gate's place in Scrapy: the innermost downloader middleware, so that everything passes it
+(`adapter.downloads.gate`)."""
+
+from __future__ import annotations
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from scrapy_ubi.adapter.downloads.gate import Gate
+from scrapy_ubi.adapter.robots.fetch import load_of, unpacked
+
+
+class UbiDownloaderMiddleware:
+    """The gate's place in Scrapy: the last thing a request passes on its way out, the first a response passes. `gate`
+    is given by the builder of our scheduler (`place_gate`); without it everything passes as it is."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self.gate: Gate | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> UbiDownloaderMiddleware:
+        return cls(crawler)
+
+    async def process_request(self, request: Request) -> Response | None:
+        return None if self.gate is None else await self.gate.admit(request)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if self.gate is not None:
+            self.gate.responded(request, response)
+        return response if load_of(request) is None else unpacked(response)
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        if self.gate is not None:
+            self.gate.failed(request, exception)
+
+
+def place_gate(crawler: Crawler, gate: Gate) -> None:
+    """Have all requests of this crawler pass the gate. A user's own DOWNLOADER may have no middlewares."""
+    manager = getattr(crawler.engine.downloader, "middleware", None)
+    for middleware in getattr(manager, "middlewares", ()):
+        if isinstance(middleware, UbiDownloaderMiddleware):
+            middleware.gate = gate

@@ -1,0 +1,67 @@
+"""What follows at Scrapy's end from what a node tells (`agent.start.NodeEvents`)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from scrapy_ubi.adapter.components.ending import Ending
+from scrapy_ubi.adapter.feeds.feed_claims import FeedClaims
+from scrapy_ubi.adapter.process.agent_directory import AgentDirectory
+from scrapy_ubi.adapter.scheduling import held_up
+from scrapy_ubi.agent.mail.seed_inbox import SeedOutcome
+from scrapy_ubi.agent.profile.idle_reason import IdleReason
+from scrapy_ubi.agent.start import NodeEvents
+
+if TYPE_CHECKING:
+    from scrapy_ubi.adapter.components.scheduler import UbiScheduler
+
+
+class SchedulerEvents(NodeEvents):
+    """What follows at Scrapy's end from what the node of this scheduler tells."""
+
+    def __init__(
+        self,
+        scheduler: UbiScheduler,
+        ending: Ending,
+        directory: AgentDirectory,
+        feeds: FeedClaims,
+        take_seed: Callable[[str, Mapping[str, str]], SeedOutcome],
+    ) -> None:
+        self._scheduler, self._ending, self._directory, self._feeds = scheduler, ending, directory, feeds
+        self._take_seed = take_seed
+
+    def wake(self) -> None:
+        self._scheduler.hooks.wake()
+
+    def cancel(self) -> None:
+        self._scheduler.gate.cancel()
+
+    def fatal(self, sentence: str) -> None:
+        self._ending.fail(sentence)
+
+    def drain(self) -> None:
+        self._ending.drain()
+
+    def given_up(self, reason: str) -> None:
+        self._scheduler.count(f"ubi/failed/{reason}")
+
+    def limit(self, reason: str, sentence: str) -> None:
+        self._ending.stop(sentence, reason, logging.INFO)  # as the user wants it
+
+    def incarnation(self, incarnation: str) -> None:
+        self._directory.record_incarnation(incarnation)
+
+    def seed(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
+        return self._take_seed(number, fields)
+
+    def held_up(self) -> tuple[bool, IdleReason | None]:
+        scheduler = self._scheduler
+        for full in scheduler.observers.full:
+            if kind := full():
+                return True, held_up.full(scheduler.flights, kind)
+        return scheduler.hooks.needs_backout(), held_up.under_way(scheduler.flights)
+
+    def flush(self) -> str:
+        return self._feeds.flush()

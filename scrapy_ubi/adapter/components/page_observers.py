@@ -1,0 +1,58 @@
+"""The observers of an agent's pages, as its settings want them, in their order (`adapter.requests.observers`).
+
+Rules of this module:
+
+* An observer is made where its setting is on, and nowhere else knows of it. One more feature that looks at pages is one
+  more line here.
+* The order says who hears first. What writes into a request (`VisitedPages`) comes before what names it by that
+  (`PageOutputs`); outputs are handed over before what they were made of is forgotten (`Judge`).
+* Those of the project come last.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from scrapy.spidermiddlewares.depth import DepthMiddleware
+
+from scrapy_ubi.adapter.downloads.page_room import PageRoom
+from scrapy_ubi.adapter.scheduling import project_observers
+from scrapy_ubi.adapter.scheduling.learned_content import LearnedContent
+from scrapy_ubi.adapter.scheduling.ranked_pages import RankedPages
+from scrapy_ubi.adapter.scheduling.sessions import Sessions
+from scrapy_ubi.adapter.scheduling.start_hosts import StartHosts
+from scrapy_ubi.adapter.scheduling.visited_pages import VisitedPages
+from scrapy_ubi.adapter.scrapy_private.scraper_bound import raise_bound
+
+if TYPE_CHECKING:
+    from scrapy_ubi.adapter.components.scheduler_builder import SchedulerBuilder
+    from scrapy_ubi.adapter.scheduling.seeds import Seeds
+
+
+def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
+    """Add those of a scheduler, whose node is made and not open yet."""
+    scheduler, crawler, stores, keys = parts.scheduler, parts.crawler, parts.stores, parts.keys
+    node, settings, flights, count = scheduler.node, scheduler.settings, scheduler.flights, scheduler.count
+    add = scheduler.observers.add
+    add(PageRoom(settings.memory_mb << 20, flights, count, partial(raise_bound, crawler)))
+    if crawler.settings.getbool("COOKIES_ENABLED"):
+        add(Sessions(crawler, node, settings, scheduler.notices, count))
+    if settings.recrawl:
+        add(VisitedPages(crawler, settings, flights, count))
+    if not scheduler.reach.allowed and crawler.get_spider_middleware(DepthMiddleware) is not None:
+        add(StartHosts(scheduler.reach, scheduler.sitemaps))
+    if stores is not None:
+        for of_outputs in stores.observers(flights, keys.normal_form, seeds.name, parts.stats, node.note):
+            add(of_outputs)
+        stores.writer.on_room(scheduler.hooks.wake)
+    if parts.ranker is not None and node.iterations is not None:
+        node.iterations.ranker = parts.ranker
+        add(RankedPages(keys))
+    if node.learner is not None:
+        add(LearnedContent())
+    add(parts.errors)
+    if settings.sitemaps:
+        add(scheduler.sitemaps)
+    for observer in parts.projects:
+        add(observer, project_observers.isolation(crawler, count))

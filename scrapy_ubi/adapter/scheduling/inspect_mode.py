@@ -1,0 +1,33 @@
+"""A look at a page or two (`scrapy_private.is_trial`): alone, and without a trace."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from scrapy_ubi.adapter.scheduling.kept_requests import KeptRequests
+from scrapy_ubi.settings import UbiSettings
+
+
+class Trial:
+    """The directory of one such run, which goes with it, and its requests, `kept`.
+
+    All of them are handed out as the objects that they are: Scrapy's shell waits for the callback that it sets on a
+    request after that has come in.
+    """
+
+    def __init__(self) -> None:
+        self.kept = KeptRequests(most=sys.maxsize)
+        self._directory = tempfile.TemporaryDirectory(prefix="ubi-")
+
+    def settings(self, wanted: UbiSettings) -> UbiSettings:
+        """What is left of the project's settings."""
+        alone = replace(wanted, redis_url=None, agent_id=None, dir=Path(self._directory.name), dir_given=True)
+        alone = replace(alone, rank=None, host_iterate=False)  # a user who looks does not want to wait
+        return replace(alone, max_retry_after=0, host_failures=0)
+
+    def close(self) -> None:
+        """Leave no trace."""
+        self._directory.cleanup()

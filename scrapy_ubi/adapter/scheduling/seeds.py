@@ -1,0 +1,169 @@
+"""Start requests that are to be fetched anyway (`dont_filter=True`, the default of `start_urls`), and links to their
+pages.
+
+Plain Scrapy's filter does not see such a seed: a link to its page is followed once more, with the link's callback.
+Rules of this module:
+
+* Such a seed is a request of its own, beside the link to its page: each is taken once in the whole cluster. Its nonce
+  is made of what is the same at every agent: the names of its callback and errback, its `cookiejar`, and which of
+  several seeds of that page it is, where these differ in more (cb_kwargs, meta, headers).
+* A seed is *bare* when it carries nothing but a callback and an errback. A bare link with the same ones gives what the
+  bare seed gives: it is the same request, fetched once.
+* A link that is met as the same one is a duplicate where it is found, or is done without a load when its turn comes:
+  another agent has found it, which did not know of the seed.
+* What a page leaves behind is called by the page and by what was asked of it (`name`): a bare seed and a bare link that
+  are the same request have one name, whichever of them was fetched; after a crash it may be both.
+* A link that was fetched before its seed was met: the seed is done when its turn comes. Some `MOST_FETCHED` of such
+  pages are remembered, as long as start() runs, and in a group always: one agent may name the seeds of all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Request
+
+from scrapy_ubi.adapter.requests.check import NONCE
+from scrapy_ubi.adapter.requests.codec import Codec
+from scrapy_ubi.adapter.requests.identity import Place, RequestKeys
+from scrapy_ubi.agent.keys import before_loss, name_of
+from scrapy_ubi.protocol.key_memory import KeyMemory
+from scrapy_ubi.urls import url_key
+from scrapy_ubi.urls.key import SEED, asked_name, seed_key
+
+if TYPE_CHECKING:
+    from scrapy_ubi.agent import Visit
+
+MOST_SEEDS = 10_000  # remembered, to tell those that start() names twice from those that others have named
+MOST_PAGES = 100_000  # of bare seeds, remembered: some 10 MB. A link to another's page is told when it has its turn
+MOST_FETCHED = 500_000  # places for pages that links led to, 9 bytes each: few of the last 100,000 are forgotten
+LEAST = -(1 << 62)  # a priority below all others
+
+# Meta that Scrapy sets by itself; a callback does with or without it.
+_MARKS = frozenset({"depth", "is_start_request", "redirect_times", "redirect_ttl", "redirect_urls", "redirect_reasons"})
+_MARKED_HEADERS = frozenset({b"Referer"})
+_MARKS_TRIED = _MARKS | {"retry_times"}  # a request that is made again after a failure asks for the same
+
+Methods = tuple[Any, Any]
+
+
+class Seeds:
+    """The seeds of one agent that are to be fetched anyway. `alone`: no other agent names any."""
+
+    def __init__(self, keys: RequestKeys, codec: Codec, alone: bool = True) -> None:
+        self._keys = keys
+        self._codec = codec
+        self.alone = alone
+        self._pages: set[int] = set()  # keys that links to the pages of bare seeds have
+        self._carried: dict[int, list[str]] = {}  # key of a seed that is not bare -> the texts of those alike
+        self._named: set[int] = set()
+        self._nonces: dict[Methods, str] = {}  # of bare requests with such a callback and errback
+        self.pages = self._pages
+        self.running = True  # start() of this agent may yield more
+        self._fetched = KeyMemory(MOST_FETCHED)  # seeds whose pages were fetched, by links
+
+    # -- seeds
+
+    def mark(self, request: Request, place: Place) -> None:
+        """Give its nonce to a seed that is to be fetched anyway and has none."""
+        if NONCE in request.meta:
+            return
+        page = self._keys.key(request, place)
+        nonce = self.nonce(request)
+        if not nonce:
+            nonce = self._of_carried(request, page)
+        elif len(self._pages) < MOST_PAGES:
+            self._pages.add(page)
+        request.meta[NONCE] = nonce
+
+    def named(self, key: int) -> None:
+        """start() has named the seed of this key, the first time in this process."""
+        if len(self._named) < MOST_SEEDS:
+            self._named.add(key)
+
+    def is_named(self, key: int) -> bool:
+        """Whether start() has named it before, as far as is remembered."""
+        return key in self._named
+
+    def _of_carried(self, request: Request, page: int) -> str:
+        """The nonce of a seed that carries more than a callback and an errback."""
+        jar = request.meta.get("cookiejar")
+        methods = self._codec.methods(request)
+        nonce = f"{SEED}+{url_key('', repr((methods, jar if isinstance(jar, str | int) else None))):016x}"
+        texts = self._carried.get(key := seed_key(page, nonce))
+        if texts is None and len(self._carried) < MOST_SEEDS:
+            texts = self._carried[key] = []
+        if texts is None:
+            return nonce
+        text = self._codec.encode(request).text
+        if text not in texts:
+            texts.append(text)
+        number = texts.index(text)
+        return f"{nonce}.{number}" if number else nonce
+
+    # -- links
+
+    @property
+    def may_come(self) -> bool:
+        """Whether there may be seeds that were not met yet."""
+        return self.running or not self.alone
+
+    def fetched(self, key: int) -> None:
+        """The page of the bare seed of this key was fetched, by a link."""
+        self._fetched.add(key, 0)
+
+    def is_fetched(self, key: int) -> bool:
+        """Whether that is remembered of this one, which is handed out."""
+        if key not in self._fetched:
+            return False
+        self._fetched.discard(key)
+        return True
+
+    def nonce(self, request: Request, marks: frozenset[str] = _MARKS) -> str:
+        """The nonce of a bare seed with the callback and errback of this request; "" for a request that is not bare,
+        as it carries other meta than these `marks`, or other things."""
+        if request.cb_kwargs or request.cookies or type(request) is not Request or request.encoding != "utf-8":
+            return ""
+        if not (request.meta.keys() <= marks and request.headers.keys() <= _MARKED_HEADERS):
+            return ""
+        methods = (request.callback, request.errback)
+        try:
+            found = self._nonces.get(methods)
+        except TypeError:  # a callable that has no hash
+            return ""
+        return found if found is not None else self._make_nonce(request, methods)
+
+    def _make_nonce(self, request: Request, methods: Methods) -> str:
+        names = self._codec.methods(request)
+        if names is None:
+            return ""
+        nonce = SEED if names == (None, None) else f"{SEED}.{url_key('', repr(names)):016x}"
+        self._nonces[methods] = nonce  # no more than the spider has methods
+        return nonce
+
+    def key_beside(self, visit: Visit, request: Request) -> int | None:
+        """The key of the bare seed that would be the same request as this one, which was handed out; None where there
+        can be none, as for a seed."""
+        if not visit.entry.request:
+            return seed_key(visit.entry.key)
+        nonce = "" if request.dont_filter else self.nonce(request, _MARKS_TRIED)
+        return seed_key(visit.entry.key, nonce) if nonce else None
+
+    def name(self, visit: Visit, request: Request) -> str:
+        """The name of the outputs of a page that is handed out: the same for a bare seed and a bare link that ask for
+        the same. Others have keys of their own, by which they are called."""
+        key = name_of(visit.entry)
+        nonce = before_loss(str(request.meta.get(NONCE, "")))
+        if not nonce and not request.dont_filter:
+            return asked_name(key, self.nonce(request, _MARKS_TRIED))
+        if nonce == SEED or nonce.startswith(f"{SEED}."):
+            place = self._keys.place(request)
+            page = self._keys.page_key(request, place) if place is not None else 0
+            if seed_key(page, nonce) == key:
+                return asked_name(page, nonce)
+        return f"{key:016x}"
+
+    def spelled(self, request: Request) -> Place | None:
+        """The place of a link that lossy steps have changed; None where they have not."""
+        place = self._keys.place(request) if self._keys.lossy else None
+        return place if place is not None and place.steps else None

@@ -1,0 +1,18 @@
+"""Every name of Scrapy's and Twisted's that is private, undocumented or about to change, and why it is needed.
+
+Each module has a table of such names. They stand here, and in `scrapy_ubi.fast` as far as only what is faster needs
+them, and nowhere else (tests/adapter/scrapy_private/test_strays.py). When a new Scrapy changes one of them, a test of
+tests/adapter/scrapy_private fails by its name (a canary), and the module below is what is to be mended:
+
+* `engine`: hooks on the running engine; `engines`: where the engine of a crawler is; `runs`, `scrapys_process`: what
+  kind of run it is, and whose process;
+* `middlewares`, `robots`, `crawl_rules`, `spiders`: of Scrapy's middlewares and spiders;
+* `downloader`, `kept_connections`, `socket_gate`, `aiohttp_handler`, `steady_timers`: on the way to the network;
+* `listeners`, `feed_slots`, `cookies`, `start_arguments`, `tree`: what Scrapy keeps and does not tell;
+* `versions`: which versions of Scrapy these were tried with, and what stands for names that one of them lacks.
+
+Rules of this package: a name is used by one module; it says what for; with another version of Scrapy that lacks it the
+crawl goes on as well as it can, with one line of the log.
+"""
+
+from __future__ import annotations

@@ -1,0 +1,81 @@
+"""Scrapy's own middlewares of a running crawl, and what their instances know.
+
+| name | used for |
+| --- | --- |
+| `engine.scraper.spidermw.middlewares` | the spider middlewares in their order, to pass one request through them |
+| `engine.scraper.start_itemproc_async` | where what an errback yields is taken for an item |
+| `DepthMiddleware`: `prio`, `maxdepth`, `verbose_stats` | depth and priority of all links of a page at once |
+| `UrlLengthMiddleware.maxlength` | links that are too long |
+| `OffsiteMiddleware`: `get_host_regex`, `domains_seen` | whether a host is one of the spider's; its stats |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from scrapy import Spider, version_info
+from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
+from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
+from scrapy.spidermiddlewares.depth import DepthMiddleware
+from scrapy.spidermiddlewares.urllength import UrlLengthMiddleware
+
+from scrapy_ubi.adapter.scrapy_private.engines import engine_of
+
+
+@dataclass(frozen=True, slots=True)
+class DepthRules:
+    """What DepthMiddleware does: a page's links get `step` less priority for each level, and are followed down to
+    level `most` (0: all); `verbose`: each level has a stat; `resets`: the meta key `depth_reset` has a meaning."""
+
+    step: int
+    most: int
+    verbose: bool
+    resets: bool
+
+
+def spider_middlewares(crawler: Crawler) -> list[BaseSpiderMiddleware]:
+    """Scrapy's spider middlewares that look at single requests, in the order in which they see output."""
+    chain = crawler.engine.scraper.spidermw.middlewares
+    return [each for each in reversed(chain) if isinstance(each, BaseSpiderMiddleware)]
+
+
+def depth_rules(crawler: Crawler) -> DepthRules | None:
+    """The rules of this crawl's DepthMiddleware, None where it has none."""
+    found = crawler.get_spider_middleware(DepthMiddleware)
+    if found is None:
+        return None
+    return DepthRules(found.prio, found.maxdepth, found.verbose_stats, version_info >= (2, 18))
+
+
+def longest_url(middleware: UrlLengthMiddleware) -> int:
+    """The most characters of a URL that this middleware lets pass."""
+    return int(middleware.maxlength)
+
+
+def is_on_site(middleware: OffsiteMiddleware, spider: Spider, host: str) -> bool:
+    """Whether a host (without port) is one of the spider's."""
+    return bool(middleware.get_host_regex(spider).search(host))
+
+
+def is_first_of_host(middleware: OffsiteMiddleware, host: str) -> bool:
+    """Whether this is the first request to a host that is none of the spider's; the next one is not."""
+    if not host or host in middleware.domains_seen:
+        return False
+    middleware.domains_seen.add(host)
+    return True
+
+
+def take_items_of(crawler: Crawler, kind: type, take: Callable[[Any], Awaitable[None]]) -> None:
+    """Let `take(item)` have what Scrapy would take for an item and is of this kind. To be called when the spider was
+    opened; without an engine nothing is done."""
+    if (scraper := getattr(engine_of(crawler), "scraper", None)) is None:
+        return
+    original = scraper.start_itemproc_async
+
+    def start_itemproc_async(item: Any, *, response: Any) -> Awaitable[None]:
+        return take(item) if isinstance(item, kind) else original(item, response=response)
+
+    scraper.start_itemproc_async = start_itemproc_async

@@ -1,0 +1,88 @@
+"""How many loads of a host may be open at once (UBI_HOST_CONCURRENCY), at this moment.
+
+Rules of this module:
+
+* The owner of a host alone counts its loads: a new one begins when nothing of the host is open at the former (P2).
+* `limit` is 0 for a host that is loaded one page at a time, and so never differs in time for any of these. Of all
+  others the delay counts from start to start, also while `auto` is at one.
+* Of a host that is cut into shards each has the number of the host: the product of both is what the site may see.
+* What `auto(n)` has found out (`load_pace`) is noted with the host (section `pace`), when the number has changed. The
+  round under way is here only, for at most `MOST_ROUNDS` hosts: one that is forgotten begins a new round, as does one
+  of which the notes say another number, since another agent owned it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from scrapy_ubi.agent.hosts import load_pace
+from scrapy_ubi.agent.hosts.host_notes import HostNotes
+from scrapy_ubi.agent.hosts.load_pace import LoadPace, read_pace
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.settings.loads_at_once import LoadsByHost
+from scrapy_ubi.urls.host_shards import host_of_key
+
+PACE = "pace"  # section of a host's notes
+MOST_ROUNDS = 10_000  # some 300 bytes each
+
+
+class HostConcurrency:
+    """The numbers of one agent's hosts."""
+
+    def __init__(self, wanted: LoadsByHost, notes: HostNotes) -> None:
+        self._wanted = wanted
+        self._notes = notes
+        self._rounds: OrderedDict[str, tuple[LoadPace, float]] = OrderedDict()  # -> and when it was slowed (s)
+
+    @classmethod
+    def from_settings(cls, settings: UbiSettings, notes: HostNotes) -> HostConcurrency | None:
+        """None where every host is loaded one page at a time: nothing is counted then."""
+        return cls(settings.host_concurrency, notes) if settings.host_concurrency.most > 1 else None
+
+    def limit(self, host: str) -> int:
+        """How many loads of this host may be open at once; 0 where it is loaded one page at a time."""
+        wanted = self._wanted.of(host_of_key(host))
+        if wanted.auto:
+            return self._pace(host, wanted.most)[0].loads
+        return wanted.most if wanted.most > 1 else 0
+
+    def answered(self, host: str, seconds: float, began: float) -> None:
+        """A load that began then (s, any clock that all calls share) has ended with a response, after so many
+        seconds."""
+        wanted = self._wanted.of(host_of_key(host))
+        if wanted.auto:
+            pace, slowed_at = self._pace(host, wanted.most)
+            if began >= slowed_at:
+                self._keep(host, pace, load_pace.answered(pace, seconds, wanted.most), slowed_at)
+
+    def slow_down(self, host: str, began: float, now: float) -> None:
+        """A load that began then has ended, now, with the wish to slow down, or with none in time."""
+        wanted = self._wanted.of(host_of_key(host))
+        if wanted.auto:
+            pace, slowed_at = self._pace(host, wanted.most)
+            if began >= slowed_at:
+                self._keep(host, pace, load_pace.slowed(pace), now)
+
+    def shown(self, host: str) -> str:
+        """The same for people: "8", "3 of auto(8)"; empty for one page at a time."""
+        wanted = self._wanted.of(host)
+        return f"{self.limit(host)} of {wanted}" if wanted.auto else str(self.limit(host) or "")
+
+    @property
+    def rounds(self) -> int:
+        """Of how many hosts a round is under way."""
+        return len(self._rounds)
+
+    def _pace(self, host: str, most: int) -> tuple[LoadPace, float]:
+        state = self._notes.find(host)
+        noted = read_pace(self._notes.get(state, PACE) if state is not None else None, most)
+        known = self._rounds.get(host)
+        return known if known is not None and known[0].loads == noted.loads else (noted, 0.0)
+
+    def _keep(self, host: str, before: LoadPace, after: LoadPace, slowed_at: float) -> None:
+        self._rounds[host] = after, slowed_at
+        self._rounds.move_to_end(host)
+        if len(self._rounds) > MOST_ROUNDS:
+            self._rounds.popitem(last=False)
+        if after.loads != before.loads and (state := self._notes.find(host)) is not None:
+            self._notes.put(state, PACE, after.value())

@@ -1,0 +1,375 @@
+"""One exchange: the round trip of an agent's mail between protocol, disk and transport.
+
+What is under way, how it ends and what follows is a table: `exchange_states`.
+
+Rules of this module:
+
+* One exchange at a time. What a drain gave is repeated until an exchange has taken it (all of it is idempotent); only
+  then is there a next drain. While Redis is away the agent goes on with what it has, up to so much that others do not
+  know of (`ExchangeLoop.choked`), and tries again after a pause (`outage`); the disk is written as often as before.
+* An exchange that is not answered may have been too much for the line to carry in time: the next one sends half as many
+  letters, and the rest follows. Else the same would be sent, and fail, without end.
+* What comes out of the inbox is checked first (`inbox_check`): the protocol sees what holds.
+* An inbox entry is deleted after the drain that follows its merge, so never before it is durable (`disk_flush`).
+* What the control hash says of the run is in `run_state`. After an absence an agent looks there before it sends. While
+  another process may live under its identifier, to which the mail belongs then, it only looks.
+* When there is an exchange, and what it reads, is decided by `timing`. With nothing to send or to read it is for the
+  disk alone.
+* An agent that writes to the control hash, or whose last exchange has failed, looks there at once; and in every
+  exchange while others may write there what this agent has written, too (`RunState.has_rivals`).
+* A disk that is full takes no flush, and so nothing leaves: the same flush is tried again until there is room. The
+  profile is published, so that people see why the crawl waits. So it is where pipelines cannot write their items.
+* A Redis that is full refuses what needs memory. Mail is still read and deleted, which makes room where the
+  mail itself fills it; and the profile is published, so that people see why the crawl waits.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+from scrapy_ubi.agent.crawl.crawl import LETTER_BYTES_A_CHARACTER
+from scrapy_ubi.agent.mail.disk_flush import DiskFlush
+from scrapy_ubi.agent.mail.exchange_states import AFTER, DiskFull, State, Then, result_of
+from scrapy_ubi.agent.mail.inbox_check import RUN, InboxCheck
+from scrapy_ubi.agent.mail.io_thread import IoThread
+from scrapy_ubi.agent.mail.outage import AWAY, DISK, FULL, ITEMS, SLOW, Outage
+from scrapy_ubi.agent.mail.run_state import RunState
+from scrapy_ubi.agent.mail.timing import Timing
+from scrapy_ubi.agent.mail.unsent import EASY, Unsent
+from scrapy_ubi.frontier.store import StoreError, StoreFull
+from scrapy_ubi.ground.untrusted.checks import Malformed
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.transport import Fields, Incoming, Outgoing, Transport, TransportDown, TransportFull
+
+logger = logging.getLogger("scrapy_ubi")
+
+LOOK = Outgoing(read_inbox=False, read_acks=False)  # at the control hash
+NOTHING = Outgoing(read_inbox=False, read_acks=False, read_control=False)  # for the disk alone
+
+TOO_SLOW = (
+    "Redis takes this agent's beats, and not its mail: the line may be too slow for so much in one round trip. Mail "
+    "goes on in parts; where this comes again, set UBI_MAX_LETTER_BYTES smaller (alike for all agents), or see to the "
+    "line."
+)
+
+Profile = Callable[[], str | None]
+
+
+class Exchange:
+    """Carries the mail of `agent`, one round trip at a time. `run` is what it knows of the run, `check` judges what
+    comes in, `flush` writes the disk before anything leaves; `on_arrival` is called in the loop when there is something
+    to `collect`.
+
+    `full`: Redis has refused the last exchange as it has no memory left, and `writes_refused` exchanges so far;
+    `disk_full`: the last flush could not be written; `slowest`: how long the slowest round trip took that was answered
+    (s), since somebody has set it back; `published`, `counts_anew`: as the transport's contract has them, of the last
+    one that was answered, and of the next ones.
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        transport: Transport,
+        io: IoThread,
+        settings: UbiSettings,
+        run: RunState,
+        check: InboxCheck,
+        flush: DiskFlush,
+        on_arrival: Callable[[], None],
+    ) -> None:
+        self._agent = agent
+        self._transport = transport
+        self._io = io
+        self.run = run
+        self._check = check
+        self._flush = flush
+        self._on_arrival = on_arrival
+        self._absence = settings.lease_timeout
+        self._most_waiting = settings.flush_records
+        self._seeds = check.seeds
+        self._most_outbox = settings.outbox_records
+        self._timing = Timing(agent, settings.flush_interval)
+        self.outage = Outage()
+        self._begin = {State.DISK: self._begin_disk, State.LOOK: self._begin_look, State.MAIL: self._begin_mail}
+        self._follow: Mapping[Then, Callable[[float, Any], None]] = {
+            Then.WRITTEN: lambda now, incoming: None,
+            Then.LOOKED: self._looked_at,
+            Then.SENT: self._sent,
+            Then.DISK_FULL: self._no_room,
+            Then.FATAL: lambda now, error: flush.broken(error),
+            Then.REDIS_FULL: self._refused,
+            Then.AWAY: self._unanswered,
+            Then.HALVED: self._halved,
+        }
+        self._state = State.IDLE
+        self._under_way: Future[Incoming] | None = None
+        self._asks_end = False  # the exchange under way asks whether the crawl is over
+        self._absent = False  # the control hash must be looked at before anything is sent
+        self._looked = 0.0  # when it was asked for last (s)
+        self._unsent = Unsent(agent, settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER)
+        self.full = self.disk_full = self.counts_anew = False
+        self.published: bool | None = None
+        self.writes_refused = 0
+        self.slowest = 0.0
+
+    @property
+    def control(self) -> Fields:
+        """What the control hash said last."""
+        return self.run.control
+
+    @property
+    def dead_letters(self) -> int:
+        """Letters, and parts of some, set aside so far."""
+        return self._check.set_aside
+
+    def count_anew(self) -> None:
+        """Count dead letters and refused writes from nothing."""
+        self._check.set_aside = self.writes_refused = 0
+
+    @property
+    def away(self) -> bool:
+        """Whether the last exchange has not reached Redis, or was not answered in time."""
+        return self.outage.kind in (AWAY, SLOW)
+
+    @property
+    def told_at(self) -> float:
+        """When the last drain was (s) of which all has left, with a profile."""
+        return self._unsent.told
+
+    @property
+    def busy(self) -> bool:
+        """Whether something waits for an exchange to take it."""
+        return self._unsent.out is not None
+
+    # -- send
+
+    def may_send(self, now: float, hurry: bool) -> bool:
+        """Whether it is time (s) for another exchange, or there is cause to hurry."""
+        if self._state is not State.IDLE or self._agent.usurped:
+            return False  # what is in the inbox of a usurped agent is for that other process
+        if now < self.outage.retry_at:
+            return not self.disk_full and now >= self._timing.due  # for the disk
+        return hurry or self._timing.is_time(now)
+
+    def send(self, now: float, profile: Profile) -> None:
+        """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""
+        shadowed = self._agent.group.shadowed
+        self._absent = bool(self._timing.sent) and (shadowed or now - self._looked > self._absence)
+        self._state = self._next(now)
+        out, blocked = self._begin[self._state](now, profile)
+        self._under_way = self._io.send(self._carry(out, blocked), self._on_arrival)
+
+    def _next(self, now: float) -> State:
+        # What was collected at a mere look, and had no room, comes first: the next drain would not be durable with it.
+        if now < self.outage.retry_at or (self._unsent.out is None and self._flush.due):
+            return State.DISK
+        return State.LOOK if self._absent else State.MAIL
+
+    def _begin_disk(self, now: float, profile: Profile) -> tuple[Outgoing, str | None]:
+        """What to send, and the profile that is published where the disk has no room for it."""
+        self._timing.wait(now)
+        self._flush.collect(self.run.run)
+        return NOTHING, profile() if self.disk_full and not self._absent else None
+
+    def _begin_look(self, now: float, profile: Profile) -> tuple[Outgoing, str | None]:
+        if self._agent.group.shadowed:
+            self._timing.wait(now)
+        self._flush.collect(self.run.run)  # while Redis is away the disk is still written
+        return LOOK, None
+
+    def _begin_mail(self, now: float, profile: Profile) -> tuple[Outgoing, str | None]:
+        out = self._out(now, profile)
+        self._flush.collect(self.run.run)
+        if not self._timing.sent:
+            self.run.begin_exchanges(now)
+            self._looked = now
+        self._timing.begun(now)
+        blocked = profile() if self.disk_full else None
+        return self._asking(out, now), blocked
+
+    def _out(self, now: float, profile: Profile) -> Outgoing:
+        """What is to leave: what a drain gives, or what is left of the last one."""
+        unsent = self._unsent
+        fresh = unsent.out is None
+        if fresh:
+            effects = self._agent.drain(now)
+            text = profile()
+            control = self.run.lacks(now, self._transport.now())  # names the run
+            unsent.fill(effects, control, self.run, self._check, now)
+            return unsent.add_profile(text, now, fresh)
+        lacks = unsent.out is not None and unsent.out.profile is None  # what is sent in parts, or refused, takes long
+        return unsent.add_profile(profile() if lacks else None, now, fresh)
+
+    def _asking(self, out: Outgoing, now: float) -> Outgoing:
+        """What to send, with what is to be read."""
+        read = self._timing.reads(now, bool(self.outage.kind))
+        waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
+        look = self._timing.looks(now) or self.run.has_rivals(now)
+        look = (read and look) or bool(out.control or out.forget_control or self.outage.kind)
+        seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds.is_open and read else 0
+        part = self._unsent.part(out)
+        ending = self._agent.ending if self._seeds.is_open and not self._agent.finished else None
+        self._asks_end = ending is not None
+        wanted = replace(
+            part,
+            read_inbox=read,
+            read_acks=read and waits,
+            read_control=look or self._asks_end,
+            read_seeds=seeds,
+            look_outside=look and self._seeds.is_open,
+            end=None if ending is None else self.run.end(ending, self._transport.now()),
+        )
+        return replace(wanted, counts_anew=self.counts_anew) if wanted.profile is not None else wanted
+
+    async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
+        """Write the disk, then exchange. What has happened is durable before others hear of it."""
+        try:
+            await self._flush.write()
+        except StoreFull as error:
+            raise DiskFull(error, await self._look(blocked)) from error
+        return Incoming(control=None) if out.is_nothing else await self._transport.exchange(out)
+
+    async def _look(self, profile: str | None) -> Incoming | None:
+        """What Redis has, whatever state it is in, while nothing may leave."""
+        try:
+            return await self._transport.exchange(replace(LOOK if self._absent else Outgoing(), profile=profile))
+        except TransportFull as error:
+            return error.incoming
+        except TransportDown:
+            return None
+
+    # -- collect
+
+    def collect(self, now: float) -> bool:
+        """Take in what the exchange under way has brought; False when there is nothing (yet)."""
+        if self._under_way is None or not self._under_way.done():
+            return False
+        waits = now < self.outage.retry_at and (self.disk_full or self._state is not State.DISK)
+        if waits or not self._settled(now):
+            return False  # what has come stays where it is
+        future, self._under_way = self._under_way, None
+        state, self._state = self._state, State.IDLE
+        self.disk_full = False
+        error = future.exception()
+        then = AFTER[state, result_of(error)]
+        if then is not Then.WRITTEN:
+            self._timing.ended(now)
+        self._follow[then](now, future.result() if error is None else error)
+        asked, self._asks_end = self._asks_end, False
+        if asked and not self._agent.finished:
+            self._agent.not_over()  # a seed has come; or whether one has is not known
+        return True
+
+    def _looked_at(self, now: float, incoming: Incoming) -> None:
+        if self.outage.kind in (DISK, ITEMS):  # a replica can be looked at, and takes no mail
+            self._works()
+        self._take(incoming, now)
+
+    def _sent(self, now: float, incoming: Incoming) -> None:
+        self._works()
+        self.slowest = max(self.slowest, took := now - self._timing.sent)
+        if self._unsent.taken(now, took):
+            self._timing.due = now
+        self._take(incoming, now)
+
+    def _works(self) -> None:
+        """Redis and the disk take what they are given."""
+        self.outage.end_outage(told=self.run.forgotten_at >= self.outage.since)
+        self.full = False
+
+    def _no_room(self, now: float, error: DiskFull) -> None:
+        self.disk_full = True
+        kind = ITEMS if error.held_back else DISK
+        self.outage.begin_outage(now, kind, f"{error.why} Nothing is fetched until then.")
+        if error.incoming is not None:
+            self._take(error.incoming, now)
+
+    def _halved(self, now: float, error: TransportDown) -> None:
+        """Mail was not answered: send half as many letters."""
+        self._unsent.halve()
+        took = now - self._timing.sent
+        if took > EASY and self._agent.lease.heard_since(self._timing.sent):
+            self.outage.begin_outage(now, SLOW, f"{TOO_SLOW} {error}")
+        else:
+            self._unanswered(now, error)
+
+    def _unanswered(self, now: float, error: TransportDown) -> None:
+        sentence = (
+            f"Redis is away: this agent fetches on until its lease ends or {self._most_waiting:,} records wait to be "
+            f"sent (more with a larger UBI_MEMORY_MB), and goes on when it is back. {error}"
+        )
+        self.outage.begin_outage(now, AWAY, sentence)
+
+    def _settled(self, now: float) -> bool:
+        """Hear of what was written; False when the disk has no room for the table of what is known, or is damaged."""
+        try:
+            self._flush.settle()
+        except StoreFull as error:
+            self.disk_full = True
+            self.outage.begin_outage(now, DISK, f"{error} Nothing is fetched until then.")
+            return False
+        except StoreError as error:
+            self.outage.begin_outage(now, DISK, str(error))
+            self._flush.broken(error)
+            return False
+        return True
+
+    def _refused(self, now: float, error: TransportFull) -> None:
+        """Redis is full: take in what was read, and try the rest again later."""
+        self.full = True
+        self.writes_refused += 1
+        self.outage.begin_outage(
+            now,
+            FULL,
+            f"Redis is full and takes no mail: this agent fetches on until {self._most_waiting:,} records wait to be "
+            f"sent (more with a larger UBI_MEMORY_MB), then it waits until there is room. {error}",
+        )
+        self._take(error.incoming, now)
+        self._unsent.refused()
+
+    def _take(self, incoming: Incoming, now: float) -> None:
+        self.published = incoming.published
+        if incoming.control is not None:
+            self._timing.looked(now)
+            # What was asked for before an absence may have waited for its end.
+            self._looked = now if self._absent else self._timing.sent
+            self._look_at(incoming.control, now)
+        if self._agent.outlived:
+            return
+        if incoming.refused:
+            self._check.add_dead_letters(incoming.refused)
+        self._timing.eager = bool(incoming.letters)
+        rivals = self.run.has_rivals(now)
+        if not rivals:
+            self._check.settle()
+        for number, raw in incoming.letters:
+            self._unsent.consumed.append(number)
+            run = raw.get(RUN.encode(), b"").decode("ascii", "replace")
+            if not self.run.is_past(run) and not self._check.receive(raw, self.run.run, rivals):
+                self._timing.look_soon()  # there may be another run by now
+        if self._seeds.is_open and not self._agent.finished:  # else they wait for the next start
+            if self._seeds.receive(incoming.seeds, self._agent.journal.flush):
+                self._agent.took_outside()
+            self._check.add_dead_letters(self._seeds.dead_letters())
+            if incoming.outside is not None:
+                self._agent.quiescence.look(incoming.outside.mark, now)
+                if self._seeds.note_waiting(incoming.outside.waiting):
+                    self._timing.due = now
+        for lane, text in incoming.acks.items():
+            try:
+                self._agent.answered(lane, text, now)
+            except Malformed as error:
+                logger.debug("Answer for lane %s not understood: %s", lane, error)
+
+    def _look_at(self, control: Fields, now: float) -> None:
+        """What the control hash says."""
+        control = self.run.read_control(control, now)
+        if self._agent.outlived:
+            self._unsent.drop_all()
+        else:
+            self._check.answer_queries(control, now)

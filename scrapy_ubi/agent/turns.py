@@ -1,0 +1,100 @@
+"""What follows when an exchange of mail has ended, when beats were read, and when time has passed.
+
+Rules of this module:
+
+* The order in which parts hear of it is here, and nowhere else.
+* All of it runs in the event loop, and touches memory only.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from scrapy_ubi.agent.crawl.crawl import Crawl
+from scrapy_ubi.agent.group.beats import Beats
+from scrapy_ubi.agent.group.group_watch import GroupWatch
+from scrapy_ubi.agent.group.limit_watch import LimitWatch
+from scrapy_ubi.agent.group.ticker import Ticker
+from scrapy_ubi.agent.mail.exchange import Exchange
+from scrapy_ubi.agent.mail.exchange_loop import ExchangeLoop
+from scrapy_ubi.agent.report.status import Status
+from scrapy_ubi.agent.work.engine_wakeup import EngineWakeup
+from scrapy_ubi.agent.work.host_access import HostAccess
+from scrapy_ubi.agent.work.iterations import Iterations
+from scrapy_ubi.agent.work.next_request import NextRequest
+from scrapy_ubi.protocol.beat import Beat
+from scrapy_ubi.transport.redis_keys import drain_field
+
+logger = logging.getLogger("scrapy_ubi")
+
+AHEAD = (
+    "%d times on the disk, or from other agents, lie further ahead than anything could have set them, as a clock was "
+    "ahead: they count as set now."
+)
+
+
+class Turns:
+    """The turns of one agent. `on_drain` is called once, when a person has asked it to leave."""
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        exchanges: ExchangeLoop,
+        beats: Beats,
+        ticker: Ticker,
+        group_watch: GroupWatch,
+        limit_watch: LimitWatch,
+        access: HostAccess,
+        choice: NextRequest,
+        iterations: Iterations | None,
+        waker: EngineWakeup,
+        status: Status,
+        on_drain: Callable[[], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._crawl = crawl
+        self._exchanges = exchanges
+        self._beats = beats
+        self._ticker = ticker
+        self._group_watch = group_watch
+        self._limit_watch = limit_watch
+        self._access = access
+        self._choice = choice
+        self._iterations = iterations
+        self._waker = waker
+        self._status = status
+        self._on_drain = on_drain
+        self._clock = clock
+        self._asked_to_leave = False
+        self._said_ahead = False
+
+    def exchanged(self, exchange: Exchange) -> None:
+        """Hear that an exchange of mail has ended."""
+        tally = self._crawl.tally
+        tally.dead_letters, tally.writes_refused = exchange.dead_letters, exchange.writes_refused
+        asked = exchange.control.get(drain_field(self._crawl.agent.me)) in self._crawl.lives
+        if asked and not self._asked_to_leave:
+            self._asked_to_leave = True
+            self._on_drain()
+        self._ticker.tick()
+
+    def heard(self, end: bool, lines: Mapping[str, str]) -> None:
+        """Hear that the beats of all agents were read, from these lines; `end`: they say that the crawl is over."""
+        if end or self._crawl.agent.ending is not None:
+            self._exchanges.hurry = True
+        self._ticker.tick()
+        self._group_watch.check_beats(lines, self._clock())
+
+    def ticked(self, now: float, beat: Beat) -> None:
+        """Hear that the protocol was told the time: see to all that may follow."""
+        if not self._said_ahead and (ahead := self._status.times_ahead):
+            self._said_ahead = True
+            logger.warning(AHEAD, ahead)
+        self._beats.publish(beat)
+        self._access.permits.look_again()
+        self._limit_watch.check_limits(now)
+        if self._iterations is not None:
+            self._iterations.barrier.close_stalled()
+        self._choice.read_ahead(now)
+        self._waker.arm()

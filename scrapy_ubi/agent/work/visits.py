@@ -1,0 +1,168 @@
+"""Requests that were handed out: from the moment one is until its page is done, or waits again.
+
+Rules of this module:
+
+* A request is handed out as a `Visit`, an identity object, and ends exactly once: `end` or `put_back`; whatever is said
+  of it later counts for nothing.
+* Its host is free once, when its transfer has ended; that comes before the end of the visit, or with it. A transfer
+  that is made once more has its end, too: from then on the delay counts again, unless it counts from starts (`limit`).
+* Hosts with several loads at once neither wait for others on their address nor keep them waiting.
+* What a page has taught is told with its done mark only when no request came from nowhere meanwhile: else any page that
+  was out may have caused that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from scrapy_ubi.agent.crawl.crawl import Crawl
+from scrapy_ubi.agent.crawl.revisits import PageSeen
+from scrapy_ubi.agent.hosts.host_times import HostTimes
+from scrapy_ubi.agent.hosts.ip_politeness import IpPoliteness
+from scrapy_ubi.agent.hosts.learned_forms import LearnedForms
+from scrapy_ubi.frontier.host_loads import Limit
+from scrapy_ubi.policy.ranking import Page
+from scrapy_ubi.protocol.done_mark_delivery import Outlinks
+from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
+
+
+class Visit:
+    """One request handed out. `entry` is what to fetch; `host` its partition key."""
+
+    __slots__ = (
+        "again", "before", "begun", "closed", "entry", "freed", "gave_items", "host", "outlinks", "page", "seen",
+        "state", "strays",
+    )  # fmt: skip
+
+    def __init__(self, state: HostState, entry: Entry, strays: int, begun: float = 0.0) -> None:
+        self.state = state
+        self.begun = begun  # when it was handed out (s, the agent's clock)
+        self.before: VisitRow | None = state.visits.out.get(entry.key)  # of the visit before, where there was one
+        self.seen: PageSeen | None = None  # what of the page is compared, where it may be visited again
+        self.gave_items = False
+        self.outlinks: Outlinks = []  # what its page has taught
+        self.strays = strays  # how many requests had come from nowhere when it began
+        self.host = state.host
+        self.entry = entry
+        self.freed = False
+        self.closed = False
+        self.again: Entry | None = None
+        self.page: Page | None = None  # as a ranker is told of it, where there is one
+
+    def __repr__(self) -> str:
+        return f"<Visit {self.entry.url}>"
+
+
+class VisitEnd(NamedTuple):
+    """How a visit ended: the arguments of `Visits.end`."""
+
+    visit: Visit
+    failed: str | None
+    fetched: bool
+    status: int
+    content: int | None
+
+
+class Visits:
+    """The visits of one agent."""
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        learner: LearnedForms | None,
+        addresses: IpPoliteness | None,
+        clock: Callable[[], float],
+        limit: Limit | None,
+        times: HostTimes,
+    ) -> None:
+        self._crawl = crawl
+        self._learner = learner
+        self._addresses = addresses
+        self._clock = clock
+        self._limit = limit
+        self._times = times
+        self._under_way: set[Visit] = set()
+
+    def _has_several(self, host: str) -> bool:
+        """Whether several loads of this host may be open at once."""
+        return self._limit is not None and self._limit(host) > 0
+
+    def under_way(self) -> list[Visit]:
+        """Those that have not ended."""
+        return list(self._under_way)
+
+    def begin_visit(self, state: HostState, entry: Entry, now: float) -> Visit:
+        """This request is handed out."""
+        visit = Visit(state, entry, self._crawl.tally.strays, now)
+        self._under_way.add(visit)
+        if self._addresses is not None and not self._has_several(visit.host):
+            self._addresses.taken(visit.host, now)
+        return visit
+
+    def end(self, visit: Visit, failed: str | None, fetched: bool, status: int, content: int | None) -> bool:
+        """The visit is over (see `Node.ended`); False when it was before."""
+        if visit.closed:
+            return False
+        self._close(visit, fetched)
+        crawl, state, entry = self._crawl, visit.state, visit.entry
+        if fetched:
+            crawl.tally.pages += 1
+        if visit.again is not None:
+            self._wait_again(visit)
+            return True
+        row = crawl.recrawl.row(visit, failed, fetched) if crawl.recrawl is not None else None
+        if failed is not None and visit.before is None:
+            crawl.fail(visit.host, entry, failed)
+        crawl.agent.ended(state, entry.key, visit.outlinks if visit.strays == crawl.tally.strays else None, row)
+        crawl.frontier.note_status(state, entry.key, status)
+        if self._learner is not None and visit.before is None:
+            self._learner.ended(state, entry, content)
+        return True
+
+    def put_back(self, visit: Visit) -> bool:
+        """The visit was not made: its request waits again; False when it was over before."""
+        if visit.closed:
+            return False
+        self._close(visit, loaded=True)
+        self._wait_again(visit)
+        return True
+
+    def settle(self, ending: VisitEnd) -> None:
+        """The end of a visit counts that was held until now; here none is."""
+
+    def settle_all(self) -> None:
+        """No request is handed out from now on: what an end waits for does not come."""
+
+    def _wait_again(self, visit: Visit) -> None:
+        self._crawl.agent.put_back(visit.state, visit.entry.key, visit.again)
+        if self._learner is not None and visit.before is None:
+            self._learner.put_back(visit.entry)
+
+    def _close(self, visit: Visit, loaded: bool) -> None:
+        visit.closed = True
+        self._under_way.discard(visit)
+        if not visit.freed:
+            self.free(visit, loaded)
+
+    def defer(self, visit: Visit) -> None:
+        """A transfer has ended and is made again: the host stays with the visit, and the delay counts from now on."""
+        if self._crawl.frontier.find(visit.host) is visit.state and not self._has_several(visit.host):
+            self._crawl.frontier.defer(visit.state, self._clock())
+
+    def free(self, visit: Visit, loaded: bool = True) -> None:
+        """The host is free, after its delay; at once where nothing of it was loaded (robots.txt forbids it, say)."""
+        agent, frontier, state = self._crawl.agent, self._crawl.frontier, visit.state
+        before, now = state.next_at, self._clock()
+        if visit.freed:
+            self.defer(visit)
+            return
+        visit.freed = True
+        agent.freed(state, now)
+        if loaded:
+            self._times.loaded(visit.host, now - visit.begun)
+        if self._addresses is not None and not self._has_several(visit.host):
+            delay = max(frontier.delay, state.pause) if loaded else 0.0
+            self._addresses.freed(visit.host, now, delay)
+        if not loaded and frontier.find(visit.host) is state:
+            frontier.hasten(state, before)

@@ -1,0 +1,3 @@
+"""What people run and read: `scrapy ubi ...`, its answers as text and JSON, agents on this machine, crawls without a
+project.
+"""

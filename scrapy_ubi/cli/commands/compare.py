@@ -1,0 +1,513 @@
+"""`scrapy ubi compare SPIDER`: does this project give the same items by agents as by plain Scrapy?
+
+Rules of this module:
+
+* Three crawls are run, one after the other, as processes: plain Scrapy (which asks the site, and is recorded), plain
+  Scrapy again, and agents (both of the recording).
+* The project's settings are used but for those of `APART`, where crawls would write over each other's outputs or wait
+  for a site that is not asked.
+* However it ends, no process is left, and no file but those of `--keep`; where something differs all is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from scrapy.exceptions import UsageError
+from scrapy.settings import BaseSettings
+from scrapy.spiderloader import get_spider_loader
+from scrapy.utils.conf import arglist_to_dict
+from scrapy.utils.project import inside_project
+
+from scrapy_ubi.cli.commands.addon_remark import addon_remark
+from scrapy_ubi.cli.commands.compare_addon import MODE, PLACE, RECORD, REPEAT, REQUESTS, RESULT, addons_with
+from scrapy_ubi.cli.commands.compare_items import Item, ItemComparison, Pair, compare_items
+from scrapy_ubi.cli.commands.compare_recording import FAILED, FEWER, NONE
+from scrapy_ubi.cli.commands.query import QueryReport
+from scrapy_ubi.cli.commands.redis_connection import UbiNotFound, nearest
+from scrapy_ubi.cli.commands.run_plan import command_line_settings
+from scrapy_ubi.cli.monitor.screen import Screen
+from scrapy_ubi.cli.monitor.text_table import Column, count, room, table
+from scrapy_ubi.cli.supervisor.agents import TAIL, error_in
+from scrapy_ubi.cli.supervisor.embedded_valkey import valkey_program
+from scrapy_ubi.errors import UbiDirectoryError, UbiRefused, UbiUnavailable
+from scrapy_ubi.ground.untrusted.terminal_text import cut, plain
+
+STEP = 0.05  # s between two looks at a crawl
+LINE_EVERY = 10.0  # s between two lines where there is no terminal
+LEAVES_WITHIN = 30.0  # s that a crawl has to end after Ctrl-C
+LONGEST = 600  # characters shown of what an agent has said
+ADDON = "scrapy_ubi.Addon"
+UNTRAVELLED = "untravelled/"  # in the names of stats, before the kind
+
+# Outputs and doors of the project that several crawls would share.
+APART = {"FEEDS": "{}", "JOBDIR": "", "LOG_FILE": "", "HTTPCACHE_ENABLED": "False", "TELNETCONSOLE_ENABLED": "False"}
+# No site is asked when answers are repeated, so there is no delay to keep.
+REPEATED = {"DOWNLOAD_DELAY": "0", "DOWNLOAD_SLOTS": "{}", "AUTOTHROTTLE_ENABLED": "False"}
+AGENTS = {
+    "UBI_ENABLED": "True",
+    "UBI_REDIS_URL": "",
+    "UBI_STORES": "",
+    "UBI_SERVE": "False",
+    "UBI_SEED_LIST": "",
+    "UBI_WEB": "",
+    "UBI_METRICS": "",
+    "UBI_HOST_DELAY": "0",
+    "UBI_DELAY_FACTOR": "0",
+    "UBI_HOST_PAUSE": "0",
+    "UBI_MAX_RETRY_AFTER": "0",
+    "UBI_MAX_DELAY": "0",
+    "UBI_ROBOTS_GIVE_UP": "0",
+}
+
+
+@dataclass(slots=True)
+class ComparedCrawl:
+    """One of the crawls: what it has done. `cpu` in s, of all its processes; `requests`: how each was answered."""
+
+    name: str
+    place: Path
+    seconds: float = 0.0
+    cpu: float = 0.0
+    items: list[Item] = field(default_factory=list)
+    requests: list[tuple[str, str, str]] = field(default_factory=list)  # method, URL, how it was answered
+    results: list[Mapping[str, Any]] = field(default_factory=list)  # of each process that has come to its end
+
+    @property
+    def urls(self) -> set[tuple[str, str]]:
+        """What was asked for, but for robots.txt, of which each process has its own."""
+        asked = {(method, url) for method, url, _ in self.requests}
+        return {(method, url) for method, url in asked if not url.endswith("/robots.txt")}
+
+    @property
+    def needed(self) -> list[Item]:
+        """The items without those of start pages that plain Scrapy has fetched twice, as agents need not. (The lines of
+        the feed are in the order of items.)"""
+        again = self._again
+        return [item for number, item in enumerate(self.items) if number not in again]
+
+    @property
+    def again(self) -> int:
+        """How many items are of start pages that a link led to once more."""
+        return len(self._again)
+
+    @property
+    def _again(self) -> frozenset[int]:
+        alone = self.results[0] if len(self.results) == 1 else None
+        return frozenset(alone["again"]) if alone is not None and alone["items"] == len(self.items) else frozenset()
+
+    @property
+    def failed(self) -> set[tuple[str, str]]:
+        """What was asked for and never answered, as the host is dead, or resets connections."""
+        return {(method, url) for method, url, how in self.requests if how == FAILED}
+
+    def answered(self, how: str) -> int:
+        """How many requests were answered in this way."""
+        return sum(one == how for _, _, one in self.requests)
+
+    def stat(self, name: str) -> int:
+        """A stat of all processes together."""
+        return sum(int(one["stats"].get(name, 0)) for one in self.results)
+
+    def warnings(self) -> dict[str, int]:
+        """What the agents have said, and how often."""
+        found: dict[str, int] = {}
+        for one in self.results:
+            for text, number in one["warnings"].items():
+                found[text] = found.get(text, 0) + number
+        return found
+
+    def untravelled(self) -> dict[str, int]:
+        """What of requests could not travel, by kind."""
+        names = sorted({name for one in self.results for name in one["stats"] if UNTRAVELLED in name})
+        return {name.partition(UNTRAVELLED)[2]: self.stat(name) for name in names}
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
+    """Run the three crawls, and compare. Raises UbiError, UsageError before anything is started."""
+    own = _check(settings, opts)
+    with _directory(opts.keep) as place:
+        comparison = Comparison(settings, opts, own, place)
+        try:
+            first, second, agents = comparison.crawl()
+        except BaseException:
+            comparison.end()
+            raise
+        report = _Report(opts, first, second, agents)
+        if not report.same:
+            _keep(place)
+        return QueryReport(report.lines(place), report.document(), report.complaint(place))
+
+
+def _check(settings: BaseSettings, opts: argparse.Namespace) -> str | None:
+    """The add-on of the agents, where the project does not name it. Raises UbiError, UsageError."""
+    if opts.redis_url or opts.crawl:
+        raise UsageError("scrapy ubi compare starts a Valkey and a crawl of its own", print_help=False)
+    if not inside_project():
+        raise UbiNotFound("There is no Scrapy project here: change into one, `scrapy ubi compare` runs its spiders.")
+    try:
+        arglist_to_dict(opts.spargs)
+    except ValueError:
+        raise UsageError("Invalid -a value, use -a NAME=VALUE", print_help=False) from None
+    loader = get_spider_loader(settings)
+    names = sorted(loader.list())
+    if opts.spider not in names:
+        hint = nearest(opts.spider, names) if names else "it has no spiders."
+        raise UbiNotFound(f"There is no spider '{plain(opts.spider, 64)}' in this project; {hint}")
+    if valkey_program() is None:
+        raise UbiUnavailable("The agents need a Valkey, and none is installed: pip install 'scrapy-ubi[embedded]'.")
+    return ADDON if addon_remark(settings) else None
+
+
+@contextmanager
+def _directory(keep: str | None) -> Iterator[Path]:
+    """A new directory; it is removed at the end where it was not asked for, and `_keep` was not called."""
+    if keep is not None:
+        path = Path(keep).absolute()
+        try:
+            path.mkdir(parents=True)
+        except OSError as error:
+            raise UbiDirectoryError(
+                f"{path} cannot be made ({error.strerror or error}): --keep names a new one."
+            ) from None
+        yield path
+        return
+    path = Path(tempfile.mkdtemp(prefix="ubi-compare-"))
+    try:
+        yield path
+    finally:
+        if not (path / _KEPT).exists():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+_KEPT = ".kept"
+
+
+def _keep(place: Path) -> None:
+    (place / _KEPT).touch()
+
+
+class Comparison:
+    """The three crawls of a comparison, one after the other."""
+
+    def __init__(self, settings: BaseSettings, opts: argparse.Namespace, own: str | None, place: Path) -> None:
+        self._settings = settings
+        self._opts = opts
+        self._own = own
+        self._place = place
+        self._screen = Screen(sys.stderr)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def crawl(self) -> tuple[ComparedCrawl, ComparedCrawl, ComparedCrawl]:
+        """Run them. Raises UbiRefused where one fails."""
+        first = self._plain("plain Scrapy", "plain", RECORD)
+        if not first.requests:
+            raise UbiRefused(
+                f"Plain Scrapy has asked for nothing with '{plain(self._opts.spider, 64)}': nothing to compare."
+            )
+        second = self._plain("plain Scrapy, again", "again", REPEAT)
+        number = self._opts.agents
+        agents = self._agents("1 agent" if number == 1 else f"{number} agents", second)
+        return first, second, agents
+
+    def end(self) -> None:
+        """End what runs: first as Ctrl-C does, then at once."""
+        process, self._process = self._process, None
+        if process is None or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(LEAVES_WITHIN)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt):
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def _plain(self, name: str, place: str, mode: str) -> ComparedCrawl:
+        settings = {"ADDONS": json.dumps(addons_with(self._settings, None)), **APART}
+        if self._own is None:
+            settings["UBI_ENABLED"] = "False"
+        if mode == REPEAT:
+            settings |= REPEATED
+        elif self._opts.pages:
+            own = self._settings.getint("CLOSESPIDER_PAGECOUNT")
+            settings["CLOSESPIDER_PAGECOUNT"] = str(min(self._opts.pages, own or self._opts.pages))
+        crawl = ComparedCrawl(name, self._place / place)
+        items = crawl.place / "items.jsonl"
+        command = ["-m", "scrapy", "crawl", self._opts.spider, *self._given(settings), "-O", f"{items}:jsonlines"]
+        self._run(crawl, command, mode, items)
+        return crawl
+
+    def _agents(self, name: str, like: ComparedCrawl) -> ComparedCrawl:
+        crawl = ComparedCrawl(name, self._place / "agents")
+        settings = {
+            "ADDONS": json.dumps(addons_with(self._settings, self._own)),
+            **APART,
+            **REPEATED,
+            **AGENTS,
+            "UBI_DIR": str(crawl.place / "ubi"),
+        }
+        items = crawl.place / "items.jsonl"
+        command = [
+            "-m",
+            "scrapy",
+            "ubi",
+            "run",
+            self._opts.spider,
+            "--agents",
+            str(self._opts.agents),
+            "--crawl",
+            "compare",
+        ]
+        command += [*self._given(settings), "-O", str(items)]
+        kill = _KillOne(len(like.requests) // 2) if self._opts.kill else None
+        self._run(crawl, command, REPEAT, items, kill)
+        if kill is not None and not kill.done:
+            self._screen.say("No agent was killed: the crawl was over before. Compare more pages (--pages).")
+        return crawl
+
+    def _given(self, settings: Mapping[str, str]) -> list[str]:
+        """The command line's own arguments and settings, and these, which win."""
+        parts = [part for one in self._opts.spargs for part in ("-a", one)]
+        given = {**command_line_settings(self._settings), **settings}
+        return parts + [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
+
+    def _run(
+        self,
+        crawl: ComparedCrawl,
+        command: list[str],
+        mode: str,
+        items: Path,
+        at_each: Callable[[Path, int], None] | None = None,
+    ) -> None:
+        crawl.place.mkdir()
+        log = crawl.place / "log.txt"
+        before, begun = os.times(), time.monotonic()
+        with log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, *command],
+                env=os.environ | {PLACE: str(crawl.place), MODE: mode},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        while self._process.poll() is None:
+            made = sum(path.read_bytes().count(b"\n") for path in crawl.place.glob(f"{REQUESTS}-*"))
+            self._show(crawl, made, time.monotonic() - begun)
+            if at_each is not None:
+                at_each(crawl.place, made)
+            time.sleep(STEP)
+        after = os.times()
+        crawl.seconds = time.monotonic() - begun
+        crawl.cpu = after.children_user + after.children_system - before.children_user - before.children_system
+        _read(crawl, items)
+        self._show(crawl, len(crawl.requests), crawl.seconds, last=True)
+        if self._process.returncode:
+            self._fail(crawl, log)
+
+    def _fail(self, crawl: ComparedCrawl, log: Path) -> None:
+        _keep(self._place)
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL))
+            said = plain(error_in(file.read().decode("utf-8", "replace")), 600)
+        raise UbiRefused(f"The crawl of {crawl.name} has failed ({said}): {log} has its log.")
+
+    def _show(self, crawl: ComparedCrawl, made: int, seconds: float, last: bool = False) -> None:
+        line = f"{crawl.name}: {count(made)} requests, {seconds:.0f} s"
+        if self._screen.terminal:
+            self._screen.show([line], seconds, False)
+            if last:
+                self._screen.tell(line)
+        elif last:
+            self._screen.say(line)
+
+
+class _KillOne:
+    """Kills the busiest agent once so many requests were made."""
+
+    def __init__(self, after: int) -> None:
+        self._after = after
+        self.done = False
+
+    def __call__(self, place: Path, made: int) -> None:
+        if self.done or made < self._after:
+            return
+        busiest = max(place.glob(f"{REQUESTS}-*"), key=lambda path: path.stat().st_size, default=None)
+        if busiest is not None:
+            self.done = True
+            with suppress(ProcessLookupError):
+                os.kill(int(busiest.stem.partition("-")[2]), signal.SIGKILL)
+
+
+def _read(crawl: ComparedCrawl, items: Path) -> None:
+    """Take in what the processes of a crawl have left."""
+    for path in sorted(crawl.place.glob(f"{REQUESTS}-*")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError):  # a killed process may have written half of it
+                method, url, how = json.loads(line)
+                crawl.requests.append((method, url, how))
+    for path in sorted(crawl.place.glob(f"{RESULT}-*")):
+        crawl.results.append(json.loads(path.read_text(encoding="utf-8")))
+    if items.exists():
+        crawl.items = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+class _Report:
+    """What people and programs are told of it."""
+
+    def __init__(
+        self, opts: argparse.Namespace, first: ComparedCrawl, second: ComparedCrawl, agents: ComparedCrawl
+    ) -> None:
+        self._most = opts.show
+        self._crawls = (first, second, agents)
+        self._agents = agents
+        self.items: ItemComparison = compare_items(first.items, second.items, agents.items, first.needed, second.needed)
+        not_made = (first.urls & second.urls) - agents.urls
+        self._not_made = sorted(not_made - second.failed)
+        self._never_answered = sorted(not_made & second.failed)
+        self._made_too = sorted(agents.urls - first.urls - second.urls)
+        self._without_cookies = max(0, agents.answered(FEWER) - second.answered(FEWER))
+        self._errors = max(0, _errors(agents) - max(_errors(first), _errors(second)))
+
+    @property
+    def same(self) -> bool:
+        """Whether agents have done what plain Scrapy does."""
+        return self.items.same and not (self._not_made or self._made_too or self._without_cookies)
+
+    def lines(self, place: Path) -> list[str]:
+        """For people."""
+        lines = [*self._table(), ""]
+        lines += self._items()
+        lines += self._some("Requests that the agents did not make", [f"{m} {u}" for m, u in self._not_made])
+        lines += self._some(
+            "Requests that the agents did not make, of hosts that never answered",
+            [f"{m} {u}" for m, u in self._never_answered],
+        )
+        lines += self._some("Requests that only the agents made", [f"{m} {u}" for m, u in self._made_too])
+        if self._without_cookies:
+            lines += _wrapped(
+                f"{count(self._without_cookies)} requests of the agents had fewer cookies than those of plain Scrapy."
+            )
+        travelled = [f"{kind}: {count(number)}" for kind, number in self._agents.untravelled().items()]
+        lines += self._some("What of requests could not travel to another agent", travelled)
+        said = self._agents.warnings()
+        if said:
+            lines.append(f"What the agents have said ({count(len(said))}):")
+            lines += [line for text in [*said][: self._most] for line in _wrapped(plain(cut(text, LONGEST)), "  ")]
+        return lines
+
+    def complaint(self, place: Path) -> str:
+        """What is wrong, in a sentence; '' where it is the same."""
+        if self.same:
+            return ""
+        return f"Not the same as plain Scrapy. Recording, items and logs are in {shlex.quote(str(place))}."
+
+    def document(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "same": self.same,
+            "crawls": [
+                {
+                    "name": crawl.name,
+                    "items": len(crawl.items),
+                    "items_of_start_pages_again": crawl.again,
+                    "requests": len(crawl.requests),
+                    "not_recorded": crawl.answered(NONE),
+                    "errors": _errors(crawl),
+                    "seconds": round(crawl.seconds, 2),
+                    "cpu_seconds": round(crawl.cpu, 2),
+                }
+                for crawl in self._crawls
+            ],
+            "items": {
+                "equal": self.items.equal,
+                "missing": list(self.items.missing),
+                "too_many": list(self.items.too_many),
+                "differing": [
+                    {"plain": pair.plain, "agents": pair.agents, "fields": list(pair.fields)}
+                    for pair in self.items.differing
+                ],
+                "fields_left_out": list(self.items.varying),
+                "unsteady": self.items.unsteady,
+            },
+            "requests": {
+                "not_made": [list(one) for one in self._not_made],
+                "never_answered": [list(one) for one in self._never_answered],
+                "made_too": [list(one) for one in self._made_too],
+                "with_fewer_cookies": self._without_cookies,
+            },
+            "untravelled": self._agents.untravelled(),
+            "warnings": self._agents.warnings(),
+        }
+
+    def _table(self) -> list[str]:
+        columns = [Column(""), *(Column(crawl.name, figures=True) for crawl in self._crawls)]
+        rows = [
+            ("items", *(count(len(crawl.items)) for crawl in self._crawls)),
+            ("of start pages again", *(count(crawl.again) for crawl in self._crawls)),
+            ("requests", *(count(len(crawl.requests)) for crawl in self._crawls)),
+            ("beyond the recording", *(count(crawl.answered(NONE)) for crawl in self._crawls)),
+            ("errors in the log", *(count(_errors(crawl)) for crawl in self._crawls)),
+            ("seconds", *(f"{crawl.seconds:.1f}" for crawl in self._crawls)),
+            ("CPU seconds", *(f"{crawl.cpu:.1f}" for crawl in self._crawls)),
+        ]
+        return table(columns, rows)
+
+    def _items(self) -> list[str]:
+        items = self.items
+        lines = _wrapped(
+            f"Items: {count(items.equal)} equal, {count(len(items.missing))} missing, "
+            f"{count(len(items.too_many))} too many, {count(len(items.differing))} that differ."
+        )
+        if items.varying:
+            lines += _wrapped(
+                f"Left out, as they differ between two crawls of plain Scrapy: {', '.join(items.varying)}."
+            )
+        if items.unsteady:
+            lines += _wrapped(f"Plain Scrapy has {count(items.unsteady)} items in one of its two crawls only.")
+        lines += self._some("Missing", list(map(_json, items.missing)))
+        lines += self._some("Too many", list(map(_json, items.too_many)))
+        return lines + self._some(
+            "Differing (field: plain Scrapy's, the agents')", list(map(_differing, items.differing))
+        )
+
+    def _some(self, title: str, all_of_it: list[str]) -> list[str]:
+        if not all_of_it:
+            return []
+        shown = [f"  {cut(plain(one), room() - 2)}" for one in all_of_it[: self._most]]
+        rest = len(all_of_it) - len(shown)
+        more = [f"  and {count(rest)} more (--show N, --json)"] if rest else []
+        return [f"{title} ({count(len(all_of_it))}):", *shown, *more]
+
+
+def _errors(crawl: ComparedCrawl) -> int:
+    return crawl.stat("log_count/ERROR") + crawl.stat("log_count/CRITICAL")
+
+
+def _differing(pair: Pair) -> str:
+    by_field = (f"{name}: {_json(pair.plain.get(name))}, {_json(pair.agents.get(name))}" for name in pair.fields)
+    return f"{'; '.join(by_field)}  in {_json(pair.plain)}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _wrapped(sentence: str, indent: str = "") -> list[str]:
+    return textwrap.wrap(sentence, room(), initial_indent=indent, subsequent_indent=indent)

@@ -1,0 +1,183 @@
+"""A document of rules, as TOML or options give it, becomes rules that hold.
+
+Rules of this module:
+
+* All of it is read and checked before anything is fetched: expressions are compiled, names compared with known ones.
+* A document may be incomplete by `crawl.start` alone: `scrapy ubi crawl` may have it from its command line.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from urllib.parse import urlsplit
+
+from lxml import etree
+
+from scrapy_ubi.cli.patterns import expressions, keywords
+from scrapy_ubi.cli.patterns.checked_table import CheckedTable
+from scrapy_ubi.cli.patterns.expressions import BadExpression
+from scrapy_ubi.cli.patterns.page_rules import (
+    FACTS,
+    FACTS_BESIDE_FIELDS,
+    USUAL_FACTS,
+    CollectRule,
+    CrawlRule,
+    FieldRule,
+    FollowRule,
+    PageRules,
+)
+from scrapy_ubi.cli.patterns.rules_error import Where, nearest
+from scrapy_ubi.urls import normal_form
+from scrapy_ubi.urls.filters.names import host_name
+
+MOST_FIELDS = 200
+MOST_SECONDS = 86_400.0
+MOST_COUNT = 1000  # that `min_count` may ask for
+
+_FIELD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+_CONTACT = re.compile(r"(https?://|mailto:)[^\s()<>]+")
+
+
+def read_rules(document: object, where: Where) -> PageRules:
+    """The rules of a document. Raises UbiRulesError for the first thing that does not hold."""
+    top = CheckedTable(document, (), where)
+    crawl = _crawl(top.table("crawl"))
+    follow = _follow(top.table("follow"))
+    collect = top.table("collect")
+    fields = _fields(top.table("fields"))
+    words = _keywords(top.table("keywords")) if top.has("keywords") else None
+    top.end()
+    usual = FACTS_BESIDE_FIELDS if fields else USUAL_FACTS
+    return PageRules(crawl, follow, _collect(collect, usual + (("accuracy",) if words else ())), fields, words)
+
+
+def _crawl(table: CheckedTable) -> CrawlRule:
+    rule = CrawlRule(
+        start=table.each("start", start_url),
+        hosts=table.each("hosts", _host),
+        max_depth=table.whole("max_depth", 0),
+        max_pages=table.whole("max_pages", 0) or 0,
+        delay=table.number("delay", 0.0, MOST_SECONDS),
+        obey_robots=table.flag("obey_robots", True),
+        contact=table.text("contact"),
+    )
+    if rule.contact and not _CONTACT.fullmatch(rule.contact):
+        raise table.refused(("contact",), f"is {rule.contact!r:.100}", "write an http:// or mailto: address")
+    table.end()
+    return rule
+
+
+def start_url(text: str) -> str:
+    """A start page; without a scheme it is of http. Raises BadExpression."""
+    url = text.strip()
+    if "://" not in url:
+        url = f"http://{url}"
+    if normal_form(url) is None:
+        raise BadExpression("is no address of a page: write http:// or https://, and a host")
+    parts = urlsplit(url)
+    return url if parts.path else parts._replace(path="/").geturl()
+
+
+def _host(text: str) -> str:
+    """`site.example`, `*.site.example`, `*`, or one of these with a minus."""
+    name = text.strip().lower()
+    bare = name.removeprefix("-").removeprefix("*.")
+    if name != "*" and host_name(bare) is None:
+        raise BadExpression("is no host: write site.example, *.site.example, -ads.site.example or *")
+    return name
+
+
+def _follow(table: CheckedTable) -> FollowRule:
+    rule = FollowRule(
+        allow=table.each("allow", _regex),
+        deny=table.each("deny", _regex),
+        xpath=table.each("xpath", partial(_zone, "xpath")),
+        css=table.each("css", partial(_zone, "css")),
+    )
+    table.end()
+    return rule
+
+
+def _regex(text: str) -> str:
+    """The text of a regular expression that holds."""
+    expressions.compiled_regex(text)
+    return text
+
+
+def _zone(kind: str, text: str) -> str:
+    """The text of an expression that selects parts of a page."""
+    compiled = expressions.compiled_xpath(text) if kind == "xpath" else expressions.compiled_css(text)
+    expressions.check_elements(kind, text, compiled)
+    return text
+
+
+def _collect(table: CheckedTable, usual: tuple[str, ...]) -> CollectRule:
+    rule = CollectRule(
+        allow=table.each("allow", expressions.compiled_regex),
+        deny=table.each("deny", expressions.compiled_regex),
+        page=table.each("page", _fact) if table.has("page") else usual,
+        errors=table.flag("errors", False),
+    )
+    table.end()
+    return rule
+
+
+def _fact(text: str) -> str:
+    if text not in FACTS:
+        raise BadExpression(f"is nothing that is known of a page: {nearest(text, FACTS)}")
+    return text
+
+
+def _fields(table: CheckedTable) -> tuple[FieldRule, ...]:
+    names = table.keys
+    if len(names) > MOST_FIELDS:
+        raise table.refused((), f"has {len(names)} fields", f"name at most {MOST_FIELDS}")
+    for name in names:
+        if not _FIELD.fullmatch(name):
+            raise table.refused((name,), "is no name of a field", "use letters, digits, _ and -, a letter first")
+    return tuple(_field(name, table.table(name)) for name in names)
+
+
+def _field(name: str, table: CheckedTable) -> FieldRule:
+    if table.has("xpath") == table.has("css"):
+        raise table.refused((), "has both xpath and css" if table.has("css") else "has no pattern", "give xpath or css")
+    kind = "css" if table.has("css") else "xpath"
+    compiled = expressions.compiled_css if kind == "css" else expressions.compiled_xpath
+
+    def excluded(text: str) -> etree.XPath:
+        expression = compiled(text)
+        expressions.check_elements(kind, text, expression)
+        return expression
+
+    patterns = table.each(kind, compiled)
+    if not patterns:
+        raise table.refused((kind,), "is empty", "write a pattern")
+    rule = FieldRule(
+        name,
+        patterns,
+        many=table.flag("many", False),
+        text=table.flag("text", True),
+        required=table.flag("required", False),
+        exclude=table.each("exclude", excluded),
+    )
+    table.end(beside=("xpath", "css"))
+    return rule
+
+
+def _keywords(table: CheckedTable) -> keywords.KeywordRule:
+    words = table.each("words", _keyword)
+    accuracy = table.number("accuracy", 0.0, 100.0)
+    least = table.whole("min_count", 1)
+    table.end()
+    if not words:
+        raise table.refused(("words",), "has no word", "write a list of words")
+    if least is not None and least > MOST_COUNT:
+        raise table.refused(("min_count",), f"is {least}", f"write a whole number up to {MOST_COUNT}")
+    return keywords.KeywordRule(words, 1.0 if accuracy is None else accuracy, least or 1)
+
+
+def _keyword(text: str) -> str:
+    if not keywords.has_words(text):
+        raise BadExpression("has no letter or digit")
+    return text

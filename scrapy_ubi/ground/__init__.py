@@ -1,0 +1,1 @@
+"""What everything stands on: the one clock, and checks of data from outside."""

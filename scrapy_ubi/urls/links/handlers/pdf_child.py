@@ -1,0 +1,207 @@
+"""The parent's end of the child that reads PDF: starts it, asks it, kills it.
+
+Rules of this module:
+
+* `read` blocks: it is called in a thread of its own (`pdf_queue`), one call at a time; `close` may be called by any.
+* What the child says is data of the web. A frame that is too long, late or malformed costs the child, and this PDF
+  only: the next one has another child.
+* The child is spawned, not forked: it shares no memory, lock or file with the crawl but two pipes. It ends when they
+  are closed, so also when this process is killed; and the signals of the terminal do not reach it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scrapy_ubi.ground.untrusted.checks import Malformed, is_text, json_object
+from scrapy_ubi.urls.links.handlers.bounds import MOST_URL
+
+MOST_BYTES = 32_000_000  # of a PDF
+SECONDS = 2.9  # for a PDF, by the clock: then the child is killed. It ends itself after 2
+START_SECONDS = 30.0  # for a child to be ready, which imports pypdf: a busy machine takes a second
+MOST_ANSWER = 5_000_000  # bytes: a million characters of links, and what is around them
+WORKER = Path(__file__).with_name("pdf_worker.py")
+COMMAND = (sys.executable, "-P", str(WORKER))
+
+_LENGTH = struct.Struct(">I")
+_REASONS = ("time", "memory", "malformed", "encrypted", "links", "pages", "annotations")
+
+
+class PdfAnswer(NamedTuple):
+    """The links of a PDF; `cut`: why there may be more; `refused`: why there are none. Reasons are one word."""
+
+    links: Sequence[str] = ()
+    cut: str | None = None
+    refused: str | None = None
+
+
+class _Gone(Exception):
+    """The child is of no further use: `args[0]` is the reason."""
+
+
+class PdfChild:
+    """One child at a time, started when it is needed. `command`: what is run; `seconds`: for each PDF."""
+
+    def __init__(self, command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> None:
+        self._command = command
+        self._seconds = seconds
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ready = False  # whether the child has said so, and has been given no PDF since
+        self._closed = False
+        self._lock = threading.Lock()  # of the two above
+        self.started = 0
+
+    @property
+    def pid(self) -> int | None:
+        """That of the child, None where there is none."""
+        return self._process.pid if self._process is not None else None
+
+    def read(self, body: bytes) -> PdfAnswer:
+        """The links of a PDF. Nothing is raised; takes as long as the child may, and the time to start one."""
+        if len(body) > MOST_BYTES:
+            return PdfAnswer(refused="bytes")
+        try:
+            process = self._running()
+            self._ready = False
+            end = time.monotonic() + self._seconds
+            self._write(process, _LENGTH.pack(len(body)), end)
+            self._write(process, body, end)
+            answer = _checked(self._frame(process, end))
+        except _Gone as gone:
+            self._end()
+            return PdfAnswer(refused=str(gone.args[0]))
+        return PdfAnswer(**answer)
+
+    def close(self) -> None:
+        """End the child, and start no other one. A `read` under way comes back at once."""
+        with self._lock:
+            self._closed = True
+            if self._process is not None:
+                self._process.kill()
+
+    def prepare(self) -> None:
+        """Wait for a child that is ready, so that the next PDF need not; in the thread of `read`."""
+        try:
+            self._running()
+        except _Gone:
+            self._end()
+
+    def end(self) -> None:
+        """Take the child that was killed from the table of processes; in the thread of `read`."""
+        self._end()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is not None:
+            try:
+                return self._prepared(self._process)
+            except _Gone:  # it held too much memory, and has ended
+                self._end()
+        with self._lock:
+            if self._closed:
+                raise _Gone("closed")
+            try:
+                self._process = process = subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    bufsize=0,
+                    start_new_session=True,
+                )
+            except OSError:
+                raise _Gone("unstarted") from None
+        self.started += 1
+        assert process.stdin is not None and process.stdout is not None
+        os.set_blocking(process.stdin.fileno(), False)
+        os.set_blocking(process.stdout.fileno(), False)
+        try:
+            return self._prepared(process)
+        except _Gone:
+            raise _Gone("closed" if self._closed else "unstarted") from None
+
+    def _prepared(self, process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+        """A child that is ready. Raises _Gone."""
+        if not self._ready:
+            self._frame(process, time.monotonic() + START_SECONDS)
+            self._ready = True
+        return process
+
+    def _write(self, process: subprocess.Popen[bytes], data: bytes, end: float) -> None:
+        assert process.stdin is not None
+        rest = memoryview(data)
+        while rest:
+            _wait(process.stdin.fileno(), select.POLLOUT, end)
+            try:
+                rest = rest[os.write(process.stdin.fileno(), rest) :]
+            except BlockingIOError:
+                continue
+            except OSError:
+                raise _Gone("died") from None
+
+    def _frame(self, process: subprocess.Popen[bytes], end: float) -> bytes:
+        length = int(_LENGTH.unpack(self._exactly(process, _LENGTH.size, end))[0])
+        if length > MOST_ANSWER:
+            raise _Gone("died")
+        return self._exactly(process, length, end)
+
+    def _exactly(self, process: subprocess.Popen[bytes], count: int, end: float) -> bytes:
+        assert process.stdout is not None
+        data = bytearray()
+        while len(data) < count:
+            _wait(process.stdout.fileno(), select.POLLIN, end)
+            try:
+                part = os.read(process.stdout.fileno(), count - len(data))
+            except BlockingIOError:
+                continue
+            if not part:
+                raise _Gone("closed" if self._closed else "died")
+            data += part
+        return bytes(data)
+
+    def _end(self) -> None:
+        with self._lock:
+            process = self._process
+            self._process = None
+        self._ready = False
+        if process is None:
+            return
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        process.wait()
+
+
+def _wait(file: int, what: int, end: float) -> None:
+    """Wait until a pipe can be read or written. Raises _Gone when the time is over."""
+    poll = select.poll()
+    poll.register(file, what)
+    while not poll.poll(max(0.0, end - time.monotonic()) * 1000):
+        if time.monotonic() >= end:
+            raise _Gone("time")
+
+
+def _checked(frame: bytes) -> dict[str, Any]:
+    """The answer of a child, as it should be. Raises _Gone."""
+    try:
+        said = json_object(frame)
+    except Malformed:
+        raise _Gone("died") from None
+    links = said.get("links")
+    reasons = {name: said.get(name) for name in ("cut", "refused")}
+    if not isinstance(links, list) or not all(is_text(link, MOST_URL) for link in links):
+        raise _Gone("died")
+    if any(reason is not None and reason not in _REASONS for reason in reasons.values()):
+        raise _Gone("died")
+    return {"links": links, **reasons}

@@ -1,0 +1,63 @@
+"""Links of sitemaps and of indexes of them (sitemaps.org), as XML or as text with a URL a line, also packed by gzip.
+
+Rules of this module:
+
+* `loc` of pages and of sitemaps, and `xhtml:link` with the page in other languages; pictures and videos are left out.
+* A sitemap may have 50 MB, unpacked, by sitemaps.org: what is behind them is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scrapy_ubi.urls.links.handlers.bounds import MOST_URL, FetchedBody, Unreadable, Values
+from scrapy_ubi.urls.links.handlers.unpacked import chunks, head
+from scrapy_ubi.urls.links.handlers.xml_reader import XmlLinks, values
+
+MOST_BYTES = 52_428_800
+
+_BEFORE_XML = b"\xef\xbb\xbf\xfe\xff\x00 \t\r\n"  # byte order marks, of UTF-16 too, and white space
+_OWNERS = frozenset(["url", "sitemap"])
+_WEB = (b"http://", b"https://")
+
+
+def links(received: FetchedBody) -> Values:
+    """The links of a sitemap, as written. Raises LinksCut, Unreadable."""
+    if head(received.body, 64).lstrip(_BEFORE_XML).startswith(b"<"):
+        return values(received.body, SitemapLinks(), MOST_BYTES)
+    return _lines(received.body)
+
+
+class SitemapLinks(XmlLinks):
+    """Of a sitemap in XML."""
+
+    texts = frozenset(["loc"])
+
+    def begins(self, name: str, attributes: Mapping[str, str]) -> None:
+        if len(self.path) == 1:
+            self.is_one = name in ("urlset", "sitemapindex")
+        elif name == "link" and self.path[-2] == "url" and "href" in attributes:
+            self.found.append(attributes["href"])
+
+    def ends(self, name: str, text: str) -> None:
+        if text and len(self.path) > 1 and self.path[-2] in _OWNERS:
+            self.found.append(text)
+
+
+def _lines(body: bytes) -> Values:
+    """Those of a text: lines that are whole URLs."""
+    rest = b""
+    found = False
+    for chunk in chunks(body, MOST_BYTES):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line.strip().startswith(_WEB):
+                found = True
+                yield line.decode("utf-8", "replace").strip()
+        rest = rest[: MOST_URL + 1]
+        yield None
+    if rest.strip().startswith(_WEB):
+        found = True
+        yield rest.decode("utf-8", "replace").strip()
+    if not found:
+        raise Unreadable("malformed")

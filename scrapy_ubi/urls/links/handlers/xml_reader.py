@@ -1,0 +1,99 @@
+"""XML from the web, read without making a tree of it.
+
+Rules of this module:
+
+* No entity is replaced, no DTD loaded, nothing fetched; libxml2's own limits hold (`huge_tree` off). What is broken is
+  read as far as the parser gets (`recover`).
+* Elements deeper than `MOST_DEPTH`, and bytes beyond a bound, end the reading: `LinksCut` says so.
+* The text of an element is kept only where it may be a link, and not beyond the length that a URL may have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lxml import etree
+
+from scrapy_ubi.urls.links.handlers.bounds import MOST_DEPTH, MOST_URL, LinksCut, Unreadable, Values
+from scrapy_ubi.urls.links.handlers.unpacked import chunks
+
+_SPACE = " \t\r\n"
+
+
+class XmlLinks:
+    """What is found in the elements of a document: subclass it. `found` are values of links, as they are written."""
+
+    texts: frozenset[str] = frozenset()  # local names of elements whose text is wanted
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self.path: list[str] = []  # local names, from the root
+        self._text: list[str] | None = None
+        self._length = 0
+        self.is_one = False  # whether an element was met that such documents have
+
+    def begins(self, name: str, attributes: Mapping[str, str]) -> None:
+        """An element begins: its local name, which is also the last of `path`."""
+
+    def ends(self, name: str, text: str) -> None:
+        """An element with a name among `texts` ends."""
+
+    # -- what lxml calls
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        name = local(tag)
+        if len(self.path) >= MOST_DEPTH:
+            raise LinksCut("depth")
+        self.path.append(name)
+        self._text = [] if name in self.texts else None
+        self._length = 0
+        self.begins(name, attributes)
+
+    def data(self, text: str) -> None:
+        if self._text is not None and self._length <= MOST_URL:
+            self._length += len(text)
+            self._text.append(text[: MOST_URL + 1])
+
+    def end(self, tag: str) -> None:
+        name = local(tag)
+        if self._text is not None and name in self.texts:
+            self.ends(name, "".join(self._text).strip(_SPACE))
+        self._text = None
+        self.left(name)
+        if self.path:
+            self.path.pop()
+
+    def left(self, name: str) -> None:
+        """An element has ended, whatever its name."""
+
+    def close(self) -> None:
+        """lxml asks for it at the end."""
+
+
+def values(body: bytes, reader: XmlLinks, most: int) -> Values:
+    """What a reader finds in the first `most` bytes. Raises LinksCut, Unreadable."""
+    parser = etree.XMLParser(
+        target=reader, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True
+    )
+    cut: LinksCut | None = None
+    try:
+        for chunk in chunks(body, most):
+            parser.feed(chunk)
+            yield from reader.found
+            reader.found.clear()
+            yield None
+        parser.close()
+    except LinksCut as error:
+        cut = error
+    except (etree.LxmlError, UnicodeError, ValueError, LookupError):
+        pass  # what came before it counts
+    yield from reader.found
+    if not reader.is_one:
+        raise Unreadable("malformed")
+    if cut is not None:
+        raise cut
+
+
+def local(tag: str) -> str:
+    """The name of an element or attribute without its namespace."""
+    return tag.rpartition("}")[2]

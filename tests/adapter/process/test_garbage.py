@@ -1,0 +1,114 @@
+"""Garbage is looked for after each page and item, as far as the process's own collector is not set otherwise."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections import deque
+from collections.abc import Iterator
+
+import pytest
+
+from scrapy_ubi.adapter.process.garbage import A_PAGE, REST, GarbageTurns
+
+
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    before, enabled = gc.get_threshold(), gc.isenabled()
+    gc.enable()
+    gc.set_threshold(700, 10, 10)
+    gc.collect()
+    yield
+    gc.set_threshold(*before)
+    (gc.enable if enabled else gc.disable)()
+
+
+class Held:
+    """What is in a cycle with itself."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+def left() -> weakref.ref[Held]:
+    return weakref.ref(Held())
+
+
+def test_what_a_page_leaves_is_gone_after_it() -> None:
+    turns, held = GarbageTurns(), left()
+    turns.step_done()
+    assert held() is None
+
+
+def test_what_was_in_use_then_is_gone_some_pages_later() -> None:
+    """Whatever Python finds itself: it looks at older objects by its own rules."""
+    turns, one = GarbageTurns(), Held()
+    held = weakref.ref(one)
+    turns.step_done()
+    del one
+    for _ in range(25):
+        turns.step_done()
+    assert held() is None
+    collections = [each["collections"] for each in gc.get_stats()]
+    for _ in range(300):
+        turns.step_done()
+    young, older, _ = (after["collections"] - before for after, before in zip(gc.get_stats(), collections, strict=True))
+    assert young >= 250 and 20 <= older <= 40
+
+
+def looks_at_all(turns: GarbageTurns, kept: deque[object], pages: int, garbage: bool) -> int:
+    """How often Python looks at all objects in so many pages: each replaces what one of a while ago has left."""
+    before = gc.get_stats()[2]["collections"]
+    for _ in range(pages):
+        kept.append([[] for _ in range(300)])
+        if garbage:
+            Held()
+        turns.step_done()
+    return int(gc.get_stats()[2]["collections"]) - before
+
+
+def test_a_crawl_without_garbage_is_spared_most_looks_at_all_objects_until_there_is_some() -> None:
+    gc.freeze()  # what other tests have left is not garbage of this one, and no part of what is looked at
+    try:
+        turns, kept, pages = GarbageTurns(), deque[object](maxlen=300), 11 * REST
+        some = looks_at_all(turns, kept, pages, garbage=True)
+        looks_at_all(turns, kept, pages, garbage=False)  # it has to be seen that there is none
+        none = looks_at_all(turns, kept, pages, garbage=False)
+        assert none <= 2 and none < some
+        assert looks_at_all(turns, kept, pages, garbage=True) > none
+    finally:
+        gc.unfreeze()
+
+
+def test_a_collector_that_is_off_stays_off() -> None:
+    gc.disable()
+    turns, held = GarbageTurns(), left()
+    for _ in range(30):
+        turns.step_done()
+    assert held() is not None and not gc.isenabled()
+
+
+@pytest.mark.parametrize(("threshold", "pages"), [(700, 1), (10 * A_PAGE, 10)])
+def test_with_a_raised_threshold_it_is_looked_after_as_many_pages_more(threshold: int, pages: int) -> None:
+    gc.set_threshold(threshold, 10, 10)
+    turns, held = GarbageTurns(), left()
+    for _ in range(pages - 1):
+        turns.step_done()
+    assert held() is not None
+    turns.step_done()
+    assert held() is None
+
+
+def test_a_threshold_of_0_means_never() -> None:
+    gc.set_threshold(0)
+    turns, held = GarbageTurns(), left()
+    turns.step_done()
+    assert held() is not None
+
+
+def test_nothing_of_the_process_is_changed() -> None:
+    before = gc.get_threshold(), gc.get_freeze_count(), list(gc.callbacks), gc.isenabled()
+    turns = GarbageTurns()
+    for _ in range(30):
+        turns.step_done()
+    assert (gc.get_threshold(), gc.get_freeze_count(), gc.callbacks, gc.isenabled()) == before

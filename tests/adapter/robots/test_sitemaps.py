@@ -1,0 +1,249 @@
+"""Sitemaps: what is taken of them, and whole crawls that follow them."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scrapy import Request, Spider
+from scrapy.exceptions import CloseSpider
+from scrapy.http import Response
+
+from scrapy_ubi.adapter.robots import sitemaps
+from scrapy_ubi.adapter.robots.sitemaps import MARK, Mark
+from tests.support.crawls import crawl, items_of, total
+from tests.support.site import Page, Site
+
+HOST, OTHER = "http://h0.example", "http://h1.example"
+SETTINGS: dict[str, Any] = {"ROBOTSTXT_OBEY": True, "UBI_SITEMAPS": 100}
+
+
+def urlset(*urls: str) -> str:
+    entries = "".join(f"<url><loc> {url} </loc><lastmod>2020</lastmod></url>" for url in urls)
+    return f'<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{entries}</urlset>'
+
+
+def index(*urls: str) -> str:
+    return f"<sitemapindex>{''.join(f'<sitemap><loc>{url}</loc></sitemap>' for url in urls)}</sitemapindex>"
+
+
+def taken(body: str | bytes, most: int = 100, may_be_index: bool = True) -> list[tuple[str, Any]]:
+    data = body.encode() if isinstance(body, str) else body
+    found, _ = sitemaps.read(Response(f"{HOST}/s/map", body=data), Mark(most, may_be_index))
+    return [(request.url, request.meta.get(MARK)) for request in found]
+
+
+@pytest.mark.parametrize("form", ["xml", "gz", "text", "bom", "utf-16-le", "utf-16-be", "cut"])
+def test_urls_are_taken_of_any_form(form: str) -> None:
+    urls = [f"{HOST}/{number}" for number in range(3)]
+    text = urlset(*urls)
+    body = {
+        "xml": text.encode(),
+        "gz": gzip.compress(text.encode()),
+        "text": "\r\n".join(["# no URL", *urls]).encode(),
+        "bom": b"\xef\xbb\xbf\n" + text.encode(),
+        "utf-16-le": b"\xff\xfe" + text.encode("utf-16-le"),
+        "utf-16-be": b"\xfe\xff" + text.encode("utf-16-be"),
+        "cut": text.encode()[: text.rindex("</url>") + 6],
+    }[form]
+    assert taken(body) == [(url, None) for url in urls]
+
+
+@pytest.mark.parametrize("form", ["urlset", "index", "text"])
+def test_only_so_many_entries_are_looked_at(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    """Else one sitemap that says a URL a million times would hold up the loop for half a minute."""
+    monkeypatch.setattr(sitemaps, "ENTRIES_ANYWAY", 1)
+    write = {"urlset": urlset, "index": index, "text": lambda *urls: "\n".join(urls)}[form]
+    again = [f"{HOST}/0"] * 4
+    assert [url for url, _ in taken(write(*again, f"{HOST}/1", f"{HOST}/2"), 2)] == [f"{HOST}/0", f"{HOST}/1"]
+    assert [url for url, _ in taken(write(*again, *again, f"{HOST}/1"), 2)] == [f"{HOST}/0"]
+    assert not taken(write(*[""] * 8, f"{HOST}/1"), 2) or form == "text", "nor more that say none"
+
+
+@pytest.mark.parametrize("most", ["MOST_BYTES", "BYTES_ANYWAY"])
+@pytest.mark.parametrize("form", ["xml", "text", "gz"])
+def test_only_so_many_bytes_are_read(monkeypatch: pytest.MonkeyPatch, form: str, most: str) -> None:
+    urls = [f"{HOST}/{number:03}" for number in range(100)]
+    text = "\n".join(urls) if form == "text" else urlset(*urls)
+    half = text.index(urls[50])
+    monkeypatch.setattr(sitemaps, most, half)
+    monkeypatch.setattr(sitemaps, "BYTES_A_URL", 0)
+    body = gzip.compress(text.encode()) if form == "gz" else text.encode()
+    assert [url for url, _ in taken(body)] == urls[:50]
+
+
+def test_a_bound_is_kept_and_shared_out_in_an_index() -> None:
+    urls = [f"{HOST}/{number}" for number in range(9)]
+    assert [url for url, _ in taken(urlset(*urls), 4)] == urls[:4]
+    assert taken(index(*urls[:3]), 8) == [(urls[0], [3, 0]), (urls[1], [3, 0]), (urls[2], [2, 0])]
+    assert taken(index(*urls), 2) == [(urls[0], [1, 0]), (urls[1], [1, 0])]
+
+
+def test_an_index_in_an_index_is_not_read() -> None:
+    assert taken(index(f"{HOST}/a"), may_be_index=False) == []
+
+
+def test_urls_are_taken_once_made_absolute_and_only_such_of_the_web() -> None:
+    body = urlset("a", f"{HOST}/s/a", "/b", "ftp://x/", "javascript:x", "http://[", "")
+    assert [url for url, _ in taken(body)] == [f"{HOST}/s/a", f"{HOST}/b"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<",
+        b"<html>",
+        b"<?xml?>",
+        b"<urlset>",
+        b"\x1f\x8b\x08",
+        b"<urlset><url><loc>",
+        b"<!DOCTYPE x [<!ENTITY a 'b'>",
+        "é",
+    ],
+)
+def test_what_is_no_sitemap_leads_nowhere(body: str | bytes) -> None:
+    assert taken(body) == []
+
+
+@given(
+    st.binary(max_size=200)
+    | st.text(alphabet="<>/urlsetoc &;'x", max_size=200).map(lambda text: b"<urlset>" + text.encode())
+)
+def test_whatever_the_bytes_there_is_no_exception(body: bytes) -> None:
+    taken(body)
+
+
+def test_of_a_bomb_the_beginning_is_unpacked() -> None:
+    body = urlset(f"{HOST}/1").replace("</urlset>", " " * 20_000_000)
+    assert taken(gzip.compress(body.encode(), 1), 1) == [(f"{HOST}/1", None)]
+
+
+@pytest.mark.parametrize(
+    "value", [None, 3, [], [1], [0, 1], [-1, 1], [True, 1], ["1", 1], [10**9, 0], {"a": 1}], ids=repr
+)
+def test_a_mark_that_does_not_hold_is_none(value: Any) -> None:
+    assert Mark.of(Request(HOST, meta={MARK: value})) is None
+    assert Mark.of(Request(HOST, meta={MARK: [5, 1]})) == (5, True)
+
+
+# -- whole crawls
+
+
+class Pages(Spider):
+    """What it is given, with depth."""
+
+    name = "pages"
+    start_urls = (f"{HOST}/",)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield f"{response.url} {response.meta.get('depth', 0)}"
+
+
+def build(site: Site) -> None:
+    """Two sitemaps, one of them an index of a redirect to a compressed one; pages of two hosts, one forbidden."""
+    site.page(f"{HOST}/", "home")
+    names = f"Sitemap: {HOST}/map.xml\nsitemap: /index.xml\nSitemap: {HOST}/gone.xml\n"
+    site.page(f"{HOST}/robots.txt", f"{names}User-agent: *\nDisallow: /no\n")
+    site.page(f"{HOST}/map.xml", urlset(f"{HOST}/1", f"{HOST}/no", f"{OTHER}/2", "http://filtered.example/"))
+    site.page(f"{HOST}/index.xml", index(f"{OTHER}/moved"))
+    site.redirect(f"{OTHER}/moved", f"{OTHER}/map.xml.gz")
+    site.page(f"{OTHER}/map.xml.gz", Page(gzip.compress(urlset(f"{OTHER}/3").encode())))
+    for url in (f"{HOST}/1", f"{OTHER}/2", f"{OTHER}/3"):
+        site.page(url, "page")
+
+
+@pytest.mark.parametrize("agents", [1, 3])
+def test_sitemaps_are_followed_to_the_end_and_the_spider_sees_pages_only(site: Site, agents: int) -> None:
+    build(site)
+    filters = ["scope(hosts=h0.example, h1.example)"]
+    outcomes = crawl(Pages, site.proxy, agents, settings={**SETTINGS, "UBI_FILTERS": filters})
+    assert items_of(outcomes) == [f"{url} 0" for url in (f"{HOST}/", f"{HOST}/1", f"{OTHER}/2", f"{OTHER}/3")]
+    assert set(site.urls().values()) == {1}
+    stats = ("named", "read", "urls")
+    assert [total(outcomes, f"ubi/sitemaps/{stat}") for stat in stats] == [3, 3, 6]
+    assert total(outcomes, "ubi/failed/http/404") == 1 and total(outcomes, "robotstxt/forbidden") == 1
+    assert total(outcomes, "ubi/filtered/scope") == 1
+
+
+class Stops(Pages):
+    """Closes after its first page, unless it is to go on."""
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield from super().parse(response)
+        if not self.settings["TEST_GO_ON"]:
+            raise CloseSpider("enough")
+
+
+def test_sitemaps_that_wait_survive_a_restart(site: Site, tmp_path: Path) -> None:
+    site.page(f"{HOST}/", "home")
+    site.page(f"{HOST}/robots.txt", "Sitemap: /map.xml\nUser-agent: *\nCrawl-delay: 0.2\n")
+    site.page(f"{HOST}/map.xml", urlset(f"{HOST}/1"))
+    site.page(f"{HOST}/1", "page")
+    settings = {**SETTINGS, "UBI_DIR": str(tmp_path)}
+    first = crawl(Stops, site.proxy, settings=settings)
+    second = crawl(Stops, site.proxy, settings={**settings, "TEST_GO_ON": True})
+    assert (first[0].reason, second[0].reason) == ("enough", "finished")
+    assert items_of([*first, *second]) == [f"{HOST}/ 0", f"{HOST}/1 0"]
+    assert set(site.urls().values()) == {1}
+
+
+def test_without_the_setting_none_is_fetched(site: Site) -> None:
+    build(site)
+    outcome = crawl(Pages, site.proxy, settings={**SETTINGS, "UBI_SITEMAPS": 0})[0]
+    assert outcome.items == [f"{HOST}/ 0"]
+    assert set(site.urls()) == {f"{HOST}/", f"{HOST}/robots.txt"}
+
+
+def test_of_all_sitemaps_together_so_many_urls_are_taken(site: Site) -> None:
+    site.page(f"{HOST}/robots.txt", f"Sitemap: {HOST}/a.xml\nSitemap: {HOST}/b.xml\n")
+    for name in "ab":
+        site.page(f"{HOST}/{name}.xml", urlset(*(f"{HOST}/{name}{number}" for number in range(9))))
+    crawl(Pages, site.proxy, settings={**SETTINGS, "UBI_SITEMAPS": 5})
+    pages = set(site.urls()) - {f"{HOST}/", f"{HOST}/robots.txt", f"{HOST}/a.xml", f"{HOST}/b.xml"}
+    assert pages == {f"{HOST}/{name}" for name in ("a0", "a1", "a2", "b0", "b1")}
+
+
+class Beside(Pages):
+    """Asks for a file of HOST before the queue has any page of it."""
+
+    start_urls = (f"{OTHER}/",)
+
+    async def parse(self, response: Response) -> Any:
+        yield response.url
+        if response.url == f"{OTHER}/":
+            await self.crawler.engine.download_async(Request(f"{HOST}/file"))
+            yield Request(f"{HOST}/")
+
+
+def test_a_sitemap_is_followed_from_the_first_page_where_a_file_had_the_robots_txt_fetched(site: Site) -> None:
+    site.page(f"{HOST}/robots.txt", f"Sitemap: {HOST}/map.xml\n")
+    site.page(f"{HOST}/map.xml", urlset(f"{HOST}/a"))
+    for url in (f"{HOST}/", f"{HOST}/a", f"{HOST}/file", f"{OTHER}/"):
+        site.page(url, "fine")
+    outcome = crawl(Beside, site.proxy, settings=SETTINGS)[0]
+    assert sorted(outcome.items) == [f"{HOST}/", f"{HOST}/a", f"{OTHER}/"]
+    assert outcome.stats["ubi/sitemaps/named"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "when"),
+    [
+        ("2026-11-28T01:02:03Z", 1795827723.0),
+        ("2026-11-28T02:02:03+01:00", 1795827723.0),
+        ("2026-11-28", 1795910399.0),  # the end of that day
+        ("2026-11", 0.0),
+        ("0001-01-01", 0.0),
+        ("yesterday", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_when_a_page_was_changed_is_read(text: str, when: float) -> None:
+    body = urlset(f"{HOST}/1").replace(">2020<", f">{text}<")
+    (request,), _ = sitemaps.read(Response(f"{HOST}/s/map", body=body.encode()), Mark(10, may_be_index=True))
+    assert request.meta.get(sitemaps.LASTMOD, 0.0) == when

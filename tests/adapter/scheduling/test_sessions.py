@@ -1,0 +1,268 @@
+"""Sessions: what a jar holds for a host is noted with it, and put into the next owner's jar."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scrapy import Request
+from scrapy.downloadermiddlewares import cookies
+from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
+from scrapy.http import Response
+from tldextract import TLDExtract
+
+from scrapy_ubi.adapter.process.log_once import Notices
+from scrapy_ubi.adapter.scheduling.sessions import MOST, Sessions, read_row
+from scrapy_ubi.protocol.host import Entry, Notes
+from scrapy_ubi.protocol.memory_state import SetState
+from scrapy_ubi.protocol.notes import canonical
+from scrapy_ubi.settings import UbiSettings
+
+NOW = 1_800_000_000.0
+LATER = "Expires=Wed, 01 Jan 2098 00:00:00 GMT"
+
+
+@pytest.fixture(autouse=True)
+def _no_list_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scrapy fetches the list of public suffixes with the first cookie."""
+    monkeypatch.setattr(cookies, "_split_domain", TLDExtract(suffix_list_urls=(), include_psl_private_domains=True))
+
+
+class Hosts:
+    """The notes of hosts, without a node."""
+
+    def __init__(self) -> None:
+        self.changed: Any = None
+
+    def on_change(self, callback: Any) -> None:
+        self.changed = callback
+
+    def get(self, state: SetState, section: str) -> object | None:
+        return json.loads(state.notes.text or "{}").get(section)
+
+    def put(self, state: SetState, section: str, value: object | None) -> None:
+        notes = json.loads(state.notes.text or "{}")
+        notes.pop(section, None)
+        state.notes = Notes(state.notes.version + 1, canonical(notes | ({section: value} if value is not None else {})))
+
+
+class Agent:
+    """The sessions of one agent, its jars, and what it says."""
+
+    def __init__(self, wall: Callable[[], float] = lambda: NOW, **settings: Any) -> None:
+        self.cookies = CookiesMiddleware()
+        self.hosts, self.counted = Hosts(), Counter[str]()
+        crawler: Any = SimpleNamespace(get_downloader_middleware=lambda cls: self.cookies)
+        node: Any = SimpleNamespace(hosts=self.hosts)
+        chosen = UbiSettings(redis_url="redis://localhost", **settings)
+        self.sessions = Sessions(crawler, node, chosen, Notices(), self._count, wall)
+
+    def _count(self, stat: str) -> None:
+        self.counted[stat] += 1
+
+    def answered(self, url: str, *set_cookies: str, state: SetState, **meta: Any) -> None:
+        """A page was loaded and set these cookies; Scrapy lets go of it."""
+        request = Request(url, meta=meta)
+        self.cookies.process_response(request, Response(url, headers={"Set-Cookie": list(set_cookies)}))
+        self.sessions.keep(request, state)
+
+    def sends(self, url: str, state: SetState | None = None, **meta: Any) -> str:
+        """The Cookie header of a request for this page, of the host of this state."""
+        if state is not None:
+            visit: Any = SimpleNamespace(host=state.host, state=state, entry=Entry(1, url, 0))
+            self.sessions.restore(visit)
+        request = Request(url, meta=meta)
+        self.cookies.process_request(request)
+        return (request.headers.get("Cookie") or b"").decode()
+
+
+def handed_over(state: SetState) -> SetState:
+    """The same host at another agent."""
+    other = SetState(state.host)
+    other.notes = state.notes
+    return other
+
+
+def test_the_next_owner_goes_on_with_the_session() -> None:
+    first, second = Agent(), Agent()
+    state = SetState("h1.example")
+    first.answered("http://h1.example/login", "session=a1; Path=/", f"seen=1; Path=/; {LATER}", state=state)
+    assert second.sends("http://h1.example/a") == ""
+    there = handed_over(state)
+    assert second.sends("http://h1.example/a", there) == "session=a1; seen=1"
+    assert second.counted["ubi/cookies/restored"] == 2
+    assert second.sends("http://h1.example/b", there) == "session=a1; seen=1"
+    assert second.counted["ubi/cookies/restored"] == 2, "once"
+
+
+def test_of_a_cookie_the_last_value_counts_on_the_way_back_too() -> None:
+    first, second = Agent(), Agent()
+    state = SetState("h1.example")
+    first.answered("http://h1.example/", "n=1", state=state)
+    there = handed_over(state)
+    second.sends("http://h1.example/", there)
+    second.answered("http://h1.example/", "n=2", state=there)
+    state.notes = there.notes
+    first.hosts.changed(state)
+    assert first.sends("http://h1.example/", state) == "n=2"
+
+
+def test_each_jar_is_a_session_of_its_own() -> None:
+    first, second = Agent(), Agent()
+    state = SetState("h1.example")
+    for jar in ("ada", 2, None):
+        first.answered("http://h1.example/", f"who={jar}", state=state, **({} if jar is None else {"cookiejar": jar}))
+    there = handed_over(state)
+    assert second.sends("http://h1.example/", there) == "who=None"
+    assert [second.sends("http://h1.example/", cookiejar=jar) for jar in ("ada", 2)] == ["who=ada", "who=2"]
+
+
+def test_cookies_of_the_domain_path_and_scheme_keep_their_meaning() -> None:
+    first, second = Agent(), Agent()
+    state = SetState("www.h1.example")
+    for cookie in ("wide=1; Path=/; Domain=.h1.example", "deep=1; Path=/deep", "safe=1; Secure"):
+        first.answered("https://www.h1.example/deep/", cookie, state=state)
+    there = handed_over(state)
+    assert second.sends("http://www.h1.example/", there) == "wide=1"
+    assert "deep=1" in second.sends("http://www.h1.example/deep/x")
+    assert "safe=1" in second.sends("https://www.h1.example/deep/")
+    assert second.sends("http://other.h1.example/") == "wide=1"
+
+
+def test_a_host_without_a_dot_and_one_with_a_port_have_sessions(caplog: pytest.LogCaptureFixture) -> None:
+    for host in ("localhost", "localhost:8080", "127.0.0.1:8080"):
+        first, second = Agent(), Agent()
+        state = SetState(host)
+        first.answered(f"http://{host}/", "n=1", state=state)
+        assert second.sends(f"http://{host}/", handed_over(state)) == "n=1"
+    assert not caplog.records
+
+
+NAMES = st.sampled_from(("a", "b", "sid", "log-in", "$x", "é", "\u2003"))
+VALUES = (
+    st.none()
+    | st.sampled_from(("", "1", "x y", '"q"', '"a;b"', "é", "=", "\t", "\x7f", "\u00a0", "a,b", "%3B"))
+    | st.text(st.characters(exclude_characters="\r\n\0;", exclude_categories=("Cs",)), max_size=6)
+)
+ATTRIBUTES = st.lists(
+    st.sampled_from(
+        ("Path=/", "Path=/a", "Path=", "Path=/a b", "Path=rel", "Path=/%61", "Domain=h1.example", "Domain=.h1.example",
+         "Domain=www.h1.example", "Domain=", "Port", 'Port="80,8080"', "Port=80", "Port=8080", "Secure", "HttpOnly",
+         "SameSite=None", "Version=1", "Version=0", "Discard", "Comment=c", "Max-Age=0", "Max-Age=6000", "Max-Age=x",
+         f"Max-Age={10**12}", f"Max-Age={10**30}", "Expires=0", "Expires=never",
+         "Expires=Thu, 01 Jan 1970 00:00:00 GMT",
+         "Expires=Fri, 31 Dec 9999 23:59:59 GMT", "Expires=Wed, 01 Jan 2098 00:00:00 GMT", "Priority=High")
+    ),
+    max_size=3,
+)  # fmt: skip
+SET = st.tuples(NAMES, VALUES, ATTRIBUTES).map(
+    lambda one: "; ".join([one[0] if one[1] is None else f"{one[0]}={one[1]}", *one[2]])
+)
+ASKED = [f"{at}{path}" for at in ("http://www.h1.example", "https://www.h1.example", "http://www.h1.example:8080")
+         for path in ("/", "/a", "/a/b", "/a b")]  # fmt: skip
+
+
+@given(st.lists(st.tuples(SET, st.sampled_from(ASKED)), max_size=6))
+@example([("loggedin", ASKED[0]), ("sid=1; Path=/", ASKED[0])])
+@example([("a=", ASKED[0])])
+@example([("a=1; Port=80", ASKED[0])])
+@example([("b=1", ASKED[0]), ("a=1", ASKED[0]), ("b=; Max-Age=0", ASKED[0]), ("b=1", ASKED[0])])
+def test_the_next_owners_jar_sends_what_the_jar_before_would(answers: list[tuple[str, str]]) -> None:
+    first, second, state = Agent(wall=time.time), Agent(wall=time.time), SetState("www.h1.example")
+    for cookie, url in answers:
+        first.answered(url, cookie, state=state)
+    there = handed_over(state)
+    for url in ASKED:
+        assert second.sends(url, there) == first.sends(url), url
+    assert not second.counted["ubi/cookies/refused"]
+
+
+def test_what_has_expired_or_was_deleted_does_not_come_back() -> None:
+    first, second = Agent(), Agent()
+    state = SetState("h1.example")
+    gone = "c=1; Expires=Wed, 01 Jan 2025 00:00:00 GMT"
+    first.answered("http://h1.example/", "a=1", f"b=1; {LATER}", gone, state=state)
+    first.answered("http://h1.example/", "a=; Expires=Thu, 01 Jan 1970 00:00:00 GMT", state=state)
+    assert [row[1] for row in json.loads(state.notes.text)["cookies"]] == ["b"]
+    row = json.loads(state.notes.text)["cookies"][0]
+    row[6] = int(NOW) - 1
+    there = handed_over(state)
+    second.hosts.put(there, "cookies", [row])
+    assert second.sends("http://h1.example/", there) == ""
+
+
+def test_a_host_whose_last_cookie_goes_has_no_section() -> None:
+    agent, state = Agent(), SetState("h1.example")
+    agent.answered("http://h1.example/", "a=1", state=state)
+    agent.answered("http://h1.example/", "a=; Max-Age=0", state=state)
+    assert "cookies" not in json.loads(state.notes.text)
+
+
+def test_nothing_is_noted_again_that_is_noted() -> None:
+    agent, state = Agent(), SetState("h1.example")
+    agent.answered("http://h1.example/", "a=1", state=state)
+    version = state.notes.version
+    agent.answered("http://h1.example/", "a=1", state=state)
+    assert state.notes.version == version
+
+
+@pytest.mark.parametrize(
+    ("cookie", "meta", "why", "said"),
+    [
+        ("a=" + "x" * MOST, {}, "size", f"take more than {MOST} characters"),
+        ("a=1", {"cookiejar": ("ada", 1)}, "jar", "is no text and no whole number"),
+    ],
+)
+def test_what_cannot_go_along_is_counted_and_said_once(
+    caplog: pytest.LogCaptureFixture, cookie: str, meta: dict[str, Any], why: str, said: str
+) -> None:
+    agent, state = Agent(), SetState("h1.example")
+    for _ in range(2):
+        agent.answered("http://h1.example/", cookie, state=state, **meta)
+    assert agent.counted[f"ubi/cookies/unkept/{why}"] == 2
+    (record,) = caplog.records
+    assert said in record.message and "begins without them" in record.message
+    assert "cookies" not in json.loads(state.notes.text or "{}")
+
+
+@pytest.mark.parametrize(("partition", "lines"), [("host", 1), ("domain", 0)])
+def test_a_session_over_several_hosts_is_told_of_the_setting(
+    caplog: pytest.LogCaptureFixture, partition: Any, lines: int
+) -> None:
+    caplog.set_level("INFO")
+    agent = Agent(partition=partition)
+    for _ in range(2):
+        agent.answered("http://www.h1.example/", "a=1; Domain=.h1.example", state=SetState("www.h1.example"))
+    assert [("UBI_PARTITION = 'domain'" in record.message) for record in caplog.records] == [True] * lines
+
+
+ROW = [None, "a", "1", "h1.example", "/", False, None, False, "80"]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(0, 1.5), (0, True), (1, 3), (1, "a\nb"), (2, 3), (2, "\ud800"), (3, "h2.example"), (3, ""), (3, "xh1.example"),
+     (4, None), (5, 1), (6, "soon"), (6, True), (7, 0), (8, 80)],
+)  # fmt: skip
+def test_a_row_that_does_not_hold_is_refused_alone(place: int, value: object) -> None:
+    assert read_row(ROW, "h1.example") is not None
+    agent, state = Agent(), SetState("h1.example")
+    wrong = [*ROW]
+    wrong[place] = value
+    agent.hosts.put(state, "cookies", [wrong, [None, "b", *ROW[2:]]])
+    assert agent.sends("http://h1.example/", state) == "b=1"
+    assert agent.counted["ubi/cookies/refused"] == 1
+
+
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=9), st.lists, max_leaves=12))
+def test_whatever_is_noted_it_is_read(value: Any) -> None:
+    agent, state = Agent(), SetState("h1.example")
+    agent.hosts.put(state, "cookies", value)
+    agent.sends("http://h1.example/", state)

