@@ -10,8 +10,8 @@ page` are URLs of which ten in a row have host, depth and request in common, as 
 
 Beside that: what scrapy-redis does with each request on its way through Redis (a dict of it, pickled, and back), and
 the bare lists as JSON and back, validated by nobody; and how long the bodies of the letters alone take to be read, by
-Python's json and by msgspec where that is installed (decision 0122). Redis and the network are not in here: cost.py and peers.py have
-them.
+Python's json and by msgspec where that is installed (decision 0122). Redis and the network are not in here: cost.py
+and peers.py have them.
 """
 
 from __future__ import annotations
