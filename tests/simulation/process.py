@@ -487,7 +487,7 @@ class Process:
 
     def go(self) -> None:
         """The process ends by itself."""
-        undone = any(state.waiting or state.out for state in self.frontier.states())
+        undone = any(state.waiting or state.out or state.visits.awaited for state in self.frontier.states())
         handed_over = self.agent.standing.may_go() and (bool(self.agent.view.members) or not undone)
         self.went_clean = self.agent.finished or handed_over
         if self.agent.finished:
