@@ -19,7 +19,8 @@ Rules of this module:
   those who live was in the view of that era: it was killed before it could see that all had settled. Nor is a leaver
   by a view that it is not in itself.
 * Newcomers do not know in which views others were before. They leave the judgement to those who go on from disks, or
-  were there when they came, where there are any.
+  had looked before they looked first, where there are any. Who is not fenced has: its lease began with an answer. So of
+  two newcomers never each leaves it to the other, however often one that hears nothing has beaten.
 * Whom an agent misses since it began again had nothing that its disk has not, where the last line of the missed one is
   of the era of that disk. So much may be away then as there are copies; else none may.
   Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
@@ -31,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from scrapy_ubi.protocol.beat import LEAVING, LOSSY, MOST_CARRIED, NEW, OVER, Beat, LastWords, words_after
+from scrapy_ubi.protocol.beat import FENCED, LEAVING, LOSSY, MOST_CARRIED, NEW, OVER, Beat, LastWords, words_after
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.losses import LossBook
 from scrapy_ubi.protocol.view import View
@@ -62,7 +63,7 @@ class LossCounter:
         self.before: tuple[LastWords, ...] = ()
         self._copies, self._watch = replication, watch
         self._was_there = False  # this incarnation has seen a view in which all had settled
-        self._elders: set[str] | None = None  # who had beaten more often than this agent when it looked first
+        self._elders: set[str] | None = None  # who had looked before this agent looked first
         # Since all had settled: incarnation -> name, of the lost, and of those on their way out.
         self._lost: dict[str, str] = {}
         self._leavers: dict[str, str] = {}
@@ -92,8 +93,7 @@ class LossCounter:
         self.lossy = self.lossy or any(LOSSY in beat.flags for beat in news.values())
         self._missed -= {agent for agent, beat in news.items() if OVER in beat.flags}
         if self._elders is None:
-            mine = beats[self.me].counter if self.me in beats else 0
-            self._elders = {beat.incarnation for beat in beats.values() if beat.counter > mine}
+            self._elders = {beat.incarnation for beat in beats.values() if FENCED not in beat.flags}
 
     def _look_at_eras(self, beats: Mapping[str, Beat]) -> None:
         """See how far everybody has come."""

@@ -119,8 +119,7 @@ class Standing:
         """What a leaver says last, after this beat: that it has left and, where it could not hand on what it holds,
         that this may be lost. `finished`: the crawl is over.
         """
-        undone = any(state.waiting or state.out for state in self._frontier.states())
-        clean = finished or (self.may_go() and (bool(self._keeping.view.members) or not undone))
+        clean = finished or (self.may_go() and (bool(self._keeping.view.members) or not self._work.holds_undone()))
         flags = LEFT + (LOSSY if self._group.losses.lossy or not clean else "") + (OVER if finished else "")
         flags += RELIEVED if clean and not finished else ""
         return replace(before, flags=flags, settled="", pending=())

@@ -156,6 +156,14 @@ class Work:
             for state in self._frontier.states()
         )
 
+    def holds_undone(self) -> bool:
+        """Whether something is undone in any copy here, whoever keeps the host: a page that waits, is out, or may be
+        due to be visited again (a copy knows no more than a time before which none is)."""
+        return any(
+            state.waiting or state.out or (state.visits.awaited and not self.visits_ended)
+            for state in self._frontier.states()
+        )
+
     # -- what becomes of it
 
     def freed(self, state: HostState, now: float) -> None:

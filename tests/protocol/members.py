@@ -15,10 +15,10 @@ LEASE, FAILURE = 3.0, 5.0
 DIGEST, OTHER = "00000000000000ff", "00000000000000ee"
 
 
-def membership(replication: int = 1) -> Membership:
+def membership(replication: int = 1, me: str = "a") -> Membership:
     config = Config(replication=replication, replicas=REPLICAS, lease_timeout=LEASE, failure_timeout=FAILURE)
     lives = count()
-    return Membership("a", config, Counters(), lambda: incarnation("a", next(lives)))
+    return Membership(me, config, Counters(), lambda: incarnation(me, next(lives)))
 
 
 def old_hand(replication: int = 1) -> Membership:

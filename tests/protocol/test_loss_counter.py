@@ -6,8 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from scrapy_ubi.protocol.beat import LEAVING, LEFT, LOSSY, MOST_CARRIED, NEW, OVER, RELIEVED, words_after
+from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, LOSSY, MOST_CARRIED, NEW, OVER, RELIEVED, words_after
 from scrapy_ubi.protocol.losses import MOST_LOSSES, GroupLoss, missing
 from scrapy_ubi.protocol.membership import Membership
 from tests.protocol.members import DIGEST, OTHER, all_settle, beat, kill, membership, old_hand, peers
@@ -441,13 +443,38 @@ def test_who_has_seen_a_complete_view_is_not_ahead_where_others_were_in_that() -
         assert group.losses.lossy == lossy
 
 
-@pytest.mark.parametrize(("counter", "lossy"), [(4, True), (9, False)])
-def test_a_newcomer_leaves_the_judgement_to_who_was_there_before(counter: int, lossy: bool) -> None:
+@pytest.mark.parametrize("counter", [1, 9])
+@pytest.mark.parametrize(("flags", "lossy"), [(NEW + FENCED, True), (NEW, False)], ids=["heard nothing", "had looked"])
+def test_a_newcomer_leaves_the_judgement_to_who_had_looked_before(flags: str, lossy: bool, counter: int) -> None:
     group = membership()
-    here = {"b": beat("b", 7, flags=NEW, settled=DIGEST), "witness": beat("witness", counter, flags=NEW, digest=OTHER)}
-    group.read(0.0, 0.0, {"a": beat("a", 4), **here})
+    here = {
+        "b": beat("b", 7, flags=NEW, settled=DIGEST),
+        "witness": beat("witness", counter, flags=flags, digest=OTHER),
+    }
+    group.read(0.0, 0.0, {"a": beat("a", 4, flags=NEW + FENCED), **here})
     kill_among_newcomers(group, "b", counter + 1)
     assert group.losses.lossy == lossy
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.booleans()), max_size=12))
+@example([("b", False), ("b", False), ("a", True), ("a", True), ("a", True), ("a", True)])
+def test_of_two_newcomers_never_each_leaves_the_judgement_to_the_other(steps: list[tuple[str, bool]]) -> None:
+    """However often one has beaten that hears nothing. A step is a beat of one of them, and whether it hears what is
+    there."""
+    groups = {name: membership(me=name) for name in "ab"}
+    fenced, counters = dict.fromkeys(groups, FENCED), dict.fromkeys(groups, 0)
+    lines = {"c": beat("c", 7, flags=NEW, settled=DIGEST)}
+    for time, (name, hears) in enumerate([*steps, ("a", True), ("b", True)]):
+        counters[name] += 1
+        lines[name] = beat(name, counters[name], flags=NEW + fenced[name], digest=OTHER)
+        if hears:
+            groups[name].read(float(time), float(time), lines)
+            fenced[name] = ""
+    for group in groups.values():
+        group.watch.hold_dead(incarnation("c"))
+        group.read(20.0, 20.0, lines)
+        group.losses.view_ended(view("a", "b", "c"))
+    assert any(group.losses.lossy for group in groups.values())
 
 
 def kill_among_newcomers(group: Membership, agent: str, counter: int = 1) -> None:

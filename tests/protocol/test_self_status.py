@@ -10,6 +10,7 @@ import pytest
 from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, LOSSY, MANY, MOST_PENDING, PASSIVE, Beat
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE
 from scrapy_ubi.protocol.received import Delta, Received
+from scrapy_ubi.protocol.visit_row import VisitRow
 from tests.support.views import incarnation, ordered
 from tests.support.village import Village, page
 
@@ -82,6 +83,21 @@ def test_the_last_one_has_nobody_to_hand_over_to() -> None:
     village.until(a.standing.may_go)
     assert a.last_beat().flags == LEFT + LOSSY, "what was not fetched goes with it"
     assert village.queued("a", "h.example") == {page("h.example").key, page("h.example", 1).key}
+
+
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize("due", [0, 10])
+def test_what_the_last_one_has_to_visit_again_goes_with_it(due: int, ended: bool) -> None:
+    village, host = Village("a"), "h.example"
+    a = village.agents["a"]
+    a.discover(host, page(host))
+    state, entry = a.next(village.now) or pytest.fail("nothing to fetch")
+    a.freed(state, village.now)
+    a.ended(state, entry.key, row=VisitRow(1, due, 0, 1, 0, 5, 5, 0, 3, "", "", entry))
+    a.work.visits_ended = ended
+    a.leave(village.now)
+    village.until(a.standing.may_go)
+    assert a.last_beat().has_left_some == (due > 0 and not ended)
 
 
 def test_the_last_two_leave_at_once() -> None:

@@ -486,6 +486,13 @@ def _end_while_pages_are_due() -> Any:
     return patch.object(Work, "awaits_visits", lambda self: False)
 
 
+def _visits_due_no_work_of_the_last_leaver() -> Any:
+    def waits(self: Work) -> bool:
+        return any(state.waiting or state.out for state in self._frontier.states())
+
+    return patch.object(Work, "holds_undone", waits)
+
+
 # -- seeds from outside
 
 
@@ -603,6 +610,7 @@ EARLY = {
     "leavers_in_a_hurry_not_counted",
     "view_of_an_era_ignored",
     "one_death_too_many_among_newcomers",
+    "visits_due_no_work_of_the_last_leaver",
 }
 
 # Where it shows when more disks are lost at once than there are copies.
@@ -635,7 +643,12 @@ ON_DISK = {"row_lost_at_a_restart"}  # where it shows with the frontier on disk 
 SHARDS: dict[str, int] = {"two_owners_of_a_shard": 4}  # where it shows with hosts in shards only
 
 # Where it shows in one crawl of thousands, and the seed that has shown it is tried with all as it draws it.
-AS_DRAWN = {"leavers_by_views_of_others_ahead", "newcomers_judge", "view_of_an_era_ignored"}
+AS_DRAWN = {
+    "leavers_by_views_of_others_ahead",
+    "newcomers_judge",
+    "view_of_an_era_ignored",
+    "visits_due_no_work_of_the_last_leaver",
+}
 
 # Seeds that have caught a mistake, where the first ones do not: to be tried first.
 CAUGHT: dict[str, int] = {
@@ -659,6 +672,7 @@ CAUGHT: dict[str, int] = {
     "leavers_in_a_hurry_not_counted": 130,
     "newcomers_judge": 2913001153,
     "view_of_an_era_ignored": 1795959124138,
+    "visits_due_no_work_of_the_last_leaver": 2918000928,
     "returned_disks_forgotten": 18,
     "losses_not_recorded": 55,
     "one_death_too_many_among_newcomers": 12,

@@ -390,7 +390,7 @@ class Process:
         if out.end is not None:
             agent.not_over()
         self.take_seeds(got.seeds)
-        self.inbox.looked(got.waiting)
+        self.inbox.note_waiting(got.waiting)
         agent.quiescence.look(got.mark, self.now())
 
     # -- fetches
@@ -487,7 +487,7 @@ class Process:
 
     def go(self) -> None:
         """The process ends by itself."""
-        undone = any(state.waiting or state.out for state in self.frontier.states())
+        undone = any(state.waiting or state.out or state.visits.awaited for state in self.frontier.states())
         handed_over = self.agent.standing.may_go() and (bool(self.agent.view.members) or not undone)
         self.went_clean = self.agent.finished or handed_over
         if self.agent.finished:
