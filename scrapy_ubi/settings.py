@@ -72,6 +72,7 @@ class UbiSettings:
     dir: Path = Path(".ubi/scrapybot:spider")
     memory_mb: int = DEFAULT.memory_mb
     seen: Literal["exact", "bloom"] = DEFAULT.seen
+    store_engine: Literal["auto", "rocksdb", "sqlite"] = DEFAULT.store_engine
     replication: int = DEFAULT.replication
     heartbeat_interval: float = DEFAULT.heartbeat_interval
     lease_timeout: float = DEFAULT.lease_timeout

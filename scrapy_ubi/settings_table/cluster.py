@@ -153,6 +153,14 @@ ROWS: tuple[Setting, ...] = (
         choices=("exact", "bloom"),
     ),
     Setting(
+        "store_engine",
+        "choice",
+        "auto",
+        "What keeps the agent's directory: RocksDB, SQLite, or whichever has written it, RocksDB where nothing is there "
+        "yet and it can be imported.",
+        choices=("auto", "rocksdb", "sqlite"),
+    ),
+    Setting(
         "replication",
         "int",
         1,
