@@ -72,9 +72,10 @@ def open_frontier(
     """The frontier in an agent's directory (`store/`, `seen`), empty where there is none.
 
     `delay` is the politeness delay (s). `memory` bounds all caches together (bytes): an eighth holds the heads of
-    queues, a quarter is the store's (`engine`: engines.py), and the rest is for the hosts themselves, 800 bytes each. `offset` is unix time
-    less the agent's clock; before `earliest` (unix time) no host is fetched, for it is not known what was under way
-    when a process was killed. `report` gets a sentence for people when something takes long or was not as it should be.
+    queues, a quarter is the store's (`engine`: engines.py), and the rest is for the hosts themselves, 800 bytes each.
+    `offset` is unix time less the agent's clock; before `earliest` (unix time) no host is fetched, for it is not known
+    what was under way when a process was killed. `report` gets a sentence for people when something takes long or was
+    not as it should be.
     Blocks for a second or so with 10 M URLs of 100,000 hosts.
 
     Raises `StoreDamaged`, `StoreFull`, `StoreError`.

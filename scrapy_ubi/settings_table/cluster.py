@@ -156,8 +156,8 @@ ROWS: tuple[Setting, ...] = (
         "store_engine",
         "choice",
         "auto",
-        "What keeps the agent's directory: RocksDB, SQLite, or whichever has written it, RocksDB where nothing is there "
-        "yet and it can be imported.",
+        "What keeps the agent's directory: RocksDB, SQLite, or the one that has written it, RocksDB where nothing is "
+        "there yet and it can be imported.",
         choices=("auto", "rocksdb", "sqlite"),
     ),
     Setting(
