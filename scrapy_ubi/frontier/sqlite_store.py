@@ -231,7 +231,7 @@ class SqliteStore:
             self._writer.execute(f"PRAGMA {name}").fetchone() for name in ("freelist_count", "page_count")
         )
         if free > max(_FREED, pages // 2):
-            self._writer.execute(f"PRAGMA incremental_vacuum({_FREED})").fetchall()
+            self._writer.executescript(f"PRAGMA incremental_vacuum({_FREED})")  # `execute` would free one page
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a row."""
