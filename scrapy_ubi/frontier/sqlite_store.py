@@ -101,6 +101,7 @@ class SqliteStore:
         """
         self.path = path
         self._file = path / FILE
+        self._log_file = path / f"{FILE}-wal"
         self._reserve = reserve
         self._cache = max(memory, LEAST_MEMORY) // 2
         self._gate = threading.Lock()  # one reader at a time; none while the log is cut off
@@ -185,6 +186,7 @@ class SqliteStore:
                 self._check_open()
                 pieces = batch.take()
                 coming = sum(_size(piece) for piece in pieces)
+                self._check_there()
                 check_room(self.path, self._reserve, coming)
                 if self._log_size() > LOG:
                     self._copy_log()
@@ -213,11 +215,14 @@ class SqliteStore:
                 execute("ROLLBACK")
             raise
 
+    def _check_there(self) -> None:
+        """Raises `StoreDamaged` where somebody has removed a file: SQLite would go on with what has no name."""
+        for file in (self._file, self._log_file):
+            if not file.exists():
+                raise StoreDamaged(str(file), "it is missing")
+
     def _log_size(self) -> int:
-        try:
-            return os.stat(f"{self._file}-wal").st_size
-        except FileNotFoundError:
-            return 0
+        return self._log_file.stat().st_size if self._log_file.exists() else 0
 
     def _copy_log(self) -> None:
         """Have what the log holds in the file, synced, and cut the log off. Raises what SQLite does."""

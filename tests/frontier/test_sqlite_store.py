@@ -195,6 +195,16 @@ def test_a_damaged_file_is_named(filled: Path, opened: Opened, harm: str) -> Non
     assert caught.value.file == str(filled)
 
 
+@pytest.mark.parametrize("name", [FILE, f"{FILE}-wal"])
+def test_a_file_that_goes_away_while_it_is_open_is_named(opened: Opened, name: str) -> None:
+    store = opened()
+    write(store, 0, 10)
+    (store.path / name).unlink()
+    with pytest.raises(StoreDamaged, match="it is missing") as caught:
+        write(store, 10, 10)
+    assert caught.value.file == str(store.path / name)
+
+
 # -- the log, space, memory
 
 

@@ -18,11 +18,12 @@ from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.node import store_files
 from scrapy_ubi.node.disk import AgentDisk
 from scrapy_ubi.protocol import snapshot
-from tests.node.disk.keeper import FACTS, HOSTS, agent_on, choke, opened, raising, whole
+from tests.node.disk.keeper import FACTS, HOSTS, agent_on, choke, on_both, opened, raising, whole
 from tests.node.office import run
 from tests.support.village import page
 
 
+@on_both
 def test_a_flush_that_found_no_room_is_written_again_as_it_was(disk: Path) -> None:
     async def test() -> None:
         keeper = await opened(disk)
