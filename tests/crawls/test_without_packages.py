@@ -1,0 +1,67 @@
+"""A crawl of one agent where packages are missing that are not there for every Python: the same items."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.project import Project
+from tests.support.site import Site, links
+
+pytestmark = pytest.mark.processes
+
+HOSTS = ("http://h1.example", "http://xn--bcher-kva.example")
+PAGES = [f"{host}/{path}" for host in HOSTS for path in ("", "a?b=%C3%BC", "c/d")]
+WITHOUT = """
+    import sys
+
+    sys.modules.update(dict.fromkeys({names!r}))
+"""
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Site() as running:
+        odd = ["http://B\u00fccher.EXAMPLE:80/c/./d", "/c/x/../d", "/a?b=\u00fc", "http://[::1", "http://0x7f.1.1.1.1/"]
+        for page in PAGES:
+            running.page(page, links(*PAGES, *odd))
+        yield running
+
+
+def without(project: Project, *names: str) -> None:
+    """From now on the processes of this project cannot import these."""
+    hook = project.place / "hook"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(textwrap.dedent(WITHOUT.format(names=names)))
+    project.environment["PYTHONPATH"] = str(hook)
+
+
+def crawled(project: Project, name: str, *settings: str) -> list[str]:
+    """The URLs of the items of a crawl, in a directory of its own."""
+    options = [option for setting in (*settings, f"UBI_DIR={name}") for option in ("-s", setting)]
+    status, output = project.run("crawl", "plain", "-O", f"{name}.jsonl", *options, fresh=True)
+    assert status == 0 and "Closing spider (finished)" in output and "Traceback" not in output, output
+    return sorted(item["url"] for item in project.items(f"{name}.jsonl"))
+
+
+def test_without_rocksdict_and_can_ada_the_items_are_the_same(tmp_path: Path, site: Site) -> None:
+    project = Project(tmp_path, site.proxy)
+    with_both = crawled(project, "with")
+    assert len(with_both) == len(PAGES)
+    without(project, "rocksdict", "can_ada")
+    assert crawled(project, "without") == with_both
+    assert (tmp_path / "with" / "store" / "CURRENT").exists()
+    assert (tmp_path / "without" / "store" / "rows.sqlite").exists()
+
+
+def test_a_directory_of_the_other_engine_is_refused_with_one_sentence(tmp_path: Path, site: Site) -> None:
+    project = Project(tmp_path, site.proxy)
+    crawled(project, "agent", "UBI_STORE_ENGINE=sqlite")
+    refused = ("crawl", "plain", "-s", "UBI_DIR=agent", "-s", "UBI_STORE_ENGINE=rocksdb", "-s", "LOG_LEVEL=WARNING")
+    status, output = project.run(*refused)
+    assert status == 1 and output.startswith("scrapy_ubi: ") and output.count("\n") == 1, output
+    assert 'UBI_STORE_ENGINE is "rocksdb": set it to "sqlite" or "auto"' in output
+    assert (tmp_path / "agent" / "store" / "rows.sqlite").exists()
