@@ -3,13 +3,15 @@
     python benchmarks/store_engines.py [--urls 1000000] [--rounds 3] [--json FILE]
 
 Each run is a process of its own, the engines take turns, and a frontier is driven as the other benchmark of frontiers
-does it (frontier_load.py: pages of 40 links, 4 of them new; flushed and synced every 5,000 records). Two figures a run:
+does it (frontier_load.py: pages of 40 links, 4 of them new; flushed and synced every 5,000 records). Figures of a run:
 
-* links in: pages offered a second, until so many URLs are known;
-* pages: URLs popped and done a second, until none is left.
+* links in: pages whose links are offered a second, until so many URLs are known;
+* popped and done: URLs a second, until none is left;
+* pages: what both together take for a page.
 
-Both are of the frontier alone, which is a small part of what a page costs an agent: what a crawl sees of the difference
-is less. Afterwards the process is killed, and the store opened again. The ratio is the median of those of the rounds.
+All are of the frontier alone, which is a small part of what a page costs an agent, and written in the same thread: what
+a crawl sees of the difference is less. Afterwards the process is killed, and the store opened again. The ratio is the
+median of those of the rounds.
 """
 
 from __future__ import annotations
@@ -70,6 +72,7 @@ def one(engine: str, directory: Path, urls: int) -> dict[str, float]:
     it.settle()
     assert popped == known, (popped, known)
     row |= {"out": popped / (time.monotonic() - wall), "out_cpu": time.process_time() - before}
+    row["page"] = 1 / (1 / row["in"] + 1 / row["out"])
     row |= {"size": size(directory), "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
     return {**row, "urls": known}
 
@@ -114,6 +117,7 @@ def rounds(urls: int, count: int, place: Path) -> list[dict[str, dict[str, float
 
 
 FIGURES = {
+    "page": "pages/s",
     "in": "links in, pages/s",
     "out": "popped and done, pages/s",
     "in_cpu": "CPU s, in",

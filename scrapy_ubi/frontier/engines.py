@@ -17,7 +17,6 @@ from typing import Literal, NamedTuple
 from scrapy_ubi.frontier.store import Store, StoreError
 
 Engine = Literal["auto", "rocksdb", "sqlite"]
-SETTING = "UBI_STORE_ENGINE"
 
 
 class _Kind(NamedTuple):
@@ -53,7 +52,7 @@ def chosen(path: Path, engine: Engine = "auto") -> str:
     found = written_by(path)
     if found and engine not in ("auto", found):
         raise StoreError(
-            f'The store {path} was written by {_KINDS[found].title}, and {SETTING} is "{engine}": set it to "{found}" '
+            f'The store {path} was written by {_KINDS[found].title}, and UBI_STORE_ENGINE is "{engine}": set it to "{found}" '
             'or "auto" to go on with what lies there, or set UBI_DIR to another directory to begin anew.'
         )
     if engine == "auto" and not found:
@@ -61,8 +60,8 @@ def chosen(path: Path, engine: Engine = "auto") -> str:
     wanted = found or engine
     if why := _missing(wanted):
         kind = _KINDS[wanted]
-        written = f"The store {path} was written by {kind.title}" if found else f'{SETTING} is "{engine}"'
-        remedy = "set UBI_DIR to another directory to begin anew" if found else f'set {SETTING} to "auto"'
+        written = f"The store {path} was written by {kind.title}" if found else f'UBI_STORE_ENGINE is "{engine}"'
+        remedy = "set UBI_DIR to another directory to begin anew" if found else 'set UBI_STORE_ENGINE to "auto"'
         raise StoreError(
             f"{written}, but {kind.needs} cannot be imported here ({why}): install it, with a Python for which there "
             f"is one, or {remedy}."

@@ -4,7 +4,7 @@ Rules of this module:
 
 * Of an absolute http or https URL `parse` gives what `str(can_ada.parse(url))` does, as far as normal forms are
   concerned (`urls.normal`): a test compares both, and decision 0118 says on how many URLs they were compared. It takes
-  some ten times as long; most URLs are in normal form already and never come here.
+  ten to forty times as long; most URLs are in normal form already and never come here.
 * Names of hosts are mapped by UTS 46 as the standard says (not transitional, no rules of STD 3, joiners and directions
   of text checked), by `idna`, which Scrapy's own dependencies bring. What can_ada takes for a letter of them, and its
   direction, stands in `host_letters.txt`: it knows an older Unicode than `idna`, and each Python another one.
