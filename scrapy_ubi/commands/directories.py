@@ -24,13 +24,13 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.node.report.timeline_file import NEW, TIMELINE
 from scrapy_ubi.node.store_files import GONE, SEEN, STORE
-from scrapy_ubi.process.agent_directory import COMMAND, holder, take_lock
+from scrapy_ubi.process.agent_directory import BESIDE, COMMAND, holder, take_lock
 from scrapy_ubi.settings_table import home
 
 RECORD = "agent.json"
 # What an agent puts into its directory: whose it is, its frontier, what was set aside of it, its timeline; the lock
 # goes last.
-OURS = (RECORD, "agent.new", STORE, GONE, f"{SEEN}*", "damaged-*", TIMELINE, NEW, "lock")
+OURS = (RECORD, "agent.new", STORE, GONE, f"{SEEN}*", "damaged-*", TIMELINE, NEW, BESIDE, "lock")
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,8 +52,8 @@ def chosen(path: Path, engine: Engine = "auto") -> str:
     found = written_by(path)
     if found and engine not in ("auto", found):
         raise StoreError(
-            f'The store {path} was written by {_KINDS[found].title}, and UBI_STORE_ENGINE is "{engine}": set it to "{found}" '
-            'or "auto" to go on with what lies there, or set UBI_DIR to another directory to begin anew.'
+            f'The store {path} was written by {_KINDS[found].title}, and UBI_STORE_ENGINE is "{engine}": set it to '
+            f'"{found}" or "auto" to go on with what lies there, or set UBI_DIR to another directory to begin anew.'
         )
     if engine == "auto" and not found:
         return "sqlite" if _missing("rocksdb") else "rocksdb"

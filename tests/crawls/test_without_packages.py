@@ -65,3 +65,68 @@ def test_a_directory_of_the_other_engine_is_refused_with_one_sentence(tmp_path: 
     assert status == 1 and output.startswith("scrapy_ubi: ") and output.count("\n") == 1, output
     assert 'UBI_STORE_ENGINE is "rocksdb": set it to "sqlite" or "auto"' in output
     assert (tmp_path / "agent" / "store" / "rows.sqlite").exists()
+
+
+# What other systems lack, taken away one by one. The names of signals that are left are those of Windows.
+NOT_OURS = """
+    import builtins
+    real = builtins.__import__
+    def imported(name, globals=None, *arguments):
+        if name == "{name}" and globals and str(globals.get("__name__")).startswith("scrapy_ubi"):
+            raise ImportError("there is no " + name)  # Twisted on Linux cannot be without it
+        return real(name, globals, *arguments)
+    builtins.__import__ = imported
+    """
+TAKEN_AWAY = {
+    "fcntl": NOT_OURS.format(name="fcntl"),
+    "resource": NOT_OURS.format(name="resource"),
+    "epoll": "import select; del select.epoll",
+    "malloc_trim": """
+        import ctypes
+        real = ctypes.CDLL
+        def library(name, *arguments, **named):
+            if name is None:
+                raise OSError("there is no such library")
+            return real(name, *arguments, **named)
+        ctypes.CDLL = library
+        """,
+    "proc": """
+        import builtins, io, os
+        def hidden(real):
+            def call(file, *arguments, **named):
+                if isinstance(file, (str, os.PathLike)) and os.fspath(file).startswith("/proc"):
+                    raise FileNotFoundError(2, "No such file or directory", file)
+                return real(file, *arguments, **named)
+            return call
+        builtins.open = io.open = hidden(io.open)
+        os.listdir, os.scandir, os.readlink = hidden(os.listdir), hidden(os.scandir), hidden(os.readlink)
+        """,
+    "signals": """
+        import signal
+        for name in [name for name in dir(signal) if name.startswith("SIG") and name[3] != "_"]:
+            if name not in ("SIGINT", "SIGTERM", "SIGABRT", "SIGFPE", "SIGILL", "SIGSEGV"):
+                delattr(signal, name)
+        """,
+    "functions of Linux": """
+        import mmap, os
+        for name in ("posix_fallocate", "statvfs", "register_at_fork", "sched_getaffinity", "getloadavg"):
+            delattr(os, name)
+        for name in ("O_CLOEXEC", "O_DIRECTORY"):
+            delattr(os, name)
+        for name in [name for name in dir(mmap) if name.startswith("MADV_")]:
+            delattr(mmap, name)
+        """,
+}
+
+
+@pytest.mark.parametrize("what", TAKEN_AWAY)
+def test_where_the_system_lacks_something_an_agent_alone_still_crawls(tmp_path: Path, site: Site, what: str) -> None:
+    project = Project(tmp_path, site.proxy)
+    spiders = tmp_path / "project" / "spiders"
+    (spiders / "walk.py").unlink()  # it sends itself signals
+    hook = tmp_path / "hook"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(f"import sys\n{textwrap.dedent(TAKEN_AWAY[what])}\n")
+    project.environment["PYTHONPATH"] = str(hook)
+    assert len(crawled(project, "agent")) == len(PAGES)
+    assert not crawled(project, "agent"), "it knows that all is done"
