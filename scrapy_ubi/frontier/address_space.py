@@ -12,10 +12,14 @@ Rules of this module:
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
 from scrapy_ubi.frontier.store import StoreError
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits
+    resource = None  # type: ignore[assignment]
 
 MIB = 1 << 20
 THREADS = 8  # RocksDB's two, two for the disk, mail, beats, the timeline, and one that comes and goes
@@ -27,6 +31,8 @@ STATUS = Path("/proc/self/status")
 def check(memory: int, index: Path) -> None:
     """Raise `StoreError` when the limit of this process leaves no room for a store with caches of `memory` bytes and
     the index of known URLs in the file `index`."""
+    if not hasattr(resource, "getrlimit"):
+        return
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     used = _used()
     if limit == resource.RLIM_INFINITY or used is None:

@@ -24,6 +24,7 @@ from scrapy_ubi.errors import UbiError
 from scrapy_ubi.frontier.store import StoreFull
 
 WORD = 8  # bytes
+_FLAGS = os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)  # Windows has the latter alone
 LINE = 8  # words: room is given out in lines, as long as those of the processor's cache
 
 
@@ -62,7 +63,7 @@ class MappedWords:
     def create(cls, path: Path, words: int, slot: int) -> MappedWords:
         """A file of zeros under a name beside `path`, until `publish`. Raises `StoreFull` and `OSError`."""
         beside = path.with_name(path.name + ".new")
-        descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(beside, _FLAGS | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
             _reserve(descriptor, 0, words * WORD, beside)
             return cls(beside, descriptor, slot)
@@ -72,7 +73,7 @@ class MappedWords:
     @classmethod
     def open(cls, path: Path, least: int, slot: int) -> MappedWords:
         """The file at `path`, of at least so many words. Raises `SeenDamaged`, `FileNotFoundError`, `OSError`."""
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(path, _FLAGS)
         try:
             size = os.fstat(descriptor).st_size
             if size < least * WORD:
@@ -88,7 +89,7 @@ class MappedWords:
 
     def grow(self, words: int) -> None:
         """Lengthen the file by zeros to `words`. Raises `StoreFull`, `OSError`, `SeenDamaged` when it was replaced."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(self.path, _FLAGS)
         try:
             state = os.fstat(descriptor)
             if (state.st_dev, state.st_ino) != self._identity:
@@ -107,7 +108,7 @@ class MappedWords:
         """Words that are not needed any more: their pages need not stay in this process's memory."""
         first = -(-start * WORD // mmap.PAGESIZE) * mmap.PAGESIZE
         end = (start + words) * WORD // mmap.PAGESIZE * mmap.PAGESIZE
-        if first < end:
+        if first < end and hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
             self._map.madvise(mmap.MADV_DONTNEED, first, end - first)
 
     def sync(self) -> None:
@@ -124,12 +125,21 @@ class MappedWords:
 def _reserve(descriptor: int, start: int, end: int, path: Path) -> None:
     """Have the disk give bytes `start` to `end`, zeros. Raises `StoreFull`, and leaves the file as it was."""
     try:
-        os.posix_fallocate(descriptor, start, end - start)
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(descriptor, start, end - start)
+        else:  # macOS, Windows: zeros are written, else a disk that is full would end the process (SIGBUS)
+            _write_zeros(descriptor, start, end)
     except OSError as error:
         os.ftruncate(descriptor, start)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StoreFull(f"The disk is full: {path} needs {end - start} bytes more.") from error
         raise
+
+
+def _write_zeros(descriptor: int, start: int, end: int) -> None:
+    os.lseek(descriptor, start, os.SEEK_SET)
+    while start < end:
+        start += os.write(descriptor, bytes(min(end - start, 1 << 20)))
 
 
 class Room:

@@ -21,9 +21,9 @@ from typing import Protocol
 
 from scrapy_ubi.frontier import address_space, ledger, queue_rows, rows
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
+from scrapy_ubi.frontier.engines import Engine, open_store
 from scrapy_ubi.frontier.flushes import GONE
 from scrapy_ubi.frontier.host_totals import TotalsLog
-from scrapy_ubi.frontier.rocks import RocksStore
 from scrapy_ubi.frontier.seen import Seen, SeenDamaged, SeenTable, Totals
 from scrapy_ubi.frontier.store import Store, StoreDamaged, every
 
@@ -65,21 +65,23 @@ def open_frontier(
     offset: float = 0.0,
     earliest: float = 0.0,
     kind: SeenKind = SeenTable,
+    engine: Engine = "auto",
     report: Report = _silent,
     made: type[DiskFrontier] = DiskFrontier,
 ) -> DiskFrontier:
     """The frontier in an agent's directory (`store/`, `seen`), empty where there is none.
 
     `delay` is the politeness delay (s). `memory` bounds all caches together (bytes): an eighth holds the heads of
-    queues, a quarter is RocksDB's, and the rest is for the hosts themselves, 800 bytes each. `offset` is unix time
-    less the agent's clock; before `earliest` (unix time) no host is fetched, for it is not known what was under way
-    when a process was killed. `report` gets a sentence for people when something takes long or was not as it should be.
+    queues, a quarter is the store's (`engine`: engines.py), and the rest is for the hosts themselves, 800 bytes each.
+    `offset` is unix time less the agent's clock; before `earliest` (unix time) no host is fetched, for it is not known
+    what was under way when a process was killed. `report` gets a sentence for people when something takes long or was
+    not as it should be.
     Blocks for a second or so with 10 M URLs of 100,000 hosts.
 
     Raises `StoreDamaged`, `StoreFull`, `StoreError`.
     """
     address_space.check(memory, directory / "seen")
-    store = RocksStore(directory / "store", memory // 4)
+    store = open_store(directory / "store", memory // 4, engine)
     try:
         most = memory // 8 // ROW_BYTES
         return restore(

@@ -33,10 +33,10 @@ from rocksdict import (
     WriteOptions,
 )
 
+from scrapy_ubi.frontier.disk_room import MIB, check_room
 from scrapy_ubi.frontier.log_records import mend_logs
 from scrapy_ubi.frontier.store import Row, RowBatch, StoreDamaged, StoreError, StoreFull
 
-MIB = 1 << 20
 OPEN_FILES = 40  # table files; with the others below 50, so that an agent stays below 64
 RESERVE = 32 * MIB  # free on the disk before anything is written: two memtables and what they are sorted into
 LEAST_MEMORY = 16 * MIB
@@ -81,7 +81,7 @@ class RocksStore:
 
     def _opened(self) -> Rdict:
         try:
-            self._check_room(0)
+            check_room(self.path, self._reserve, 0)
             mend_logs(self.path)  # else some damage is never done with
             # named, else rocksdict takes the options that the store had last, with a cache of 8 MB
             return Rdict(str(self.path), self._options, column_families={"default": self._options})
@@ -96,7 +96,7 @@ class RocksStore:
         """Make a batch durable."""
         assert isinstance(batch, WriteBatch)
         try:
-            self._check_room(batch.size_in_bytes())
+            check_room(self.path, self._reserve, batch.size_in_bytes())
             if self._stuck:
                 self._open_anew()
             self._handle().write(batch, self._synced)
@@ -153,16 +153,6 @@ class RocksStore:
             self._db = None
             self._db = self._opened()
             self._stuck = False
-
-    def _check_room(self, coming: int) -> None:
-        """Raises `StoreFull` when so many bytes more would leave less than the reserve."""
-        disk = os.statvfs(self.path)
-        free = disk.f_bavail * disk.f_frsize
-        if free < self._reserve + coming:
-            raise StoreFull(
-                f"The disk of {self.path} is full ({free // MIB} MB free, {(self._reserve + coming) // MIB + 1} "
-                "needed): make room, and the crawl goes on."
-            )
 
     def _named(self, error: Exception) -> StoreError:
         """What RocksDB says, as an error of ours."""

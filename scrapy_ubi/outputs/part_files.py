@@ -171,6 +171,8 @@ def write_record(out: Path, record: Mapping[str, Any]) -> None:
 
 def sync_directory(place: Path) -> None:
     """The names in a directory outlast a loss of power. Raises OSError."""
+    if not hasattr(os, "O_DIRECTORY"):  # Windows, where a directory cannot be opened
+        return
     fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)

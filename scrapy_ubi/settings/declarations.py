@@ -153,6 +153,11 @@ class Declarations:
         "How known URLs are remembered: exactly, or as by a Bloom filter, in half the bytes, which takes a new URL "
         "for a known one at times, so that it is never fetched.",
     )
+    store_engine: Literal["auto", "rocksdb", "sqlite"] = setting(
+        "auto",
+        "What keeps the agent's directory: RocksDB, SQLite, or the one that has written it, RocksDB where nothing is "
+        "there yet and it can be imported.",
+    )
 
     # -- Who is alive
 

@@ -15,9 +15,9 @@ In this order, always 1 to 4, and of the rest the steps that are switched on (al
 
 1. spaces and control characters around the URL dropped, tabs and line ends inside it; `\` escaped
 2. `http://` or `https://` and a host without escapes must come first
-3. the WHATWG parser (can_ada: docs/decisions/0002-can-ada.md): scheme and host in lower case; default port dropped;
-   IDNA; IPv4 and IPv6 addresses in their usual form; an empty path made `/`; dot segments resolved; what is no URL
-   character (space, control, non-ASCII, quotes ...) escaped as UTF-8
+3. the WHATWG parser (can_ada: docs/decisions/0002-can-ada.md; where it cannot be had, `whatwg`): scheme and host in
+   lower case; default port dropped; IDNA; IPv4 and IPv6 addresses in their usual form; an empty path made `/`; dot
+   segments resolved; what is no URL character (space, control, non-ASCII, quotes ...) escaped as UTF-8
 4. the host must be one that DNS or an IP address can be: labels of letters, digits, `-`, `_`
 5. `fragment`: fragment dropped (an empty one always)
 6. `host-dot`: final dot of the host dropped
@@ -32,7 +32,14 @@ import re
 import string
 from collections.abc import Callable
 
-import can_ada
+from scrapy_ubi.urls import whatwg
+
+try:
+    import can_ada
+except ImportError:  # it is not built for every Python
+    _parse: Callable[[str], object] = whatwg.parse
+else:
+    _parse = can_ada.parse
 
 SAFE = ("fragment", "host-dot", "escapes", "unsafe", "empty-query")  # in the order in which they are taken
 _ALL = frozenset(SAFE)
@@ -159,7 +166,7 @@ def _parsed(text: str) -> str | None:
     if not _absolute(text):
         return None
     try:
-        return str(can_ada.parse(text))
+        return str(_parse(text))
     except (ValueError, TypeError):  # no URL; TypeError: a lone surrogate, which UTF-8 cannot hold
         return None
 

@@ -19,6 +19,7 @@ from tests.support.group import Group
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
 SIZE = 160  # MB: what a store sets aside for itself, the reserve, and a little
+ENGINES = pytest.mark.parametrize("engine", ["rocksdb", "sqlite"])
 BEATS = 12  # in longer than the failure timeout
 
 
@@ -58,8 +59,9 @@ def asked(group: Group, name: str) -> int:
     return sum(row["agent"] == name for row in group.web.log())
 
 
-def test_an_agent_whose_disk_is_full_waits_for_room(make_group: MakeGroup, small_disk: Path) -> None:
-    group = make_group(latency=0.05)
+@ENGINES
+def test_an_agent_whose_disk_is_full_waits_for_room(make_group: MakeGroup, small_disk: Path, engine: str) -> None:
+    group = make_group(latency=0.05, UBI_STORE_ENGINE=engine)
     group.start("a0", UBI_DIR=small_disk / "agent")
     group.start("a1")
     group.until_served(0.2)
@@ -81,10 +83,11 @@ def test_an_agent_whose_disk_is_full_waits_for_room(make_group: MakeGroup, small
     assert "'ubi/fences': 0" in log and "'ubi/rejoins': 0" in log
 
 
+@ENGINES
 def test_an_agent_killed_on_a_full_disk_is_refused_until_there_is_room_and_goes_on(
-    make_group: MakeGroup, small_disk: Path
+    make_group: MakeGroup, small_disk: Path, engine: str
 ) -> None:
-    group = make_group(latency=0.05, hosts=20, pages=300, UBI_REDIS_URL=None)
+    group = make_group(latency=0.05, hosts=20, pages=300, UBI_REDIS_URL=None, UBI_STORE_ENGINE=engine)
     directory = small_disk / "agent"
     group.start("a0", UBI_DIR=directory)
     group.until_served(0.3)

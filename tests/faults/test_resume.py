@@ -22,6 +22,7 @@ pytestmark = pytest.mark.processes
 faults = pytest.mark.faults
 SIGNALS = pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
 ALONE = {"UBI_REDIS_URL": None}
+ENGINES = pytest.mark.parametrize("engine", ["rocksdb", "sqlite"])
 GOES_ON = "Going on with the crawl in"
 
 
@@ -48,8 +49,9 @@ def more_is_served(group: Group, pages: int = 30) -> None:
 # -- killed
 
 
-def test_an_agent_alone_that_was_killed_goes_on(make_group: MakeGroup) -> None:
-    group = make_group(latency=0.03, hosts=20, pages=200, **ALONE)
+@ENGINES
+def test_an_agent_alone_that_was_killed_goes_on(make_group: MakeGroup, engine: str) -> None:
+    group = make_group(latency=0.03, hosts=20, pages=200, UBI_STORE_ENGINE=engine, **ALONE)
     group.start("a0")
     group.until_served(0.4)
     left = kill(group, "a0")
@@ -70,9 +72,10 @@ def test_two_agents_that_were_killed_go_on(make_group: MakeGroup) -> None:
 
 
 @faults
+@ENGINES
 @pytest.mark.parametrize("emptied", [False, True], ids=["redis kept", "redis emptied"])
-def test_four_agents_that_were_killed_go_on(make_group: MakeGroup, emptied: bool) -> None:
-    group = make_group(latency=0.05)
+def test_four_agents_that_were_killed_go_on(make_group: MakeGroup, emptied: bool, engine: str) -> None:
+    group = make_group(latency=0.05, UBI_STORE_ENGINE=engine)
     group.start(*FOUR)
     group.until_served(0.3)
     left = kill(group, *FOUR)
@@ -84,8 +87,9 @@ def test_four_agents_that_were_killed_go_on(make_group: MakeGroup, emptied: bool
 
 
 @faults
-def test_killed_again_and_again_and_before_anything_was_fetched(make_group: MakeGroup) -> None:
-    group = make_group(latency=0.05)
+@ENGINES
+def test_killed_again_and_again_and_before_anything_was_fetched(make_group: MakeGroup, engine: str) -> None:
+    group = make_group(latency=0.05, UBI_STORE_ENGINE=engine)
     group.start(*FOUR)
     group.until_served(0.2)
     left = kill(group, *FOUR)
@@ -282,7 +286,8 @@ def tear(group: Group, name: str, part: float) -> set[str]:
     that are not done in the store then."""
     mine = {url for url, who in fetchers(group).items() if who == name}
     whole = unwritten([group.place / name], mine)
-    log = max((group.place / name / "store").glob("*.log"))
+    store = group.place / name / "store"
+    log = max([*store.glob("*.log"), *store.glob("*-wal")])
     content = log.read_bytes().rstrip(b"\0")
     kept = int(len(content) * part)
     log.write_bytes(content[:kept] + bytes(byte ^ 255 for byte in content[kept:]))
@@ -295,8 +300,11 @@ def tear(group: Group, name: str, part: float) -> set[str]:
 TORN = "has lost what was written last"
 
 
-def test_an_agent_alone_whose_log_is_torn_goes_on_with_what_stands_before_the_tear(make_group: MakeGroup) -> None:
-    group = make_group(latency=0.03, hosts=20, pages=200, **ALONE)
+@ENGINES
+def test_an_agent_alone_whose_log_is_torn_goes_on_with_what_stands_before_the_tear(
+    make_group: MakeGroup, engine: str
+) -> None:
+    group = make_group(latency=0.03, hosts=20, pages=200, UBI_STORE_ENGINE=engine, **ALONE)
     group.start("a0")
     group.until_served(0.6)
     group.kill("a0")
@@ -307,9 +315,10 @@ def test_an_agent_alone_whose_log_is_torn_goes_on_with_what_stands_before_the_te
 
 
 @faults
-def test_one_of_two_whose_log_is_torn_is_brought_what_it_had_taken_since(make_group: MakeGroup) -> None:
+@ENGINES
+def test_one_of_two_whose_log_is_torn_is_brought_what_it_had_taken_since(make_group: MakeGroup, engine: str) -> None:
     """The other one holds copies of what was handed to it after the tear, and has counted on its."""
-    group = make_group(latency=0.03, hosts=20, pages=200, UBI_FAILURE_TIMEOUT=60)
+    group = make_group(latency=0.03, hosts=20, pages=200, UBI_FAILURE_TIMEOUT=60, UBI_STORE_ENGINE=engine)
     group.start("a0", "a1")
     group.until_served(0.6)
     group.kill("a1")

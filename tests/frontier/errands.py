@@ -1,7 +1,7 @@
 """A crawl that can be told again: the same flushes, made by the same changes, each time. For tests of crashes.
 
-`python -m tests.frontier.errands DIRECTORY COUNT` makes that many flushes in a directory and prints each when it is
-durable.
+`python -m tests.frontier.errands DIRECTORY COUNT ENGINE` makes that many flushes in a directory and prints each when it
+is durable.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import random
 import sys
 from pathlib import Path
+from typing import cast
 
 from scrapy_ubi.frontier import restore
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
+from scrapy_ubi.frontier.engines import Engine
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from tests.frontier.frontiers import DictKind, Reading, reopened
@@ -72,9 +74,9 @@ def expected(flushes: int) -> list[tuple[Told, list[Failure]]]:
     return found
 
 
-def run(directory: Path, flushes: int) -> None:
+def run(directory: Path, flushes: int, engine: Engine) -> None:
     """Make the flushes."""
-    frontier = restore.open_frontier(directory, memory=32 << 20, made=Reading)
+    frontier = restore.open_frontier(directory, memory=32 << 20, engine=engine, made=Reading)
     assert isinstance(frontier, Reading)
     for number in range(1, flushes + 1):
         errand(frontier, number)
@@ -83,4 +85,4 @@ def run(directory: Path, flushes: int) -> None:
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]), int(sys.argv[2]))
+    run(Path(sys.argv[1]), int(sys.argv[2]), cast(Engine, sys.argv[3]))

@@ -13,6 +13,7 @@ import pytest
 
 from scrapy_ubi.frontier import restore as opening
 from scrapy_ubi.frontier import rows
+from scrapy_ubi.frontier.engines import Engine
 from scrapy_ubi.frontier.log_records import ENDLESS
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.restore import open_frontier
@@ -24,15 +25,17 @@ from tests.frontier.frontiers import DictKind, DictSeen, Reading, reopened
 
 FLUSHES = 12
 MEMORY = 32 << 20
+LOGS: dict[Engine, str] = {"rocksdb": "*.log", "sqlite": "*-wal"}
+each_engine = pytest.mark.parametrize("engine", LOGS)
 
 
 class Killed(Exception):
     """The process is gone."""
 
 
-def opened(directory: Path, reports: list[str] | None = None) -> Reading:
+def opened(directory: Path, reports: list[str] | None = None, engine: Engine = "auto") -> Reading:
     report = (lambda sentence: None) if reports is None else reports.append
-    frontier = open_frontier(directory, memory=MEMORY, report=report, made=Reading)
+    frontier = open_frontier(directory, memory=MEMORY, report=report, engine=engine, made=Reading)
     assert isinstance(frontier, Reading)
     return frontier
 
@@ -111,16 +114,17 @@ def test_a_crash_between_any_two_keys_told_to_the_seen_table() -> None:
         assert again.seen.keys == {**frontier.seen.keys, **flush.keys}
 
 
-def test_a_log_that_ends_at_any_byte_of_the_last_flush(tmp_path: Path) -> None:
+@each_engine
+def test_a_log_that_ends_at_any_byte_of_the_last_flush(tmp_path: Path, engine: Engine) -> None:
     """What a crash of the machine may leave of the one write of a flush: any part of it."""
     whole = expected(3)
-    frontier = opened(tmp_path / "agent")
+    frontier = opened(tmp_path / "agent", engine=engine)
     sizes: list[int] = []
     for number in range(1, 4):
         errand(frontier, number)
         seen = copied(tmp_path / "agent", tmp_path / f"before{number}")
         frontier.flush([(b"mtest", b"%d" % number)])
-        (log,) = (tmp_path / "agent" / "store").glob("*.log")
+        (log,) = (tmp_path / "agent" / "store").glob(LOGS[engine])
         sizes.append(log.stat().st_size)
     crashed = copied(tmp_path / "agent", tmp_path / "crashed")
     shutil.copy(seen / "seen", crashed / "seen")  # it is told after the flush
@@ -137,9 +141,9 @@ def test_a_log_that_ends_at_any_byte_of_the_last_flush(tmp_path: Path) -> None:
         shutil.rmtree(left)
 
 
-def _kill_after(directory: Path, flushes: int, draw: random.Random) -> int:
+def _kill_after(directory: Path, flushes: int, draw: random.Random, engine: Engine) -> int:
     """Run the errands in a process of their own; kill it some time after that flush. The last flush it told of."""
-    command = [sys.executable, "-m", "tests.frontier.errands", str(directory), "100000"]
+    command = [sys.executable, "-m", "tests.frontier.errands", str(directory), "100000", engine]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
     assert child.stdout is not None
     last = 0
@@ -158,14 +162,15 @@ def _kill_after(directory: Path, flushes: int, draw: random.Random) -> int:
 
 
 @pytest.mark.processes
-def test_kill_at_any_moment(tmp_path: Path) -> None:
+@each_engine
+def test_kill_at_any_moment(tmp_path: Path, engine: Engine) -> None:
     """Real processes, SIGKILL: what was told to be durable is, the rest is there whole or not at all."""
     seed = random.randrange(2**32)
     print(f"random.Random({seed})")
     draw = random.Random(seed)
     for attempt in range(4):
         directory = tmp_path / f"agent{attempt}"
-        last = _kill_after(directory, draw.randrange(1, 30), draw)
+        last = _kill_after(directory, draw.randrange(1, 30), draw, engine)
         number, *rest = held(directory)
         assert last <= number <= last + 1
         assert tuple(rest) == expected(number)[number], f"random.Random({seed})"
@@ -174,8 +179,8 @@ def test_kill_at_any_moment(tmp_path: Path) -> None:
 # -- what a former process left
 
 
-def filled(directory: Path, flushes: int = 5) -> tuple[Told, list[object]]:
-    frontier = opened(directory)
+def filled(directory: Path, flushes: int = 5, engine: Engine = "auto") -> tuple[Told, list[object]]:
+    frontier = opened(directory, engine=engine)
     for number in range(1, flushes + 1):
         errand(frontier, number)
         frontier.flush([(b"mtest", b"%d" % number)])
@@ -233,14 +238,14 @@ def test_an_index_full_of_what_was_dropped_is_made_anew(tmp_path: Path, monkeypa
 # -- a log that is torn
 
 
-def told_of_all(directory: Path, flushes: int) -> tuple[Path, list[int]]:
+def told_of_all(directory: Path, flushes: int, engine: Engine = "auto") -> tuple[Path, list[int]]:
     """The log of a store with so many flushes, whose table was told of all of them; where each flush ends in it."""
-    frontier = opened(directory)
+    frontier = opened(directory, engine=engine)
     sizes: list[int] = []
     for number in range(1, flushes + 1):
         errand(frontier, number)
         frontier.flush([(b"mtest", b"%d" % number)])
-        (log,) = (directory / "store").glob("*.log")
+        (log,) = (directory / "store").glob(LOGS.get(engine, "*.log"))
         sizes.append(log.stat().st_size)
     crashed = copied(directory, directory.with_name("crashed"))
     frontier.close()
@@ -266,14 +271,17 @@ def _tear(log: Path, at: int, how: str, draw: random.Random) -> None:
     log.write_bytes(content)
 
 
+@each_engine
 @pytest.mark.parametrize(
     "how", ["cut", "garbage instead", "garbage behind", "zeros", "a flipped bit", "a kind that is not ours"]
 )
-def test_of_a_torn_log_all_flushes_before_the_tear_are_kept_and_nothing_after_it(tmp_path: Path, how: str) -> None:
+def test_of_a_torn_log_all_flushes_before_the_tear_are_kept_and_nothing_after_it(
+    tmp_path: Path, how: str, engine: Engine
+) -> None:
     flushes, seed = 8, random.randrange(2**32)
     print(f"random.Random({seed})")
     draw, whole = random.Random(seed), expected(flushes)
-    log, sizes = told_of_all(tmp_path / "agent", flushes)
+    log, sizes = told_of_all(tmp_path / "agent", flushes, engine)
     ends = [size - 1 for size in sizes[1:]]
     places = {sizes[0], sizes[-1] - 1, *ends, *draw.sample(range(sizes[0], sizes[-1]), 15)}
     for at in sizes[:-1] if how == "a kind that is not ours" else sorted(places):
@@ -295,9 +303,10 @@ def test_of_a_torn_log_all_flushes_before_the_tear_are_kept_and_nothing_after_it
         shutil.rmtree(left)
 
 
-def test_a_tear_is_known_though_the_table_was_not_told_of_the_last_flush_yet(tmp_path: Path) -> None:
+@each_engine
+def test_a_tear_is_known_though_the_table_was_not_told_of_the_last_flush_yet(tmp_path: Path, engine: Engine) -> None:
     """Its mail has left by then."""
-    log, sizes = told_of_all(tmp_path / "agent", 3)
+    log, sizes = told_of_all(tmp_path / "agent", 3, engine)
     table = SeenTable.open(log.parents[1] / "seen")
     table.flush, table.written = 2, 3
     table.close()
@@ -326,9 +335,10 @@ def test_killed_while_it_mends_a_tear_it_mends_it_again(tmp_path: Path, monkeypa
 # -- damage
 
 
-def test_a_store_that_has_lost_all_its_flushes_is_not_begun_on(tmp_path: Path) -> None:
+@each_engine
+def test_a_store_that_has_lost_all_its_flushes_is_not_begun_on(tmp_path: Path, engine: Engine) -> None:
     """Its files were put back from a copy, or are gone: never a silent empty crawl."""
-    filled(tmp_path, 5)
+    filled(tmp_path, 5, engine)
     shutil.rmtree(tmp_path / "store")
     with pytest.raises(StoreDamaged, match="it holds 0 flushes, and had 5"):
         opened(tmp_path)

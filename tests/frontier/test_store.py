@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.rocks import RocksStore
+from scrapy_ubi.frontier.sqlite_store import SqliteStore
 from scrapy_ubi.frontier.store import RowBatch, Store, StoreError, every
 
 Again = Callable[[Store], Store]  # what the next process finds
@@ -21,19 +22,22 @@ def _memory_again(store: Store) -> Store:
     return MemoryStore(store.rows)
 
 
-def _rocks_again(store: Store) -> Store:
-    assert isinstance(store, RocksStore)
+ENGINES = {"rocks": RocksStore, "sqlite": SqliteStore}
+
+
+def _opened_again(store: Store) -> Store:
+    assert isinstance(store, RocksStore | SqliteStore)
     store.close()
-    return RocksStore(store.path, reserve=0)
+    return type(store)(store.path, reserve=0)
 
 
-@pytest.fixture(params=["memory", "rocks"])
+@pytest.fixture(params=["memory", *ENGINES])
 def both(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Store, Again]]:
     if request.param == "memory":
         yield MemoryStore(), _memory_again
     else:
-        store = RocksStore(tmp_path / "store", reserve=0)
-        yield store, _rocks_again
+        store = ENGINES[request.param](tmp_path / "store", reserve=0)
+        yield store, _opened_again
         store.close()
 
 
@@ -132,24 +136,27 @@ CHANGES = st.lists(
 
 @settings(max_examples=30, deadline=None)
 @given(batches=st.lists(CHANGES, max_size=6), start=KEYS, end=KEYS, most=st.integers(0, 5))
-def test_both_stores_are_one(
+def test_all_stores_are_one(
     tmp_path_factory: pytest.TempPathFactory,
     batches: list[list[tuple[str, bytes, bytes]]],
     start: bytes,
     end: bytes,
     most: int,
 ) -> None:
-    stores: list[Store] = [MemoryStore(), RocksStore(tmp_path_factory.mktemp("rocks"), reserve=0)]
+    made = [kind(tmp_path_factory.mktemp(name), reserve=0) for name, kind in ENGINES.items()]
+    stores: list[Store] = [MemoryStore(), *made]
     for changes in batches:
         for store in stores:
             batch = store.batch()
             for kind, key, value in changes:
                 _change(batch, kind, key, value)
             store.write(batch)
-    scans = [[*every(store, b"", b"\xff\xff\xff\xff", 2)] for store in stores]
-    assert scans[0] == scans[1]
-    assert stores[0].scan(start, end, most) == stores[1].scan(start, end, most)
-    stores[1].close()
+    first, *others = [[*every(store, b"", b"\xff\xff\xff\xff", 2)] for store in stores]
+    assert others == [first, first]
+    first, *others = [store.scan(start, end, most) for store in stores]
+    assert others == [first, first]
+    for store in made:
+        store.close()
 
 
 def _change(batch: RowBatch, kind: str, key: bytes, value: bytes) -> None:

@@ -7,6 +7,7 @@ Rules of this module:
 * One process a directory: an exclusive lock (`flock`) on the file `lock` is held as long as the process lives; the
   kernel drops it when the process dies, however it dies. A second process on the machine that was not told a directory
   takes the next free one (`.ubi/<crawl>`, `.ubi/<crawl>/1`, `.ubi/<crawl>/2`, ...); one that was told is refused.
+* Where there is no `flock` (Windows) SQLite locks a file beside it, `lock.sqlite`, which the kernel lets go likewise.
 * The lock proves nothing of a copy: the process that ran in the original may live. So `agent.json` names the file that
   was locked, and the incarnation that it also names is the predecessor only where the lock is on that very file.
 * A command that reads a directory holds the lock for a moment, and says so in the file (`COMMAND`): an agent or another
@@ -21,12 +22,12 @@ Rules of this module:
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 import secrets
 import socket
+import sqlite3
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,9 +38,15 @@ from weakref import WeakSet
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.settings import UbiSettings, home
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 # More processes of one crawl on one machine, with directories not chosen by the user, are surely a runaway loop.
 MAX_DIRECTORIES = 1000
 
+BESIDE = "lock.sqlite"
 COMMAND = "scrapy ubi"  # in the lock file, after the process: a command, which is soon done
 COMMAND_WAIT = 5.0  # s
 
@@ -54,9 +61,13 @@ class AgentLock:
         """Take the lock, `by` a command, or an agent (""). Raises `BlockingIOError` when another holds it, `OSError`
         when the directory is unusable."""
         directory.mkdir(parents=True, exist_ok=True)
-        self._file = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._file = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o644)
+        self._beside: sqlite3.Connection | None = None
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if hasattr(fcntl, "flock"):
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            else:
+                self._beside = _locked_beside(directory / BESIDE)
             os.ftruncate(self._file, 0)
             os.write(self._file, f"{os.getpid()} {by}".rstrip().encode() + b"\n")  # for people: who holds it
         except OSError:
@@ -75,6 +86,21 @@ class AgentLock:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+        if self._beside is not None:
+            self._beside.close()
+            self._beside = None
+
+
+def _locked_beside(file: Path) -> sqlite3.Connection:
+    """A connection that holds this file until it is closed. Raises `BlockingIOError` when another does, OSError."""
+    made = sqlite3.connect(file, timeout=0, isolation_level=None, check_same_thread=False)
+    try:
+        made.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        made.close()
+        held = error.sqlite_errorname.startswith("SQLITE_BUSY")
+        raise (BlockingIOError if held else OSError)(str(error)) from error
+    return made
 
 
 def take_lock(directory: Path, by: str = "") -> AgentLock:
@@ -98,7 +124,8 @@ def _release_copies() -> None:
         lock.release()
 
 
-os.register_at_fork(after_in_child=_release_copies)
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing is forked
+    os.register_at_fork(after_in_child=_release_copies)
 
 
 @dataclass(slots=True)
@@ -259,11 +286,12 @@ def _replace(file: Path, text: str) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     os.replace(beside, file)
-    directory = os.open(file.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    if hasattr(os, "O_DIRECTORY"):  # not on Windows, where a directory cannot be opened
+        directory = os.open(file.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
 
 
 def _unusable(path: Path, error: OSError) -> UbiDirectoryError:

@@ -9,12 +9,16 @@ Private names of Twisted's pool: `_putConnection`, `_removeConnection`, `_connec
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Hashable
 from itertools import islice
 from typing import Any
 
 from twisted.web.client import HTTPConnectionPool
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits
+    resource = None  # type: ignore[assignment]
 
 MOST = 2000  # of one pool: 20 kB each
 SHARE = 3  # http and https have a pool each: a third of the files is left for the rest
@@ -23,6 +27,8 @@ SPARE = 1000  # hosts without a connection that are noted, before they are looke
 
 def most_kept() -> int:
     """How many idle connections one pool of this process may keep."""
+    if not hasattr(resource, "getrlimit"):
+        return MOST
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if files == resource.RLIM_INFINITY else min(MOST, files // SHARE)
 

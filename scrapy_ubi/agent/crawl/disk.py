@@ -172,6 +172,7 @@ class AgentDisk:
             offset=now - self._clock(),
             earliest=now + settings.host_delay if settings.host_delay else 0.0,
             kind=KINDS[settings.seen],
+            engine=settings.store_engine,
             report=logger.warning,
         )
         try:

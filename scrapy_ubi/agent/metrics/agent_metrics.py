@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 import sys
+import time
 from contextlib import suppress
 
 from scrapy_ubi.agent import Node
@@ -23,6 +23,11 @@ from scrapy_ubi.agent.metrics.profile_samples import GroupFacts, labels_of, put_
 from scrapy_ubi.agent.profile.profile import Profile, read_profile
 from scrapy_ubi.agent.report.readiness import is_complete, why_not_ready
 from scrapy_ubi.settings import UbiSettings
+
+try:
+    import resource
+except ImportError:  # Windows has no such limits
+    resource = None  # type: ignore[assignment]
 
 
 class AgentMetrics:
@@ -83,9 +88,10 @@ class AgentMetrics:
 
 
 def _put_process(page: Exposition, own: str) -> None:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    page.put("process_cpu_seconds_total", used.ru_utime + used.ru_stime, own)
-    page.put("process_resident_memory_bytes", _resident(used.ru_maxrss), own)
+    page.put("process_cpu_seconds_total", time.process_time(), own)
+    if hasattr(resource, "getrusage"):
+        most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        page.put("process_resident_memory_bytes", _resident(most), own)
 
 
 def _resident(most: int) -> int:

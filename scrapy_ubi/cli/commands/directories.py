@@ -21,7 +21,7 @@ from pathlib import Path
 
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.adapter.process.agent_directory import COMMAND, holder, take_lock
+from scrapy_ubi.adapter.process.agent_directory import BESIDE, COMMAND, holder, take_lock
 from scrapy_ubi.agent.crawl.store_files import GONE, SEEN, STORE
 from scrapy_ubi.agent.report.timeline_file import NEW, TIMELINE
 from scrapy_ubi.errors import UbiDirectoryError
@@ -30,7 +30,7 @@ from scrapy_ubi.settings import home
 RECORD = "agent.json"
 # What an agent puts into its directory: whose it is, its frontier, what was set aside of it, its timeline; the lock
 # goes last.
-OURS = (RECORD, "agent.new", STORE, GONE, f"{SEEN}*", "damaged-*", TIMELINE, NEW, "lock")
+OURS = (RECORD, "agent.new", STORE, GONE, f"{SEEN}*", "damaged-*", TIMELINE, NEW, BESIDE, "lock")
 
 
 @dataclass(frozen=True, slots=True)

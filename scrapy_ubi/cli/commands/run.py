@@ -42,7 +42,9 @@ from scrapy_ubi.settings import home
 STEP = 0.1  # s between two looks at the processes
 LOOK_EVERY = 1.0  # s between two looks at the crawl
 LINE_EVERY = 10.0  # s between two lines where there is no terminal
-INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+INTERRUPTS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)  # Windows has no SIGHUP
 
 # Of the crawl at its end and of what the supervisor concludes: sentences to be said, and the conclusion.
 Judgement = Callable[[CrawlStatus, Conclusion], tuple[list[str], Conclusion]]

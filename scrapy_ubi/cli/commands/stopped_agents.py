@@ -156,7 +156,8 @@ def held(place: FoundDirectory, settings: BaseSettings) -> Iterator[Stopped]:
 def _frontier(path: Path, settings: BaseSettings) -> DiskFrontier:
     """Its times are unix seconds."""
     kind = KINDS[setting(settings, "seen")]
-    return open_frontier(path, memory=setting(settings, "memory_mb") << 20, kind=kind, report=_report)
+    memory, engine = setting(settings, "memory_mb") << 20, setting(settings, "store_engine")
+    return open_frontier(path, memory=memory, kind=kind, engine=engine, report=_report)
 
 
 def _report(sentence: str) -> None:

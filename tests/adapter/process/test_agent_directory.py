@@ -239,3 +239,12 @@ def test_whether_an_agent_has_a_directory_is_seen_without_touching_its_lock(tmp_
     read.release()
     (tmp_path / "lock").write_text("4194999\n")  # beyond the numbers that processes have
     assert not held_since(tmp_path, taken - 1)
+
+
+def test_without_flock_a_directory_is_held_by_one_process_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_ubi.process.agent_directory.fcntl", None)
+    lock = AgentLock(tmp_path)
+    with pytest.raises(BlockingIOError):
+        AgentLock(tmp_path)
+    lock.release()
+    AgentLock(tmp_path).release()

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from scrapy_ubi.agent.crawl.disk import AgentDisk
 from scrapy_ubi.frontier.rocks import RESERVE
 from scrapy_ubi.protocol import snapshot
@@ -17,6 +19,7 @@ from scrapy_ubi.settings import UbiSettings
 from tests.support.village import page
 
 SETTINGS = UbiSettings(memory_mb=32)
+on_both = pytest.mark.parametrize("disk", ["rocksdb", "sqlite"], indirect=True)
 
 
 FACTS = {"run": "0badcafe", "finished": False, "settings": {"replicas": 200}, "counters": {"pages": 7}}
@@ -48,11 +51,11 @@ async def flush(keeper: AgentDisk, agent: Agent, facts: dict[str, Any] | None = 
     keeper.settle()
 
 
-async def filled(path: Path, killed: Path) -> None:
+async def filled(path: Path, killed: Path, settings: UbiSettings = SETTINGS) -> None:
     """A disk with some thousand URLs, some of them done; `killed` is what kill -9 would have left of it: most lies in a
     table file, and some flushes in the log.
     """
-    keeper = await opened(path)
+    keeper = await opened(path, settings)
     agent = agent_on(keeper)
     for host in range(HOSTS):
         state, _ = keeper.frontier.add(f"h{host}.example", [page(f"h{host}.example", n) for n in range(PAGES)])

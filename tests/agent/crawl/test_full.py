@@ -18,11 +18,12 @@ from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.protocol import snapshot
-from tests.agent.crawl.keeper import FACTS, HOSTS, agent_on, choke, opened, raising, whole
+from tests.agent.crawl.keeper import FACTS, HOSTS, agent_on, choke, on_both, opened, raising, whole
 from tests.agent.office import run
 from tests.support.village import page
 
 
+@on_both
 def test_a_flush_that_found_no_room_is_written_again_as_it_was(disk: Path) -> None:
     async def test() -> None:
         keeper = await opened(disk)
