@@ -45,7 +45,7 @@ class Asks(Spider):
     async def parse(self, response: Response) -> AsyncIterator[Any]:
         assert isinstance(response, TextResponse)
         scheduler = agent_of(self)
-        address = json.loads(scheduler.node.publisher.shown())["metrics"]
+        address = json.loads(scheduler.node.lifecycle.publisher.shown())["metrics"]
         async with asyncio.timeout(LIMIT):
             while True:  # a crawl of a few pages may be over before its first flush
                 answers = {path: await get(address, path) for path in ("/metrics", "/live", "/ready")}

@@ -38,7 +38,9 @@ class UbiDownloaderMiddleware:
 
 def place_gate(crawler: Crawler, gate: Gate) -> None:
     """Have all requests of this crawler pass the gate. A user's own DOWNLOADER may have no middlewares."""
-    manager = getattr(crawler.engine.downloader, "middleware", None)
-    for middleware in getattr(manager, "middlewares", ()):
-        if isinstance(middleware, UbiDownloaderMiddleware):
-            middleware.gate = gate
+    try:
+        middleware = crawler.get_downloader_middleware(UbiDownloaderMiddleware)
+    except AttributeError:
+        return
+    if middleware is not None:
+        middleware.gate = gate

@@ -242,7 +242,7 @@ def test_whether_an_agent_has_a_directory_is_seen_without_touching_its_lock(tmp_
 
 
 def test_without_flock_a_directory_is_held_by_one_process_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_ubi.process.agent_directory.fcntl", None)
+    monkeypatch.setattr("scrapy_ubi.adapter.process.agent_directory.fcntl", None)
     lock = AgentLock(tmp_path)
     with pytest.raises(BlockingIOError):
         AgentLock(tmp_path)
