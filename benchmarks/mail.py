@@ -9,8 +9,9 @@ custody, the answer). `with a request` are URLs that carry a callback, meta and 
 page` are URLs of which ten in a row have host, depth and request in common, as those that a page links to on its own.
 
 Beside that: what scrapy-redis does with each request on its way through Redis (a dict of it, pickled, and back), and
-the bare lists as JSON and back, validated by nobody. Redis and the network are not in here: cost.py and peers.py have
-them.
+the bare lists as JSON and back, validated by nobody; and how long the bodies of the letters alone take to be read, by
+Python's json and by msgspec where that is installed (decision 0122). Redis and the network are not in here: cost.py
+and peers.py have them.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from rounds import Way, options, save, table, take_turns
@@ -129,7 +132,19 @@ def ways(rounds: int) -> dict[str, Way]:
         "take (the owner, all told)": lambda turn: take(other, told[turn]),
         "pickle and back (scrapy-redis)": lambda turn: by_pickle(requests[turn]),
         "JSON and back, bare lists": lambda turn: by_json(rows[turn]),
+        **{
+            f"bodies read by {name}": each(lambda fields, read=read: read(fields["body"]), texts[""])
+            for name, read in codecs().items()
+        },
     }
+
+
+def codecs() -> dict[str, Callable[[str], object]]:
+    """What can read the body of a letter here."""
+    found: dict[str, Callable[[str], object]] = {"json": json.loads}
+    if find_spec("msgspec") is not None:
+        found["msgspec"] = import_module("msgspec").json.Decoder().decode
+    return found
 
 
 def sizes() -> dict[str, float]:
