@@ -152,7 +152,8 @@ def navigation() -> Nav:
     own = [{title(file): file.name} for file in loose]
     project = [{"README": f"{COPIES}/README.md"}, *own, {"Changes": f"{COPIES}/CHANGELOG.md"}]
     examples = sorted((ROOT / "example_project").rglob("README.md"))
-    return [*first, {"Project": [*project, *({title(file): staged_name(file)} for file in examples)]}]
+    figures = sorted((ROOT / "benchmarks" / "results").glob("*.md"))
+    return [*first, {"Project": [*project, *({title(file): staged_name(file)} for file in [*examples, *figures])]}]
 
 
 def stage(to: Path = STAGED) -> None:
@@ -161,7 +162,8 @@ def stage(to: Path = STAGED) -> None:
     staging = Staging(to)
     pages = [page for page in DOCS.rglob("*") if page.suffix in (".md", *FILES) and HERE not in page.parents]
     readmes = (ROOT / "example_project").rglob("README.md")
-    for page in [*pages, ROOT / "README.md", ROOT / "CHANGELOG.md", *readmes]:
+    figures = (ROOT / "benchmarks" / "results").glob("*.md")
+    for page in [*pages, ROOT / "README.md", ROOT / "CHANGELOG.md", *readmes, *figures]:
         staging.page(page)
     for page in to.rglob("*.md"):
         boost = BOOST.get(page.relative_to(to).parts[0], 1)
