@@ -230,9 +230,10 @@ class LossCounter:
                 level.append(incarnation)
         if not missed:
             return
-        torn = TORN in self._lost
-        self.book.count(level)
-        self.book.miss(missed, max(0, self._copies - torn) if len(level) == len(missed) else 0)
+        spare = max(0, self._copies - (TORN in self._lost))
+        if len(level) <= spare:  # else they are a loss of their own, which their being counted would hide
+            self.book.count(level)
+        self.book.miss(missed, spare if len(level) == len(missed) else 0)
 
     def _is_level(self, line: Beat, incarnation: str) -> bool:
         """Whether who has said this last had that disk, and cannot have seen a view with all copies that this agent

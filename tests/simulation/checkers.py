@@ -174,8 +174,15 @@ class Gone:
         return self.excused or any(there <= lost for there in self.agreed)
 
     def agree(self) -> None:
-        """All have settled, but for those who are held dead, and live: they do not know what these know by now."""
-        self.agreed.append({id(p.disk) for p in self.world.alive() if not self.world.declared_dead(p)})
+        """Somebody may just have seen that all have settled in its view. Where all who are in it have, others may live
+        who are not (they are held dead, or are back as another incarnation that these have not seen yet): they do not
+        know what these know by now."""
+        alive = {p.agent.incarnation: p for p in self.world.alive()}
+        views = {p.agent.view.digest: p.agent.view for p in alive.values() if p.agent.tenure.released}
+        for digest, view in views.items():
+            there = [alive.get(member.incarnation) for member in view.members.values()]
+            if there and all(p and p.agent.tenure.released and p.agent.view.digest == digest for p in there):
+                self.agreed.append({id(p.disk) for p in there if p})
 
 
 def _lives_of(digest: str, later: View) -> set[str]:
@@ -328,8 +335,7 @@ class Referee:
         """A view was seen complete: the moment may be a settled one. A page that somebody is loading keeps its token:
         the load began when its done mark was still on the disk that has come back.
         """
-        if self.losses.is_settled():
-            self.gone.agree()
+        self.gone.agree()
         if not self.losses.look():
             return
         self.gone.settled()
@@ -436,8 +442,7 @@ class Referee:
             if process.went_clean:
                 self.losses.left(process.name)
                 self.gone.left(process)
-                if self.losses.is_settled():  # those who stay, without those who are held dead: all is with them now
-                    self.gone.agree()
+                self.gone.agree()  # those who stay, without those who are held dead: all is with them now
                 members = process.agent.view.members
                 self._vanished = bool(members) and not self.world.living and not self.world.awaited
                 if not members:  # nobody to hand over to: its done marks stay on its disk

@@ -564,6 +564,18 @@ def _doubled_page_kept() -> Any:
     return patch.object(outputs, "chosen", list)
 
 
+def _missed_counted_however_many() -> Any:
+    miss = LossCounter._miss
+
+    def all_counted(self: LossCounter, view: Any, there: Any) -> None:
+        before = len(self.book.missed)
+        miss(self, view, there)
+        if self.book.missed[before:] and self.book.missed[-1].spare:
+            self.book.count(life for _, life in self.book.missed[-1].members)
+
+    return patch.object(LossCounter, "_miss", all_counted)
+
+
 MUTATIONS: dict[str, Callable[[], Any]] = {
     name[1:]: make
     for name, make in sorted(globals().items())
@@ -610,6 +622,7 @@ EARLY = {
     "leavers_in_a_hurry_not_counted",
     "view_of_an_era_ignored",
     "one_death_too_many_among_newcomers",
+    "missed_counted_however_many",
     "visits_due_no_work_of_the_last_leaver",
 }
 
@@ -645,6 +658,7 @@ SHARDS: dict[str, int] = {"two_owners_of_a_shard": 4}  # where it shows with hos
 # Where it shows in one crawl of thousands, and the seed that has shown it is tried with all as it draws it.
 AS_DRAWN = {
     "leavers_by_views_of_others_ahead",
+    "missed_counted_however_many",
     "newcomers_judge",
     "view_of_an_era_ignored",
     "visits_due_no_work_of_the_last_leaver",
@@ -672,6 +686,7 @@ CAUGHT: dict[str, int] = {
     "leavers_in_a_hurry_not_counted": 130,
     "newcomers_judge": 2913001153,
     "view_of_an_era_ignored": 1795959124138,
+    "missed_counted_however_many": 2921001137,
     "visits_due_no_work_of_the_last_leaver": 2918000928,
     "returned_disks_forgotten": 18,
     "losses_not_recorded": 55,
