@@ -41,6 +41,7 @@ from scrapy_ubi.protocol.ring import Ring, point, replica_points
 from scrapy_ubi.protocol.self_status import Standing
 from scrapy_ubi.protocol.view_change import Tenure
 from scrapy_ubi.protocol.work import Work
+from scrapy_ubi.transport.watched import WatchedKey
 from tests.simulation import outputs
 from tests.simulation.checkers import Violation
 from tests.simulation.mailstore import Redis
@@ -173,6 +174,42 @@ def _two_loads_of_a_host_for_one() -> Any:
 
 def _no_wait_for_settled() -> Any:
     return patch.object(Tenure, "free", lambda self, host, alive: True)
+
+
+def _watched_ids_ignored() -> Any:
+    ask = WatchedKey.ask
+    return patch.object(WatchedKey, "ask", lambda self, server, server_time, own: ask(self, "", server_time, own))
+
+
+def _watched_not_reset_by_flushall() -> Any:
+    forget = Redis.forget
+
+    def keep(self: Redis) -> None:
+        before = getattr(self, "watched", None)
+        forget(self)
+        self.watched = before or self.watched
+
+    return patch.object(Redis, "forget", keep)
+
+
+def _watched_by_the_clock_of_the_server_alone() -> Any:
+    ask = WatchedKey.ask
+    return patch.object(
+        WatchedKey, "ask", lambda self, server, server_time, own: ask(self, server, server_time, server_time)
+    )
+
+
+def _watched_of_before_redis_forgot() -> Any:
+    """The first answer holds for ever."""
+    read = Membership.read
+
+    def first(self: Membership, sent: float, received: float, beats: Any, memory: str = "", watched: float = 0) -> Any:
+        begun = self._begun
+        alive = read(self, sent, received, beats, memory, watched)
+        self._begun = self._begun if begun is None else begun
+        return alive
+
+    return patch.object(Membership, "read", first)
 
 
 def _views_entered_ignored() -> Any:
@@ -605,6 +642,14 @@ EARLY = {
     "one_death_too_many_among_newcomers",
 }
 
+# Where it shows with a Redis that is known to have forgotten nothing, and forgets when others come.
+WATCHED = {
+    "watched_by_the_clock_of_the_server_alone",
+    "watched_ids_ignored",
+    "watched_not_reset_by_flushall",
+    "watched_of_before_redis_forgot",
+}
+
 # Where it shows when more disks are lost at once than there are copies.
 CARELESS = {"empty_disk_taken_for_a_returned_one", "losses_not_recorded"}
 
@@ -704,6 +749,7 @@ def said(name: str, seed: int) -> str:
             outside=None if drawn else OUTSIDE.get(name, 0),
             early=name in EARLY,
             careless=name in CARELESS or None,
+            watched=name in WATCHED,
         ).run()
     except (Violation, AssertionError) as violation:
         return str(violation) or "an invariant does not hold"
