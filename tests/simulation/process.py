@@ -393,7 +393,7 @@ class Process:
         if out.end is not None:
             agent.not_over()
         self.take_seeds(got.seeds)
-        self.inbox.looked(got.waiting)
+        self.inbox.note_waiting(got.waiting)
         agent.quiescence.look(got.mark, self.now())
 
     # -- fetches
