@@ -43,9 +43,9 @@ KINDS = {
     "slow": "messages take long, and overtake each other",
     "shuffle": "exchanges arrive in pieces, in any order, some twice",
 }
-RARE_KINDS = (  # only where `kinds` asks for them, the last two also where Redis is watched
+RARE_KINDS = (  # only where `kinds` asks for them, the last three also where Redis is watched
     *("bereave", "blink", "hurry", "kill", "power", "replace", "rewind"),
-    *("failover", "step"),
+    *("failover", "forsake", "step"),
 )
 EARLY_KINDS = ("kill", "kill", "kill", "power", "restart", "comeback", "leave", "join")
 EARLY = 12.0  # s in which agents are killed, where that is asked for
@@ -124,14 +124,16 @@ class Plan:
         if not drawn:
             return
         world, self.watched = self.world, True
+        self._dump = world.redis.copy()  # of before the crawl
         world.watched = True
         if random.random() < 0.7:
             world.redis.watched = WatchedKey(("0", -100.0, EPOCH - 100.0))
+            self._dump = world.redis.copy()
         stepped = random.random() < 0.5
         world.skews = (0.0,) if stepped else random.choice(((0.0,), (0.0, 1.5), (-20.0, 0.0, 20.0)))
         for _ in range(random.choice((0, 1, 1, 2))):
             time = random.uniform(1, (EARLY if self.early else CALM) - 6)
-            story = [(time, random.choice(("amnesia", "amnesia", "rewind", "failover", "outage")))]
+            story = [(time, random.choice(("amnesia", "forsake", "forsake", "rewind", "failover", "outage")))]
             if random.random() < 0.7:
                 story.append((time - random.uniform(0, 0.5), random.choice(("cut", "deaf", "slow", "pause"))))
             story += [(time + random.uniform(0, 4), "join") for _ in range(random.choice((1, 1, 2, 3)))]
@@ -405,6 +407,40 @@ class Plan:
                 world.outside.forgotten()
 
         world.at(min(world.now + self.random.choice((0.1, 0.5, 2.0)), CALM - 1), take_over)
+
+    def forsake(self) -> None:
+        """Nobody who is there can beat for as long as their leases last, when Redis loses all, or begins again with
+        what it held before the crawl; and others come. One of them may go at once, and the clock of Redis be set
+        before the next. Not drawn, as `blink`."""
+        world, random = self.world, self.random
+        if not self.watched:
+            return
+        there = [process for process in world.alive() if not process.cut]
+        for process in there:
+            process.cut = True
+        end = min(world.now + random.uniform(2.0, FAILURE - 1), CALM)
+        world.at(end, lambda: [setattr(process, "cut", False) for process in there] and None)
+        loss = random.choice(("flushed", "restored", "stepped"))
+        if loss == "restored":
+            world.redis.restore(self._dump)
+            world.referee.forgotten()
+            if world.outside is not None:
+                world.outside.forgotten()
+        else:
+            world.forget()
+        first, second = random.uniform(0, 0.3), random.uniform(1.2, 1.6)
+        world.at(world.now + first, self._come)
+        if loss == "stepped":
+            world.at(world.now + 1.0, lambda: world.all[-1].leave(0.0))
+            world.at(world.now + 1.0, self._set_forward)
+        world.at(world.now + second, self._come)
+
+    def _come(self) -> None:
+        self.world.start(f"j{len(self.world.all)}")
+
+    def _set_forward(self) -> None:
+        if self.world.skews == (0.0,):  # one clock is wrong at most
+            self.world.redis.ahead += 3600.0
 
     def step(self) -> None:
         """The clock of Redis is set. Not drawn, as `blink`."""
