@@ -418,8 +418,8 @@ class Plan:
         there = [process for process in world.alive() if not process.cut]
         for process in there:
             process.cut = True
-        end = min(world.now + random.uniform(2.0, FAILURE - 1), CALM)
-        world.at(end, lambda: [setattr(process, "cut", False) for process in there] and None)
+            until = min(world.now + random.uniform(2.0, FAILURE - 1), CALM)
+            world.at(until, lambda process=process: setattr(process, "cut", False))
         loss = random.choice(("flushed", "restored", "stepped"))
         if loss == "restored":
             world.redis.restore(self._dump)

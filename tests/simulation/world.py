@@ -101,7 +101,7 @@ class World:
         self.redis = Redis(2 * FAILURE)
         self.outside: Outside | None = None
         self.watched = False  # agents ask for how long Redis is known to have forgotten nothing
-        self.skews = (0.0,)  # s by which their clocks on the wall may be off
+        self.skews: tuple[float, ...] = (0.0,)  # s by which their clocks on the wall may be off
         self.concurrency = concurrency
         self.on_disk = on_disk
         self.loads = loads  # of most hosts that may be open at once
