@@ -102,7 +102,7 @@ class Lifecycle:
         self.beats.start(self.ticker.stalled)
         self.ticker.start()
         await self.beats.wait()
-        self.join.introduce()
+        self.join.introduce(self.beats.watched)
         await self._recorder.start()
 
     async def leave(self, reason: str) -> None:

@@ -177,9 +177,11 @@ class Agent:
         """Whether another process was seen to live under this identifier."""
         return self.group.usurped
 
-    def read(self, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> None:
+    def read(
+        self, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "", watched: float = 0.0
+    ) -> None:
         """One atomic read of all beats, asked for and received at these times, from a Redis with this `memory`
-        (`Detector.read`).
+        (`Detector.read`) that is known for so long (s) to have forgotten nothing (`Membership.read`).
 
         Once the crawl is over nothing changes any more: those who close are no reason to take over their hosts. Nor
         where another process may live under this identifier: a new incarnation of this one would be that one's death.
@@ -189,7 +191,7 @@ class Agent:
                 self.accept_end(LOSSY in beat.flags)
         if self.finished:
             return
-        alive = self.group.read(sent, received, beats, memory)
+        alive = self.group.read(sent, received, beats, memory, watched)
         if self.usurped or self.group.shadowed:
             return
         if self.group.dead:

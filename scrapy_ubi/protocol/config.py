@@ -12,8 +12,8 @@ from scrapy_ubi.protocol.lane import Bounds
 class Config(NamedTuple):
     """What the protocol is told. Times in seconds. `most_pending`: hosts that a beat lists as pending, 64 at most;
     `leave_pause`: how long nothing is handed over after somebody leaves, as others may be leaving, too; `start_wait`:
-    how long an agent that finds no other at work waits before it is sure of that, None for the time that is safe
-    whatever Redis has forgotten."""
+    for how long Redis must have forgotten nothing before an agent that finds no other at work is sure of that, None for
+    the time that is safe whatever Redis has forgotten."""
 
     replication: int = 1
     replicas: int = 200
@@ -36,7 +36,7 @@ class Config(NamedTuple):
 
     @property
     def wait(self) -> float:
-        """How long (s) after its first read an agent that finds no other at work is not sure of that."""
+        """For how long (s) Redis must have forgotten nothing before an agent that finds no other at work is sure."""
         return self.lease_timeout + self.grace if self.start_wait is None else self.start_wait
 
 

@@ -2,9 +2,10 @@
 
 Rules of this module:
 
-* An agent is *sure* of its picture once a lease and its grace have passed since its first beat, or an agent that
-  has settled is in it: Redis may have forgotten the others a moment before it came, but every living agent is seen, or
-  fenced and without loads, by then. If Redis forgets once more meanwhile it waits again. An agent that is not sure
+* An agent is *sure* of its picture once Redis is known to have forgotten nothing for a lease and its grace, or an agent
+  that has settled is in it: every living agent has beaten since, and is seen, or is fenced and without loads. That is
+  known from the agent's first read on, or from earlier where the transport can tell (`watched`, decision 0119). If
+  Redis forgets meanwhile it waits again. An agent that is not sure
   settles nothing and fetches nothing (decision 0003). `Config.start_wait` may make the wait shorter. That is safe as
   long as Redis has forgotten nothing since the first of the living came: of two agents that claim their names in one
   Redis, the later one then finds the earlier one's beat, and waits until that one has settled for both.
@@ -47,6 +48,7 @@ class Membership:
         self._own = {self.incarnation}
         self._gaps = 0
         self._begun: float | None = None
+        self._sent = -math.inf  # the latest read
         self._beat: Beat | None = None  # the own one, as last read
         self._stranger: Beat | None = None  # another process's under this identifier, as last read
 
@@ -57,9 +59,11 @@ class Membership:
             members[self.me] = Member(self.incarnation, self.epoch, self.config.replicas)
         return View.of(members, near)
 
-    def read(self, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "") -> dict[str, Beat]:
+    def read(
+        self, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "", watched: float = 0.0
+    ) -> dict[str, Beat]:
         """Take in one atomic read of all beats (`Detector.read`); those of everybody alive, the own included if it was
-        there.
+        there. `watched`: for how long (s), up to this read, Redis is known to have forgotten nothing.
         """
         own = beats.get(self.me)
         self.shadowed = own is not None and own.incarnation not in self._own
@@ -69,7 +73,8 @@ class Membership:
         forgotten = self.watch.read(sent, received, beats, memory)
         self.losses.read(beats, there)
         if self._begun is None or forgotten:
-            self._begun = sent
+            self._begun = sent - (watched if sent >= self._sent else 0.0)  # one that was overtaken tells of before
+        self._sent = max(self._sent, sent)
         if not self.sure:
             wait = self.config.wait
             waited = not wait or sent - self._begun > wait
@@ -81,7 +86,7 @@ class Membership:
 
     @property
     def begun(self) -> float | None:
-        """When the beats were first asked for from which the start wait counts (s); None before."""
+        """From when the start wait counts (s): since then Redis has forgotten nothing; None before the first read."""
         return self._begun
 
     def _goes_on(self, stranger: Beat) -> bool:

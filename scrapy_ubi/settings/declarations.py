@@ -183,7 +183,7 @@ class Declarations:
     )
     start_wait: float | None = seconds(
         made_of("`UBI_LEASE_TIMEOUT` and a little, 11.25 with the default settings"),
-        "How long an agent that finds no other at work waits before it fetches; 0, for development: not at all.",
+        "How long Redis must have lost nothing before an agent that finds no other at work fetches; 0: not at all.",
         low=0, high=7200,
     )
     leave_timeout: float = seconds(

@@ -13,10 +13,11 @@ from redis import exceptions as lib
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from scrapy_ubi.ground import clock
 from scrapy_ubi.transport import scripts
 from scrapy_ubi.transport.address import Address
 from scrapy_ubi.transport.beat_text import encode, texts, writer
-from scrapy_ubi.transport.contract import MEMORY
+from scrapy_ubi.transport.contract import MEMORY, WATCHED
 from scrapy_ubi.transport.faults import FAULTS, NotReplicated, fault, moved_to, need_master, spoilt
 from scrapy_ubi.transport.pulses import MOST_SLOTS, WIDTH, BeatLine, PulseBook, Wanted, Whole, cell_of, said_by
 from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE, RedisKeys
@@ -24,6 +25,7 @@ from scrapy_ubi.transport.replicas import Command, Replicas
 from scrapy_ubi.transport.round_trips import paired
 from scrapy_ubi.transport.server_facts import evicts_by, informed, server_name
 from scrapy_ubi.transport.topology import ServerFinder, ServerPlace
+from scrapy_ubi.transport.watched import DENIED, UNTOLD, Watched
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +64,7 @@ class RedisLink:
         self._uninformed = False  # and that was said
         self._writers: set[bytes] = set()  # of the own lines
         self._own: BeatLine | None = None  # the line that was written last
+        self._asks = True  # for how long this data set is known, with the next read of all
         self._slot: int | None = None
         self._token = b""
         self._stray = False  # there were pulses of no agent at the last look
@@ -72,9 +75,13 @@ class RedisLink:
 
     def beat(self, line: str) -> dict[str, str]:
         """Write the line, then read all beats. Raises TransportDown; then the line may still be read."""
-        wanted = self._all if self._book.wants_all else self._pulses
-        before, read = self._write(line, [wanted])
+        asks = self._asks and self._book.wants_all
+        wanted = [self._all if self._book.wants_all else self._pulses]
+        before, (read, *watched) = self._write(line, [*wanted, *([self._watched] if asks else [])])
         good = self._read(read)
+        if asks:  # one who asks while the token is another asks again at the next beat, at most
+            self._asks = False
+            good[WATCHED] = _watched(*watched).text
         if before is not None:
             good |= texts([(self._agent.encode(), before)], self._largest)[0]
         return good
@@ -100,6 +107,10 @@ class RedisLink:
     @property
     def _pulses(self) -> Command:
         return ("GETRANGE", self._keys.pulses, 0, MOST_SLOTS * WIDTH - 1)
+
+    @property
+    def _watched(self) -> Command:
+        return ("EVAL", scripts.WATCHED, 1, self._keys.watched(self._at.kind), int(clock.unix() * 1000))
 
     def _read(self, answer: Any) -> dict[str, str]:
         """The beats, by all there is, or by the pulses: then what is new is asked for."""
@@ -157,6 +168,7 @@ class RedisLink:
         # After kill -9, or a failover, a server is one that has forgotten the last moments, with a token or without.
         # Where only the connection was cut it is not: a proxy, or a server that cuts idle ones, does so all the time.
         good[MEMORY] = f"{good.get(MEMORY, '')} {self._connections}"
+        good.pop(WATCHED, None)  # a stranger's
         if self._book.refused:
             self._counts["garbage"] += self._book.refused
             if self._stray:  # once it is so after a restart of Redis, until the lines of all are there again
@@ -205,7 +217,9 @@ class RedisLink:
             self._uninformed = True
             logger.warning(_UNINFORMED, self._at.shown)
         server = server_name(names)
-        self._connections += not server or server != self._server
+        if not server or server != self._server:
+            self._connections += 1
+            self._asks = True
         self._server = server
         policy = evicts_by(memory)
         if policy and policy != self._policy:
@@ -214,20 +228,21 @@ class RedisLink:
 
     # -- writing
 
-    def _write(self, line: str, then: list[Command]) -> tuple[bytes | None, Any]:
+    def _write(self, line: str, then: list[Command]) -> tuple[bytes | None, list[Any]]:
         """Write the line, by its pulse where that says all, else plainly: a script is three commands. By the script
         where anything else is there than was left, or the server is full. What another process had said there, and the
-        result of `then`."""
+        results of `then`."""
         own = BeatLine.of(encode(line))
         first = not self._writers
         self._writers.add(writer(own.text))
+        wanted = len(then)
         if self._garbage:
             then = [("HDEL", self._key, *self._garbage), *then]
         there, cell = None, None
         if self._own is not None and self._slot is not None:
             done, there, cell, results = self._write_plainly(own, self._own, self._slot, then)
             if done:
-                return None, results[-1] if then else None
+                return None, results[-wanted:]
         before = None if first else self._others(there, cell)
         wrote, *results = self._run([self._by_script(own), *then])
         if wrote == []:
@@ -237,7 +252,8 @@ class RedisLink:
             raise fault(lib.InvalidResponse(ODD), self._place.at, self._timeout)
         self._own, self._slot, self._token = own, slot, _bytes(token)
         self._book.forget()
-        return before, results[-1] if then else None
+        self._asks = True
+        return before, results[-wanted:]
 
     def _others(self, there: bytes | None, cell: bytes | None) -> bytes | None:
         """What another process says under the own name; None where none does. `there`, `cell`: line and pulse that were
@@ -285,8 +301,10 @@ class RedisLink:
             if any(map(spoilt, results)):
                 self._set_aside()
                 results = self._pipeline(commands)
-            for result in results:
+            for command, result in zip(commands, results, strict=True):
                 if isinstance(result, Exception):
+                    if command[1] is scripts.WATCHED and isinstance(result, lib.ResponseError):
+                        continue  # the key may not be allowed
                     if full_is_an_error or not isinstance(result, lib.OutOfMemoryError):
                         raise result
                 elif not _is_redis(result):
@@ -325,6 +343,15 @@ class RedisLink:
         except (TypeError, ValueError, AttributeError) as error:  # the library takes the answers to be of their kinds
             raise lib.InvalidResponse(ODD) from error
         return results
+
+
+def _watched(answer: Any) -> Watched:
+    """What the script says."""
+    if isinstance(answer, Exception):
+        return Watched(0.0, DENIED)
+    if not isinstance(answer, list) or len(answer) != 2 or not isinstance(answer[0], int):
+        return Watched(0.0, UNTOLD)
+    return Watched(answer[0] / 1000, _bytes(answer[1]).decode(errors="replace"))
 
 
 def _bytes(answer: Any) -> bytes:

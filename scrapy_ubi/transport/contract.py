@@ -74,6 +74,10 @@ finds none, and in what `on_read` gets the number of the server besides (of the 
 does not say who it is). So it is another one whenever Redis has forgotten everything, or may have forgotten the last
 moments."""
 
+WATCHED = "**"
+"""What `on_read` gets besides, with the first read and after anything that may have changed the memory: for how long
+(s) this data set is known to have lost nothing, and why where that is 0 (`watched.Watched`). Where it lacks it is 0."""
+
 SUMMED_UP = "*"
 """Field of the agents hash, beside the agents' own: the sum of the profiles that were taken away (`sum_up`)."""
 
@@ -290,7 +294,8 @@ class Transport(Protocol):
         what it reads. The same holds where replicas lack it, and another server may have taken over (decision 0065).
         Who wrote a line is what it begins with, up to a full stop or a space. After a silence of some intervals the own
         line is looked at first: while it is another's, for some intervals more, turns read only, and
-        call `on_read` alone. Where a beat was written over such a line, that is what is read for the own one. While
+        call `on_read` alone, without `WATCHED`. Where a beat was written over such a line, that is what is read for the
+        own one. While
         `stalled()` nothing is sent or read. With Redis `line`, `on_ack`, `clock`, `stalled` and `apart` run in a
         thread: they must be quick and only look at values that the loop prepared. Failures are retried at the next
         interval, never raised.

@@ -23,6 +23,7 @@ from scrapy_ubi.transport.contract import (
     NO_FIELDS,
     SEED_IDLE,
     TEXT,
+    WATCHED,
     Fields,
     Incoming,
     Outgoing,
@@ -34,6 +35,7 @@ from scrapy_ubi.transport.contract import (
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.loop_heartbeat import LoopBeats
 from scrapy_ubi.transport.shelf import Raw, Shelf
+from scrapy_ubi.transport.watched import WatchedKey
 
 
 class MemoryHub:
@@ -51,6 +53,7 @@ class MemoryHub:
         self.break_after: int | None = None
         self._shelves: defaultdict[str, Shelf] = defaultdict(Shelf)
         self._number = 1_000_000
+        self.watched = WatchedKey()
 
     def shelf(self, crawl: str) -> Shelf:
         """What is held of a crawl."""
@@ -59,6 +62,7 @@ class MemoryHub:
     def flush(self, renumber: bool = False) -> None:
         """Forget everything."""
         self._shelves.clear()
+        self.watched = WatchedKey()
         if renumber:
             self._number = 0
 
@@ -98,6 +102,7 @@ class MemoryTransport:
         self._beats: LoopBeats | None = None
         self._beating = ""  # whose beats they are
         self._writers: set[bytes] = set()  # of its lines
+        self._token = b""  # of the memory that it has asked about (WATCHED)
         self._over: dict[str, str] = {}  # another's line that it was written over
         self._numbers = count(1)  # of beats
         self._counts: Counter[str] = Counter()
@@ -232,7 +237,13 @@ class MemoryTransport:
         return there if there is not None and writer(there) not in self._writers else None
 
     def _read_beats(self) -> dict[str, str]:
-        return self._texts(self.shelf.beats) | self._over
+        beats = self._texts(self.shelf.beats) | self._over
+        beats.pop(WATCHED, None)  # a stranger's
+        token = self.shelf.beats.get(encode(MEMORY), b"")
+        if token != self._token:
+            self._token = token
+            beats[WATCHED] = self._hub.watched.ask("", clock.now(), clock.unix()).text
+        return beats
 
     def beat_now(self) -> None:
         """Beat soon."""

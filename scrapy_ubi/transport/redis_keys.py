@@ -14,12 +14,14 @@
 | `ubi:{<crawl>}:<id>:answers`   | hash   | agent -> its answer to the question `ask:<id>`; expires           |
 | `ubi:{<crawl>}:seeds`          | stream | URLs from outside, until an agent has them on its disk            |
 | `ubi:{<crawl>}:seeded`         | stream | what became of those, about the newest 10,000; expires            |
+| `ubi:watched`                  | string | which server this data set was known at, and since when (not a crawl's)    |
 | `<any of these>:aside`         | any    | what somebody had written there with a wrong type                 |
 
 Rules of this module:
 
 * What stands in braces is the hash tag of a Redis Cluster: all keys of a crawl are in one slot, so that a script may
-  use any of them, and an exchange is one round trip to one server.
+  use any of them, and an exchange is one round trip to one server. `ubi:watched` (watched.py) is one for the database;
+  in a cluster each crawl has its own in its slot.
 * Names of crawls and agents hold no braces (settings refuse them), so keys of crawl `a` and crawl `a:b` cannot be
   mistaken for each other. What an agent's keys end in differs from what the crawl's end in, whatever its name.
 """
@@ -36,6 +38,7 @@ at seeds. Agents of two do not understand each other, and each refuses to join t
 every such change. So that all versions can tell, some things stay as they are in each layout: the hash `agents` (before
 there were hash tags, `ubi:<crawl>:agents`), by this name, and in it JSON with `layout`, `version`, `state`,
 `incarnation` and `updated`, written every two seconds; and the field of the control hash that asks to leave."""
+WATCHED_KEY = "ubi:watched"
 ASIDE = ":aside"
 SET_ASIDE = "%s held something else than it should; that is %s%s now"  # for the log: a key twice, and ASIDE
 AGENT_KEYS = ("inbox", "acks", "dead")
@@ -89,6 +92,10 @@ class RedisKeys:
         """Hash of the agents' answers to the question with this id."""
         return f"{self.prefix}{question}:answers"
 
+    def watched(self, kind: str) -> str:
+        """String: since when the data set is known; one for the database, in a cluster one in the crawl's slot."""
+        return f"{self.prefix}watched" if kind == "cluster" else WATCHED_KEY
+
     @property
     def heart(self) -> tuple[str, str, str]:
         """What beats are written into: lines, slots, pulses."""
@@ -98,7 +105,7 @@ class RedisKeys:
     def shared(self) -> tuple[str, ...]:
         """The keys of the crawl as a whole, control first, with their `:aside` forms."""
         names = (self.control, self.beats, self.agents, self.slots, self.pulses, self.start)
-        return (*names, *(name + ASIDE for name in names))
+        return (*names, *(name + ASIDE for name in names), self.watched("cluster"))
 
     @property
     def outside(self) -> tuple[str, ...]:

@@ -199,6 +199,28 @@ redis.call('SETRANGE', KEYS[3], slot * #ARGV[5], ARGV[5])
 return {redis.call('HGET', KEYS[1], ARGV[3]), slot}
 """
 
+WATCHED = """
+-- KEYS[1] watched. ARGV[1]: the time (ms) by the clock of who asks. Returns for how long (ms) this data set is known to
+-- have lost nothing, and why that is 0 (watched.py). A key of any other content, or type, is written over.
+local function told(section, pattern)
+  local text = redis.pcall('INFO', section)
+  return type(text) == 'string' and string.match(text, pattern) or nil
+end
+local run, replid = told('server', 'run_id:(%w+)'), told('replication', 'master_replid:(%w+)')
+local policy, time = told('memory', 'maxmemory_policy:([%w-]+)'), redis.pcall('TIME')
+if not (run and replid and policy and time[1]) then return {0, 'untold'} end
+if string.sub(policy, 1, 8) == 'allkeys-' then return {0, 'evicts'} end
+local server, own, said = time[1] * 1000 + math.floor(time[2] / 1000), tonumber(ARGV[1]), redis.pcall('GET', KEYS[1])
+local ids = run .. ' ' .. replid
+local then_server, then_own = string.match(type(said) == 'string' and said or '', '^' .. ids .. ' (%d+) (%d+)$')
+if then_server then
+  local passed = math.min(server - then_server, own - then_own)
+  if passed >= 0 then return {passed, ''} end
+end
+local set = redis.pcall('SET', KEYS[1], string.format('%s %.0f %.0f', ids, server, own))
+return {0, set.err and 'denied' or 'new'}
+"""
+
 WHOLE = """
 -- KEYS: beats, slots, pulses. ARGV[1]: the last byte of the pulses. All of them at one instant.
 local pulses = redis.call('GETRANGE', KEYS[3], 0, ARGV[1])

@@ -30,6 +30,7 @@ from scrapy_ubi.transport.contract import (
     MOST_SEED_URL,
     NO_FIELDS,
     SUMMED_UP,
+    WATCHED,
     Fields,
     Incoming,
     Outgoing,
@@ -131,13 +132,13 @@ class SignedTransport:
         held: dict[str, str] = {}
         strange: dict[str, str] = {}
         for agent, line in lines.items():
-            text = line if agent == MEMORY else self._signer.checked("beat", agent, agent, line)
+            text = line if agent in (MEMORY, WATCHED) else self._signer.checked("beat", agent, agent, line)
             if text is None:
                 strange[agent] = line
             else:
                 held[agent] = text
         self._strange = strange
-        now = {agent: _incarnation(line) for agent, line in held.items() if agent != MEMORY}
+        now = {agent: _incarnation(line) for agent, line in held.items() if agent not in (MEMORY, WATCHED)}
         # Those that are not heard are kept, while they are not too many: Redis may have forgotten the beats.
         self._incarnations = now if len(self._incarnations) > MOST_KNOWN else self._incarnations | now
         return held

@@ -60,6 +60,8 @@ def test_alive_are_the_seen_the_leaving_and_the_own_beat_as_it_was_read() -> Non
 
 # -- sure
 
+WAIT = LEASE + membership().config.grace
+
 
 def test_sure_a_lease_and_its_grace_after_the_first_beat() -> None:
     """By then whoever lives and was forgotten has no loads under way."""
@@ -92,6 +94,36 @@ def test_sure_at_the_first_read_where_nothing_is_waited_for() -> None:
     assert not group.sure
     group.read(100.0, 100.0, {})
     assert group.sure
+
+
+def test_sure_at_once_where_redis_is_known_to_have_forgotten_nothing_for_that_long() -> None:
+    for watched, sure in ((0.0, False), (WAIT, False), (WAIT + 0.1, True)):
+        group = membership("a")
+        group.read(100.0, 100.0, {}, "m", watched)
+        assert group.sure is sure
+    group.read(100.0 + WAIT, 100.0 + WAIT, {}, "m")
+    assert group.sure
+
+
+def test_sure_for_the_rest_of_the_wait_later_and_from_the_beginning_when_redis_forgets() -> None:
+    group = membership("a")
+    group.read(100.0, 100.0, {}, "m", WAIT - 2.0)
+    group.read(101.9, 101.9, {}, "m")
+    assert not group.sure
+    group.read(101.95, 101.95, {}, "another", 0.5)
+    group.read(102.2, 102.2, {}, "another")
+    assert not group.sure
+    group.read(101.45 + WAIT, 101.45 + WAIT, {}, "another")
+    assert not group.sure
+    group.read(101.55 + WAIT, 101.55 + WAIT, {}, "another")
+    assert group.sure
+
+
+def test_a_read_that_was_overtaken_says_nothing_of_how_long_redis_is_known() -> None:
+    group = membership("a")
+    group.read(100.0, 100.0, {}, "of now", 0.0)
+    group.read(99.0, 101.0, {}, "of before", 1000.0)
+    assert not group.sure
 
 
 def test_sure_after_the_wait_that_was_chosen() -> None:

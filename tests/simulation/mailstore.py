@@ -8,9 +8,11 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from scrapy_ubi.transport.watched import WatchedKey
+
 Fields = dict[str, str]
 
-HELD = ("beats", "profiles", "inbox", "acks", "control", "lanes", "seeds", "readers", "last_seed")
+HELD = ("beats", "profiles", "inbox", "acks", "control", "lanes", "seeds", "readers", "last_seed", "watched")
 MOST_LETTERS = 64  # read in one exchange
 
 
@@ -49,6 +51,8 @@ class Redis:
         self.up, self.idle = True, idle
         self._seed_count = 0
         self._count = self.memory = 0
+        self.life = 0  # which process of Redis this is
+        self.ahead = 0.0  # s by which its clock was set forward
         self.forget()
 
     def forget(self) -> None:
@@ -63,6 +67,12 @@ class Redis:
         self.seeds: dict[int, str] = {}
         self.readers: dict[int, tuple[str, float]] = {}
         self.last_seed = 0
+        self.watched = WatchedKey()
+
+    def watched_time(self, now: float, wall: float) -> float:
+        """For how long (s) this is known to have forgotten nothing, asked by an agent whose clock on the wall says
+        that."""
+        return self.watched.ask(str(self.life), now + self.ahead, wall).seconds
 
     def append_seed(self, url: str) -> int | None:
         """A seed from outside; its number, None where the crawl is over."""
@@ -106,6 +116,7 @@ class Redis:
     def restore(self, held: dict[str, Any]) -> None:
         """Begin again with what was held: all connections were broken, so it counts as another memory."""
         self.memory += 1
+        self.life += 1
         for name, value in deepcopy(held).items():
             setattr(self, name, value)
 

@@ -41,6 +41,7 @@ from scrapy_ubi.protocol.ring import Ring, point, replica_points
 from scrapy_ubi.protocol.self_status import Standing
 from scrapy_ubi.protocol.view_change import Tenure
 from scrapy_ubi.protocol.work import Work
+from scrapy_ubi.transport.watched import WatchedKey
 from tests.simulation import outputs
 from tests.simulation.checkers import Violation
 from tests.simulation.mailstore import Redis
@@ -173,6 +174,33 @@ def _two_loads_of_a_host_for_one() -> Any:
 
 def _no_wait_for_settled() -> Any:
     return patch.object(Tenure, "free", lambda self, host, alive: True)
+
+
+def _watched_ids_ignored() -> Any:
+    ask = WatchedKey.ask
+
+    def any_ids(self: WatchedKey, server: str, server_time: float, own: float) -> Any:
+        return ask(self, server if self.said is None else self.said[0], server_time, own)
+
+    return patch.object(WatchedKey, "ask", any_ids)
+
+
+def _watched_not_reset_by_flushall() -> Any:
+    forget = Redis.forget
+
+    def keep(self: Redis) -> None:
+        before = getattr(self, "watched", None)
+        forget(self)
+        self.watched = before or self.watched
+
+    return patch.object(Redis, "forget", keep)
+
+
+def _watched_by_the_clock_of_the_server_alone() -> Any:
+    ask = WatchedKey.ask
+    return patch.object(
+        WatchedKey, "ask", lambda self, server, server_time, own: ask(self, server, server_time, server_time)
+    )
 
 
 def _views_entered_ignored() -> Any:
@@ -611,6 +639,9 @@ AIM: dict[str, tuple[str, ...]] = {
     "restored_done_marks_early": ("comeback", "blackout"),
     "restored_outbox_thrown_away": ("comeback", "blackout"),
     "sure_at_once": ("amnesia", "join", "outage"),
+    "watched_by_the_clock_of_the_server_alone": ("forsake",),
+    "watched_ids_ignored": ("forsake",),
+    "watched_not_reset_by_flushall": ("forsake",),
 }
 
 # Where it shows in small crawls whose agents are killed in the first seconds.
@@ -624,6 +655,13 @@ EARLY = {
     "one_death_too_many_among_newcomers",
     "missed_counted_however_many",
     "visits_due_no_work_of_the_last_leaver",
+}
+
+# Where it shows with a Redis that is known to have forgotten nothing, and forgets when others come.
+WATCHED = {
+    "watched_by_the_clock_of_the_server_alone",
+    "watched_ids_ignored",
+    "watched_not_reset_by_flushall",
 }
 
 # Where it shows when more disks are lost at once than there are copies.
@@ -699,6 +737,8 @@ CAUGHT: dict[str, int] = {
     "pending_hosts_not_listed": 18,
     "resent_never": 4,
     "restored_outbox_thrown_away": 3,
+    "watched_by_the_clock_of_the_server_alone": 2,
+    "watched_ids_ignored": 0,
 }
 
 # Caught in one crawl of several hundred, if at all, and tested in tests/protocol instead.
@@ -733,6 +773,7 @@ def said(name: str, seed: int) -> str:
             outside=None if drawn else OUTSIDE.get(name, 0),
             early=name in EARLY,
             careless=name in CARELESS or None,
+            watched=name in WATCHED,
         ).run()
     except (Violation, AssertionError) as violation:
         return str(violation) or "an invariant does not hold"

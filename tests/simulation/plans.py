@@ -15,11 +15,12 @@ from typing import Any
 
 from scrapy_ubi.protocol.beat import MOST_PENDING
 from scrapy_ubi.protocol.lane import Bounds
+from scrapy_ubi.transport.watched import WatchedKey
 from tests.simulation import outputs
 from tests.simulation.outside import Outside
 from tests.simulation.process import FAILURE, Process
 from tests.simulation.watchers import Watchers
-from tests.simulation.world import STRIDE, World
+from tests.simulation.world import EPOCH, STRIDE, World
 
 CALM = 25.0  # s of simulated time from which on nothing goes wrong any more
 LIMIT = 300.0  # s by which the crawl is over
@@ -42,7 +43,10 @@ KINDS = {
     "slow": "messages take long, and overtake each other",
     "shuffle": "exchanges arrive in pieces, in any order, some twice",
 }
-RARE_KINDS = ("bereave", "blink", "hurry", "kill", "power", "replace", "rewind")  # only where `kinds` asks for them
+RARE_KINDS = (  # only where `kinds` asks for them, the last three also where Redis is watched
+    *("bereave", "blink", "hurry", "kill", "power", "replace", "rewind"),
+    *("failover", "forsake", "step"),
+)
 EARLY_KINDS = ("kill", "kill", "kill", "power", "restart", "comeback", "leave", "join")
 EARLY = 12.0  # s in which agents are killed, where that is asked for
 
@@ -62,6 +66,7 @@ class Plan:
         outside: int | None = 0,
         early: bool = False,
         careless: bool | None = None,
+        watched: bool | None = False,
     ) -> None:
         """`kinds`: only these faults (None: drawn). `tight` (None: drawn): letters and windows so small that they are
         often full, beats that list few pending hosts or none, absences that end about when others notice them, agents
@@ -70,13 +75,15 @@ class Plan:
         is cut; `rounds`: how often each page is visited again (None: drawn); `outside`: how many seeds come from
         outside at any time, and more come when the crawl is about to end (None: drawn; 0: none may come). `early`:
         small crawls whose agents are killed in the first seconds, for good or not, alone or all at once. `careless`:
-        more disks may be lost at once than there are copies (None: drawn)."""
+        more disks may be lost at once than there are copies (None: drawn). `watched`: agents start without a wait where
+        Redis is known to have forgotten nothing, and it forgets when others come (None: drawn)."""
         self.seed = seed
         random = self.random = Random(f"plan {seed}")
         self.tight = random.random() < 0.4 if tight is None else tight
         drawn_careless = random.random() < (EARLY_CARELESS if early else CARELESS)
         self.careless = drawn_careless if careless is None else careless
         self.early = early
+        self.watched = False
         self.replication = random.choice((0, 1, 1, 2) if self.tight else (1, 1, 1, 2))
         self.agents = random.randint(1, 5)
         hosts, pages = random.choice(((4, 4), (8, 2), (2, 10)) if early else ((12, 12), (4, 30), (30, 5), (2, 60)))
@@ -108,6 +115,34 @@ class Plan:
             begin = random.choice((0.0, random.uniform(0, 2)))
             self.world.at(begin, lambda number=number: self.world.start(f"a{number}"))
         self._draw()
+        self._watch(Random(f"watched {seed}"), watched)  # draws from no other
+
+    def _watch(self, random: Random, watched: bool | None) -> None:
+        """Redis is known to have forgotten nothing, or will be; and it forgets, when agents are cut off and others
+        come. One clock is wrong at most: the server's, or those of agents."""
+        drawn = random.choice((False, True)) if watched is None else watched
+        if not drawn:
+            return
+        world, self.watched = self.world, True
+        self._dump = world.redis.copy()  # of before the crawl
+        world.watched = True
+        if random.random() < 0.7:
+            world.redis.watched = WatchedKey(("0", -100.0, EPOCH - 100.0))
+            self._dump = world.redis.copy()
+        stepped = random.random() < 0.5
+        world.skews = (0.0,) if stepped else random.choice(((0.0,), (0.0, 1.5), (-20.0, 0.0, 20.0)))
+        for _ in range(random.choice((0, 1, 1, 2))):
+            time = random.uniform(1, (EARLY if self.early else CALM) - 6)
+            story = [(time, random.choice(("amnesia", "forsake", "forsake", "rewind", "failover", "outage")))]
+            if random.random() < 0.7:
+                story.append((time - random.uniform(0, 0.5), random.choice(("cut", "deaf", "slow", "pause"))))
+            story += [(time + random.uniform(0, 4), "join") for _ in range(random.choice((1, 1, 2, 3)))]
+            if stepped:
+                story.append((time + random.uniform(-1, 3), "step"))
+            for at, kind in story:
+                self.faults.append((at, kind))
+                self.kinds.append(kind)
+                world.at(at, getattr(self, kind))
 
     def _recrawl(self, random: Random, rounds: int | None) -> None:
         """Pages are visited again, some are slow; meanwhile the crawl is paused, and its settings change."""
@@ -155,6 +190,7 @@ class Plan:
         tight += f", {self.shards} shards" if self.shards > 1 else ""
         tight += f", {self.rounds} rounds" if self.rounds else ""
         tight += f", {self.outside} seeds from outside" if self.outside else ""
+        tight += ", watched" if self.watched else ""
         return f"seed {self.seed}: {self.agents} agents, t={self.replication}{tight}, {faults or 'no faults'}"
 
     @property
@@ -359,6 +395,56 @@ class Plan:
             world.at(min(world.now + away, CALM), self._back)
 
         world.at(min(world.now + seconds, CALM - 1), lose)
+
+    def failover(self) -> None:
+        """A replica takes the place of Redis: it has all but what came in the last moments. Not drawn, as `blink`."""
+        world, kept = self.world, self.world.redis.copy()
+
+        def take_over() -> None:
+            world.redis.restore(kept)
+            world.referee.forgotten()
+            if world.outside is not None:
+                world.outside.forgotten()
+
+        world.at(min(world.now + self.random.choice((0.1, 0.5, 2.0)), CALM - 1), take_over)
+
+    def forsake(self) -> None:
+        """Nobody who is there can beat for as long as their leases last, when Redis loses all, or begins again with
+        what it held before the crawl; and others come. One of them may go at once, and the clock of Redis be set
+        before the next. Not drawn, as `blink`."""
+        world, random = self.world, self.random
+        if not self.watched:
+            return
+        there = [process for process in world.alive() if not process.cut]
+        for process in there:
+            process.cut = True
+            until = min(world.now + random.uniform(2.0, FAILURE - 1), CALM)
+            world.at(until, lambda process=process: setattr(process, "cut", False))
+        loss = random.choice(("flushed", "restored", "stepped"))
+        if loss == "restored":
+            world.redis.restore(self._dump)
+            world.referee.forgotten()
+            if world.outside is not None:
+                world.outside.forgotten()
+        else:
+            world.forget()
+        first, second = random.uniform(0, 0.3), random.uniform(1.2, 1.6)
+        world.at(world.now + first, self._come)
+        if loss == "stepped":
+            world.at(world.now + 1.0, lambda: world.all[-1].leave(0.0))
+            world.at(world.now + 1.0, self._set_forward)
+        world.at(world.now + second, self._come)
+
+    def _come(self) -> None:
+        self.world.start(f"j{len(self.world.all)}")
+
+    def _set_forward(self) -> None:
+        if self.world.skews == (0.0,):  # one clock is wrong at most
+            self.world.redis.ahead += 3600.0
+
+    def step(self) -> None:
+        """The clock of Redis is set. Not drawn, as `blink`."""
+        self.world.redis.ahead += self.random.choice((-3.0, 5.0, 60.0, 3600.0))
 
     def _restore(self, kept: dict[str, Any]) -> None:
         self.world.redis.restore(kept)

@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from random import Random
 from typing import TYPE_CHECKING
 
 from scrapy_ubi.agent.group.lost_agents import lost
@@ -82,6 +83,7 @@ class Process:
         self.up, self.paused, self.cut, self.deaf = True, False, False, False
         self.stopping = self.lossy = self.went_clean = False
         self.leaves_by = math.inf  # s
+        self.skew = Random(f"wall {world.seed} {name}").choice(world.skews)  # s
         self.lingers = world.scribe.choice((0, 0, 3, 8))  # flushes
         self.deferred: list[Callable[[], None]] = []
         self.counter = self.cancels = 0
@@ -203,8 +205,9 @@ class Process:
             if profile:
                 world.redis.profiles[self.name] = profile
             beats, memory = dict(world.redis.beats), str(world.redis.memory)
+            watched = world.redis.watched_time(world.now, world.wall + self.skew) if world.watched else 0.0
             if not self.deaf and not world.lost():
-                self.after(world.delay(), lambda: self.beaten(sent, beats, memory))
+                self.after(world.delay(), lambda: self.beaten(sent, beats, memory, watched))
 
         world.at(world.now + world.delay(), execute)
 
@@ -221,11 +224,11 @@ class Process:
             members = {self.name, *agent.view.members}
             self.alarm = lost(self.name, agent.group.losses.book, members, redis.profiles, redis.beats)
 
-    def beaten(self, sent: float, lines: dict[str, str], memory: str) -> None:
+    def beaten(self, sent: float, lines: dict[str, str], memory: str, watched: float) -> None:
         """Everybody's beats have come."""
         agent, over = self.agent, self.agent.finished
         agent.lease.acknowledged(sent)
-        agent.read(sent, self.now(), self.world.parse(lines), memory)
+        agent.read(sent, self.now(), self.world.parse(lines), memory, watched)
         self.world.noticed(self)
         if agent.finished and not over:
             self.world.referee.over(self)

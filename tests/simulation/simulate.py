@@ -1,6 +1,6 @@
 """As many simulated crawls as minutes allow: `python -m tests.simulation.simulate --minutes 5 [--seed N] [--count N]
 [--jobs N] [--frontier memory|disk|mixed] [--loads N] [--shards N] [--rounds N] [--outside N] [--kinds KIND,KIND,...]
-[--early]`. At the end it says what was tried; every violation comes with the line that repeats it.
+[--early] [--watched]`. At the end it says what was tried; every violation comes with the line that repeats it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ BATCH = 25  # crawls a process does between two reports
 EVERY = 10  # s between two lines of progress
 STRIDE = 200  # events between two checks of all invariants; what is promised is watched at each event
 Kinds = tuple[str, ...] | None
-Drawn = tuple[int | None, int | None, int | None, int | None, bool]  # loads, shards, rounds, seeds; None: drawn; early
+# Loads, shards, rounds, seeds, early, watched; None: drawn.
+Drawn = tuple[int | None, int | None, int | None, int | None, bool, bool | None]
 
 
 @dataclass
@@ -39,6 +40,7 @@ class Figures:
     opened: int = 0  # crawls into which seeds came from outside
     seeds: int = 0  # and how many these were
     refused: int = 0  # of these, as the crawl was over
+    watched: int = 0  # crawls whose agents asked for how long Redis had forgotten nothing
     cut: int = 0  # crawls with hosts in shards
     several: int = 0  # crawls in which several loads of a host were open at once
     most: int = 0  # the most pages fetched again in one crawl
@@ -62,6 +64,7 @@ class Figures:
             "opened",
             "seeds",
             "refused",
+            "watched",
         ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.most = max(self.most, other.most)
@@ -71,9 +74,17 @@ class Figures:
 
     def one(self, seed: int, on_disk: bool, kinds: Kinds, drawn: Drawn) -> None:
         """Run one crawl."""
-        loads, shards, rounds, outside, early = drawn
+        loads, shards, rounds, outside, early, watched = drawn
         plan = Plan(
-            seed, kinds=kinds, on_disk=on_disk, loads=loads, shards=shards, rounds=rounds, outside=outside, early=early
+            seed,
+            kinds=kinds,
+            on_disk=on_disk,
+            loads=loads,
+            shards=shards,
+            rounds=rounds,
+            outside=outside,
+            early=early,
+            watched=watched,
         )
         try:
             plan.run(STRIDE)
@@ -85,6 +96,7 @@ class Figures:
             given = {"loads": loads, "shards": shards, "rounds": rounds, "outside": outside}
             repeat += "".join(f" --{name} {number}" for name, number in given.items() if number is not None)
             repeat += " --early" if early else ""
+            repeat += "" if watched is None else " --watched" if watched else " --no-watched"
             repeat += f" --kinds {','.join(kinds)}" if kinds is not None else ""
             self.violations.append(f"{plan}\n  {what}\n  repeat: {repeat}")
         world = plan.world
@@ -100,6 +112,7 @@ class Figures:
         self.several += world.referee.most_open > 1
         self.cut += plan.shards > 1
         self.recrawls += plan.rounds > 0
+        self.watched += plan.watched
         if (outside_of := world.outside) is not None:
             self.opened += 1
             self.seeds += outside_of.written
@@ -118,6 +131,7 @@ class Figures:
             f"  several loads of a host at once: in {self.several:,}; hosts in shards: in {self.cut:,}\n"
             f"  with re-crawl: {self.recrawls:,}, {self.visits:,} visits of pages visited before\n"
             f"  with seeds from outside: {self.opened:,}, {self.seeds:,} seeds, {self.refused:,} after the end\n"
+            f"  with a watched Redis, which forgets when agents come: {self.watched:,}\n"
             f"  faults: {self.faults.total():,}: {faults or 'none'}\n"
             f"  and by the way: {happened or 'nothing'}"
         )
@@ -192,6 +206,11 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, help="how often each page is visited again (default: drawn)")
     parser.add_argument("--outside", type=int, help="seeds that come from outside at any time (default: drawn)")
     parser.add_argument(
+        "--watched",
+        action=argparse.BooleanOptionalAction,
+        help="agents start without a wait where Redis is known to have forgotten nothing (default: drawn)",
+    )
+    parser.add_argument(
         "--early",
         action="store_true",
         help="small crawls whose agents are killed in the first seconds, alone or all at once, some of them for good "
@@ -203,7 +222,8 @@ def main() -> int:
     total = Figures()
     prepare()
     seeds, end = range(first, first + options.count), begun + 60 * options.minutes
-    kinds, drawn = options.kinds, (options.loads, options.shards, options.rounds, options.outside, options.early)
+    numbers = (options.loads, options.shards, options.rounds, options.outside)
+    kinds, drawn = options.kinds, (*numbers, options.early, options.watched)
     for figures in batches(seeds, end, options.frontier, options.jobs, kinds, drawn):
         for violation in figures.violations:
             print(violation, flush=True)

@@ -127,11 +127,12 @@ def hold(
     rounds: int | None = 0,
     outside: int | None = 0,
     early: bool = False,
+    watched: bool = False,
 ) -> int:
     """Run one crawl (None: as the seed draws it); how many loads of a host were open at once at most. The assertion
     names the line that repeats it."""
     drawn = {"loads": loads, "shards": shards, "rounds": rounds, "outside": outside}
-    plan = Plan(seed, kinds=kinds, on_disk=on_disk, early=early, **drawn)  # type: ignore[arg-type]
+    plan = Plan(seed, kinds=kinds, on_disk=on_disk, early=early, watched=watched, **drawn)  # type: ignore[arg-type]
     try:
         plan.run(stride)
     except AssertionError as violation:
@@ -139,6 +140,7 @@ def hold(
         repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier}"
         repeat += "".join(f" --{name} {number}" for name, number in drawn.items() if number is not None)
         repeat += " --early" if early else ""
+        repeat += " --watched" if watched else " --no-watched"
         repeat += f" --kinds {','.join(kinds)}" if kinds is not None else ""
         raise AssertionError(f"{violation}\n{plan}\nrepeat: {repeat}") from None
     return plan.world.referee.most_open
@@ -243,6 +245,15 @@ def test_promises_hold_without_a_wait_at_the_start_where_redis_forgets_nothing()
             plan.run()
         except AssertionError as violation:
             raise AssertionError(f"{violation}\n{plan}\nrepeat: UBI_TEST_SEED={seed}") from None
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_promises_hold_where_redis_is_known_and_forgets_when_others_come(early: bool) -> None:
+    first = int(os.environ.get("UBI_TEST_SEED") or time.time_ns() // 1_000_000)
+    for seed in (*range(6), *range(first, first + 6)):
+        hold(seed, on_disk=seed % 4 == 3, early=early, watched=True)
+    for seed in (*range(6), *range(first, first + 6)):
+        hold(seed, kinds=("forsake",), watched=True)
 
 
 def test_promises_hold_under_fresh_seeds() -> None:

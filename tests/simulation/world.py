@@ -100,6 +100,8 @@ class World:
         self.keys = {key_of(url): url for url in self.web.urls()}
         self.redis = Redis(2 * FAILURE)
         self.outside: Outside | None = None
+        self.watched = False  # agents ask for how long Redis is known to have forgotten nothing
+        self.skews: tuple[float, ...] = (0.0,)  # s by which their clocks on the wall may be off
         self.concurrency = concurrency
         self.on_disk = on_disk
         self.loads = loads  # of most hosts that may be open at once

@@ -15,8 +15,9 @@ from scrapy_ubi.transport import (
     Transport,
     TransportFull,
 )
-from scrapy_ubi.transport.contract import MEMORY
+from scrapy_ubi.transport.contract import MEMORY, WATCHED
 from scrapy_ubi.transport.heartbeat import PATIENCE
+from scrapy_ubi.transport.watched import NEW, Watched
 from tests.transport.exchanges import letter, play
 from tests.transport.worlds import World, until
 
@@ -34,6 +35,7 @@ class Heart:
         self.acks: list[float] = []
         self.reads: list[tuple[float, float, dict[str, str]]] = []
         self.memories: list[str] = []
+        self.watched: list[Watched] = []  # what was said of it
         self.stalled = False
         self.apart = 0.0
         self.clock = time.monotonic
@@ -52,6 +54,9 @@ class Heart:
 
     def _read(self, sent: float, received: float, beats: dict[str, str]) -> None:
         self.memories.append(beats.pop(MEMORY))
+        if WATCHED in beats:
+            self.watched.append(Watched.of(beats))
+            del beats[WATCHED]
         self.reads.append((sent, received, beats))
 
     def reads_say(self, line: str) -> bool:
@@ -109,6 +114,36 @@ def test_beats_are_written_read_and_told_in_order(world: World) -> None:
         await asyncio.sleep(0)
         assert (len(heart.reads), len(heart.acks)) == (len(reads), len(acks))  # nothing after the stop
         assert await b.beats() == seen
+
+    play(world, scene)
+
+
+def test_first_read_says_for_how_long_the_data_set_is_known_until_all_is_lost(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        first, second = Heart(), Heart("b")
+        first.start(a)
+        await until(lambda: len(first.reads) >= 5)
+        assert first.watched == [Watched(0.0, NEW)]  # asked once
+        second.start(b)
+        await until(lambda: len(second.reads) >= 3)
+        (known,) = second.watched
+        # Read after the key was written, and before now.
+        assert 0 < known.seconds < second.reads[-1][0] - first.reads[0][0] and not known.why
+        world.flush()
+        await until(lambda: len(first.watched) > 1 and len(second.watched) > 1)
+        assert min(one.watched[-1].seconds for one in (first, second)) == 0
+        assert max(one.watched[-1].seconds for one in (first, second)) < 5.0
+
+    play(world, scene)
+
+
+def test_what_a_stranger_says_of_the_data_set_is_not_heard(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        world.set_field("beats", WATCHED.encode(), b"99999 ")
+        heart = Heart()
+        heart.start(a)
+        await until(lambda: len(heart.reads) >= 3)
+        assert heart.watched == [Watched(0.0, NEW)]
 
     play(world, scene)
 

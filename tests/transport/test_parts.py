@@ -136,7 +136,7 @@ def test_a_foreign_key_has_no_owner() -> None:
 
 
 def test_the_crawl_of_a_key_is_found_by_its_braces() -> None:
-    assert [crawl_of(key) for key in RedisKeys("bot:spider").shared] == ["bot:spider"] * 12
+    assert [crawl_of(key) for key in RedisKeys("bot:spider").shared] == ["bot:spider"] * 13
     for key in ("ubi:{c}:a:inbox", "ubi:{c}:seeds", "ubi:c:beats", "ubi:{}:beats", "ubi:{c:beats", "other:{c}:beats"):
         assert crawl_of(key) is None
 

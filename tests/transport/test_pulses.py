@@ -17,7 +17,7 @@ from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport import Transport, pulses, scripts
 from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.beat_connection import RedisLink
-from scrapy_ubi.transport.contract import MEMORY
+from scrapy_ubi.transport.contract import MEMORY, WATCHED
 from scrapy_ubi.transport.pulses import CELL, WHOLE_EVERY, WIDTH, BeatLine, PulseBook, Wanted, Whole
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.transport.signer import Signer
@@ -315,6 +315,7 @@ def test_a_read_is_of_one_instant_whatever_the_others_do_between_its_commands(
         read = link.beat(line("99999999", counter).decode())
         assert read.pop("me") == line("99999999", counter).decode()
         read.pop(MEMORY)
+        read.pop(WATCHED, None)
         since, until = begun, model.time + 1
         for name, history in model.history.items():
             seen = read.pop(name, "")

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from scrapy_ubi.transport import Incoming, Outgoing, TransportDown, TransportError, TransportFull, signed_transport
-from scrapy_ubi.transport.contract import SUMMED_UP, SeedAnswer
+from scrapy_ubi.transport.contract import MEMORY, SUMMED_UP, WATCHED, SeedAnswer
 from scrapy_ubi.transport.seed_reader import SeedSource
 from scrapy_ubi.transport.signed_transport import FORMER, REPLAYED, UNSIGNED, WRONG, SignedTransport
 from scrapy_ubi.transport.signer import Signer
@@ -283,7 +283,7 @@ def test_beats_are_heard_and_those_of_strangers_are_not(world: World) -> None:
             lambda: False,
         )
         await until(lambda: heard)
-        assert heard[0].keys() == {"*", "a", "b"}
+        assert heard[0].keys() == {MEMORY, WATCHED, "a", "b"}
         await a.stop_beating(line("a", 99, "L"))
         assert (await b.beats())["a"] == line("a", 99, "L")
         await b.forget({"a": line("a", 99, "L")})

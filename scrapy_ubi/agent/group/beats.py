@@ -23,6 +23,7 @@ from scrapy_ubi.protocol.view import View
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.contract import MEMORY
+from scrapy_ubi.transport.watched import Watched
 
 MOST_NAMES = 12  # agents listed in a sentence: with hundreds, each that comes would fill a page of the log
 DEAD = (
@@ -39,7 +40,7 @@ logger = logging.getLogger("scrapy_ubi")
 
 class Beats:
     """The beats of one agent's group. `on_read` is called after every read, with whether it brought word of the end and
-    with all lines. `apart`: seconds between two reads."""
+    with all lines. `apart`: seconds between two reads; `watched`: what the first read said of the data set."""
 
     def __init__(
         self,
@@ -56,6 +57,7 @@ class Beats:
         self._clock = clock
         self._seen = asyncio.Event()
         self.apart = 0.0
+        self.watched = Watched(0.0)
         crawl.follow(self._begin)
 
     def _begin(self) -> None:
@@ -112,7 +114,10 @@ class Beats:
         }
         agent = self._crawl.agent
         before, view = agent.finished, agent.view
-        agent.read(sent, received, beats, lines.get(MEMORY, ""))
+        watched = Watched.of(lines)
+        agent.read(sent, received, beats, lines.get(MEMORY, ""), watched.seconds)
+        if not self._seen.is_set():
+            self.watched = watched
         self._seen.set()
         self._keep_pace(len(beats))
         if agent.view is not view:

@@ -22,8 +22,16 @@ from scrapy_ubi.agent.waits import retry_until
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
+from scrapy_ubi.transport.watched import DENIED, EVICTS, NEW, UNTOLD, Watched
 
 T = TypeVar("T")
+WHY_WAIT = {
+    "": "this Redis was empty, or started, a moment ago",
+    NEW: "this Redis is new to the agents: it was empty, or has been started again",
+    EVICTS: "this Redis throws keys away when its memory is full (maxmemory-policy)",
+    UNTOLD: "this Redis does not tell this user what it is, and since when (INFO, TIME)",
+    DENIED: "this user may not read and write the key ubi:watched",
+}
 logger = logging.getLogger("scrapy_ubi")
 
 
@@ -86,8 +94,8 @@ class Join:
     def _age(self) -> float:
         return self._clock() - self._started
 
-    def introduce(self) -> None:
-        """Say in the log who has come."""
+    def introduce(self, watched: Watched) -> None:
+        """Say in the log who has come, and how long it waits where it does. `watched`: what the first read said."""
         agent, settings = self._crawl.agent, self._settings
         logger.debug("Agent %s is incarnation %s.", agent.me, agent.incarnation)
         if settings.redis_url is None:
@@ -103,7 +111,8 @@ class Join:
         )
         if not (agent.group.sure or agent.finished):
             logger.info(
-                "No agent is at work yet. The first page is fetched in %.0f s (UBI_START_WAIT): every agent that runs "
-                "is known by then.",
-                agent.config.wait,
+                "No agent is at work yet. The first page is fetched in %.0f s (UBI_START_WAIT), when every agent that "
+                "runs is known: %s.",
+                max(1.0, agent.config.wait - watched.seconds),
+                WHY_WAIT.get(watched.why, WHY_WAIT[UNTOLD]),
             )
