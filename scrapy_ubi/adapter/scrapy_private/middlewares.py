@@ -3,7 +3,6 @@
 | name | used for |
 | --- | --- |
 | `engine.scraper.spidermw.middlewares` | the spider middlewares in their order, to pass one request through them |
-| `engine.scraper.start_itemproc_async` | where what an errback yields is taken for an item |
 | `DepthMiddleware`: `prio`, `maxdepth`, `verbose_stats` | depth and priority of all links of a page at once |
 | `UrlLengthMiddleware.maxlength` | links that are too long |
 | `OffsiteMiddleware`: `get_host_regex`, `domains_seen` | whether a host is one of the spider's; its stats |
@@ -11,9 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 from scrapy import Spider, version_info
 from scrapy.crawler import Crawler
@@ -21,8 +18,6 @@ from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 from scrapy.spidermiddlewares.depth import DepthMiddleware
 from scrapy.spidermiddlewares.urllength import UrlLengthMiddleware
-
-from scrapy_ubi.adapter.scrapy_private.engines import engine_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +61,3 @@ def is_first_of_host(middleware: OffsiteMiddleware, host: str) -> bool:
         return False
     middleware.domains_seen.add(host)
     return True
-
-
-def take_items_of(crawler: Crawler, kind: type, take: Callable[[Any], Awaitable[None]]) -> None:
-    """Let `take(item)` have what Scrapy would take for an item and is of this kind. To be called when the spider was
-    opened; without an engine nothing is done."""
-    if (scraper := getattr(engine_of(crawler), "scraper", None)) is None:
-        return
-    original = scraper.start_itemproc_async
-
-    def start_itemproc_async(item: Any, *, response: Any) -> Awaitable[None]:
-        return take(item) if isinstance(item, kind) else original(item, response=response)
-
-    scraper.start_itemproc_async = start_itemproc_async

@@ -158,4 +158,4 @@ def room_imports() -> Iterator[str]:
 
 
 def test_only_the_add_on_opens_the_room_of_what_is_faster() -> None:
-    assert list(room_imports()) == ["addon.py"]
+    assert list(room_imports()) == ["addon/turn_on.py"]
