@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-import scrapy
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 logger = logging.getLogger(__name__)
@@ -75,13 +74,17 @@ def at_least_addon(settings: BaseSettings, name: str) -> int:
 
 def _refuse(settings: BaseSettings, error: ImportError | AttributeError) -> None:
     """Refuse the start: what an agent needs cannot be imported."""
+    from scrapy_ubi.adapter.process.start_errors import lacking
+
     place = (getattr(error, "name", None) or "").partition(".")[0]
-    found = f"{error}".partition(" (")[0]  # without the path of the file
     if place in ("scrapy", "twisted") or isinstance(error, AttributeError):
-        why = f"Scrapy {scrapy.__version__} lacks a name that scrapy_ubi needs ({found}): install another version of it"
+        sentence = lacking(f"{error}".partition(" (")[0])  # without the path of the file
     else:
-        why = f"What scrapy_ubi needs cannot be imported ({error}): install it"
-    settings.set("SCRAPY_UBI_REFUSAL", f"{why}, or crawl without agents (UBI_ENABLED = False).", _ADDON)
+        sentence = (
+            f"What scrapy_ubi needs cannot be imported ({error}): install it, or crawl without agents (UBI_ENABLED = "
+            "False)."
+        )
+    settings.set("SCRAPY_UBI_REFUSAL", sentence, _ADDON)
     settings.set("SCHEDULER", _REFUSING, max(SETTINGS_PRIORITIES["project"], at_least_addon(settings, "SCHEDULER")))
 
 

@@ -3,6 +3,7 @@
 | name | used for |
 | --- | --- |
 | `engine.scraper.spidermw.middlewares` | the spider middlewares in their order, to pass one request through them |
+| `engine.downloader.middleware.middlewares` | the downloader middlewares: which of them is the gate |
 | `DepthMiddleware`: `prio`, `maxdepth`, `verbose_stats` | depth and priority of all links of a page at once |
 | `UrlLengthMiddleware.maxlength` | links that are too long |
 | `OffsiteMiddleware`: `get_host_regex`, `domains_seen` | whether a host is one of the spider's; its stats |
@@ -10,7 +11,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from scrapy import Spider, version_info
 from scrapy.crawler import Crawler
@@ -35,6 +38,12 @@ def spider_middlewares(crawler: Crawler) -> list[BaseSpiderMiddleware]:
     """Scrapy's spider middlewares that look at single requests, in the order in which they see output."""
     chain = crawler.engine.scraper.spidermw.middlewares
     return [each for each in reversed(chain) if isinstance(each, BaseSpiderMiddleware)]
+
+
+def downloader_middlewares(crawler: Crawler) -> Sequence[Any]:
+    """The downloader middlewares of a running crawl; none where a user's own DOWNLOADER has none."""
+    manager = getattr(getattr(crawler.engine, "downloader", None), "middleware", None)
+    return getattr(manager, "middlewares", ())
 
 
 def depth_rules(crawler: Crawler) -> DepthRules | None:

@@ -17,7 +17,7 @@ import scrapy
 import scrapy_ubi
 from tests.support.parsed import parsed
 
-_OF_PYTHON = frozenset(("_current_frames",))  # documented: sys._current_frames
+_OF_PYTHON = frozenset(("_current_frames", "_value_"))  # documented: sys._current_frames, Enum._value_
 PACKAGE = Path(scrapy_ubi.__file__).parent
 ROOMS = ("scrapy_private", "fast")
 FOREIGN = ("scrapy", "twisted", "pydispatch", "aiohttp", "parsel", "itemadapter", "itemloaders")
