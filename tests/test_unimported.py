@@ -12,7 +12,8 @@ import pytest
 import scrapy_ubi
 
 ROOT = str(Path(scrapy_ubi.__file__).parents[1])
-HEAVY = {"rocksdict", "numpy", "redis", "selectolax", "mmh3", "can_ada", "hiredis", "httptools"}  # tldextract: Scrapy's, too
+# Without tldextract, which is Scrapy's as well.
+HEAVY = {"rocksdict", "numpy", "redis", "selectolax", "mmh3", "can_ada", "hiredis", "httptools"}
 PATHS = {f"scrapy_ubi.{path}" for path in scrapy_ubi.MOVED}  # documented paths of before: empty modules
 DOOR = {"scrapy_ubi", "scrapy_ubi.addon", "scrapy_ubi.cli", "scrapy_ubi.cli.commands", "scrapy_ubi.cli.commands.ubi"}
 OFF = DOOR | {
@@ -96,5 +97,5 @@ def test_off_a_crawl_imports_what_a_project_uses_of_ours(project: Path) -> None:
     assert status == 0, output
     assert ours(modules) <= OFF
     assert not modules & HEAVY
-    items = [json.loads(line)["text"] for line in (project / "items-plain-scrapybot_walk.jsonl").open()]
+    items = [json.loads(line)["text"] for line in (project / "items-plain-scrapybot:walk.jsonl").open()]
     assert items == ["first", "second"]
