@@ -27,6 +27,8 @@ _knows = _identity is not None and all(hasattr(CrawlSpider, name) for name in _N
 class RulesByPage(CrawlSpider):
     """A CrawlSpider that is asked what to yield for all links of a rule, instead of yielding a request for each."""
 
+    _is_told = False  # that the rules go Scrapy's own way
+
     def links_of_rule(
         self, rule: int, links: list[Link], callback: Callable[..., Any], errback: Callable[..., Any]
     ) -> Any:
@@ -35,10 +37,12 @@ class RulesByPage(CrawlSpider):
 
     def _requests_to_follow(self, response: Response) -> Iterable[Any]:
         if not _knows or not hasattr(self, "_rules"):
-            logger.info(
-                "Rules of a UbiCrawlSpider make a request of each link, as this Scrapy's (%s) private names differ.",
-                scrapy.__version__,
-            )
+            if not self._is_told:
+                self._is_told = True
+                logger.info(
+                    "Rules of a UbiCrawlSpider make a request of each link, as this Scrapy's (%s) private names differ.",
+                    scrapy.__version__,
+                )
             yield from super()._requests_to_follow(response)
             return
         if not isinstance(response, HtmlResponse):
