@@ -21,7 +21,7 @@ from scrapy_ubi.adapter.components.scheduler import UbiScheduler
 from scrapy_ubi.adapter.components.scheduler_builder import REFUSAL
 from scrapy_ubi.adapter.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.adapter.feeds.feed_params import FeedParams
-from scrapy_ubi.addon import ASYNCIO_REACTOR, CONCURRENT_ITEMS, refusal
+from scrapy_ubi.addon.turn_on import ASYNCIO_REACTOR, CONCURRENT_ITEMS, refusal
 from tests.support.builders import applied
 from tests.support.versions import since
 

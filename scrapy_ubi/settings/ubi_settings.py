@@ -11,15 +11,13 @@ What there is to set stands in `declarations`. Rules of this module:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, cast
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.ground.untrusted.checks import NAME
+from scrapy_ubi.ground.crawl_names import bot_name, default_crawl
 from scrapy_ubi.ground.untrusted.meant_names import ask_meant
 from scrapy_ubi.settings import home, url_readers
 from scrapy_ubi.settings.declarations import RULES, SETTINGS, Declarations
@@ -31,9 +29,6 @@ from scrapy_ubi.settings.relations import check_relations, of_iterations
 from scrapy_ubi.urls.host_keys import HostOf, host_keys
 from scrapy_ubi.urls.normaliser import Normaliser, parse
 
-# Crawl and agent names are parts of Redis keys and of directories: no braces (hash tags), slashes or spaces.
-_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.:-]")
-_CUT = 55  # characters of a name that is cut, beside "-" and 8 hex digits
 REPLAY = "replay"  # what the name of a replay and its directory end with
 FINGERPRINTER = "scrapy.utils.request.RequestFingerprinter"  # Scrapy's default
 
@@ -111,27 +106,6 @@ def replicas_for(replicas: int, capacity: float) -> int:
 def _class_name(cls: object) -> str:
     """The dotted path of a class, which may be given by that or itself."""
     return cls if isinstance(cls, str) else f"{getattr(cls, '__module__', '')}.{getattr(cls, '__qualname__', cls)}"
-
-
-def bot_name(settings: Mapping[Any, Any]) -> str:
-    """Scrapy's BOT_NAME."""
-    return str(settings.get("BOT_NAME") or "scrapybot")
-
-
-def is_of_bot(crawl: str, bot: str) -> bool:
-    """Whether a crawl has the name that a spider of this bot's project gives it by default."""
-    return crawl.startswith(_NOT_IN_NAME.sub("_", f"{bot}:")[:_CUT])
-
-
-def default_crawl(bot: str, spider: str, arguments: str = "") -> str:
-    """`<bot>:<spider>`, and `:<arguments>` where the spider has any. Where that is no name: characters replaced, cut to
-    a name's length, and 8 hex digits that tell it from others that look alike then.
-    """
-    wanted = ":".join(part for part in (bot, spider, arguments) if part)
-    if NAME.fullmatch(wanted):
-        return wanted
-    mark = blake2b(wanted.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest()
-    return f"{_NOT_IN_NAME.sub('_', wanted)[:_CUT]}-{mark}"
 
 
 def refuse_unknown(names: Iterable[str]) -> None:

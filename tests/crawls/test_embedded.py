@@ -107,7 +107,7 @@ async def main(directory, more):
         "ADDONS": {"scrapy_ubi.Addon": 500}, "UBI_DIR": directory, "UBI_PRIVATE_HOSTS": "allow", "UBI_HOST_DELAY": 0.05,
         **more,
     }
-    import scrapy_ubi.addon
+    import scrapy_ubi.addon.turn_on
     await AsyncCrawlerRunner(plain).crawl(type("Plain", (Walk,), {}), at=at)  # Scrapy's own doing is no matter of ours
     before, unchanged, threads = state(), code(), threading.active_count()
     listeners = len(logging.getLogger().handlers)

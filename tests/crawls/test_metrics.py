@@ -100,7 +100,7 @@ def test_agents_of_a_group_are_ready_and_can_be_found(site: Site) -> None:
 
 def test_without_the_setting_no_module_of_it_is_loaded() -> None:
     program = (
-        "import sys, scrapy_ubi.adapter.components.scheduler, scrapy_ubi.addon, json\n"
+        "import sys, scrapy_ubi.adapter.components.scheduler, scrapy_ubi.addon.turn_on, json\n"
         "print(json.dumps([name for name in sys.modules if 'prometheus' in name or 'scrapy_ubi.agent.metrics' "
         "in name]))"
     )

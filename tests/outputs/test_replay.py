@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.settings import Settings
 
-from scrapy_ubi.addon import refusal
+from scrapy_ubi.addon.turn_on import refusal
 from scrapy_ubi.outputs.replay.archive import Archive, files_of
 from scrapy_ubi.outputs.warc import members
 from tests.outputs.raw_site import RawSite

@@ -12,12 +12,12 @@ from scrapy.utils.conf import build_component_list
 from scrapy.utils.misc import load_object
 from scrapy.utils.test import get_crawler
 
-from scrapy_ubi import addon
 from scrapy_ubi.adapter.components.own_concurrency import OwnConcurrency
 from scrapy_ubi.adapter.components.scheduler_builder import REFUSAL
 from scrapy_ubi.adapter.downloads.reactor_names import ReactorNames
 from scrapy_ubi.adapter.feedback import scrapy_delays
 from scrapy_ubi.adapter.scrapy_private import versions
+from scrapy_ubi.addon import turn_on
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings.loads_at_once import Loads
@@ -104,7 +104,7 @@ def before_any_crawler(**values: Any) -> Settings:
 
 
 def test_the_reactor_asks_them_too_unless_the_project_has_a_resolver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addon, "find_spec", lambda name: object())
+    monkeypatch.setattr(turn_on, "find_spec", lambda name: object())
     name, usual = versions.RESOLVERS[0], "scrapy.resolver.CachingThreadedResolver"
     assert before_any_crawler(UBI_DNS_SERVERS=["192.0.2.1"])[name] is ReactorNames
     for resolver in versions.RESOLVERS:
@@ -115,5 +115,5 @@ def test_the_reactor_asks_them_too_unless_the_project_has_a_resolver(monkeypatch
 
 
 def test_without_aiodns_the_start_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(addon, "find_spec", lambda name: None)
+    monkeypatch.setattr(turn_on, "find_spec", lambda name: None)
     assert "pip install 'scrapy-ubi[dns]'" in applied(UBI_DNS_SERVERS="system")[REFUSAL]

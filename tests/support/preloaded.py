@@ -52,7 +52,7 @@ MODULES = (
     "scrapy.exporters",
     "scrapy.extensions.remote_control",
     "scrapy.linkextractors",
-    "scrapy_ubi.addon",
+    "scrapy_ubi.addon.turn_on",
     "scrapy_ubi.cli.commands.ubi",
     "scrapy_ubi.adapter.components.scheduler",
     "scrapy_ubi.fast.one_task",

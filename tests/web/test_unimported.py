@@ -10,6 +10,7 @@ import pytest
 from scrapy.settings import Settings
 
 from scrapy_ubi import addon
+from scrapy_ubi.addon import turn_on
 
 LOOK = """
 import sys
@@ -22,7 +23,7 @@ assert not [name for name in sys.modules if name.startswith("scrapy_ubi.web")], 
 settings = Settings({"UBI_WEB": "127.0.0.1:0"})
 Addon().update_settings(settings)
 assert "scrapy_ubi.web.agent_server" in sys.modules
-assert [one for one in settings["EXTENSIONS"] if "AgentServer" in str(one)]
+assert [one for one in settings["EXTENSIONS"] if str(one).endswith("AgentServer")]
 """
 
 
@@ -35,7 +36,7 @@ def test_it_is_imported_where_it_is_wanted_only() -> None:
 def test_without_aiohttp_one_line_of_the_log_says_so(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(addon, "find_spec", lambda name: None)
+    monkeypatch.setattr(turn_on, "find_spec", lambda name: None)
     settings = Settings({"UBI_WEB": "127.0.0.1:0"})
     with caplog.at_level(logging.WARNING):
         addon.Addon().update_settings(settings)

@@ -9,6 +9,7 @@ from scrapy.http import Response
 
 from scrapy_ubi.adapter.downloads.gate import Gate
 from scrapy_ubi.adapter.robots.fetch import load_of, unpacked
+from scrapy_ubi.adapter.scrapy_private.middlewares import downloader_middlewares
 
 
 class UbiDownloaderMiddleware:
@@ -38,9 +39,6 @@ class UbiDownloaderMiddleware:
 
 def place_gate(crawler: Crawler, gate: Gate) -> None:
     """Have all requests of this crawler pass the gate. A user's own DOWNLOADER may have no middlewares."""
-    try:
-        middleware = crawler.get_downloader_middleware(UbiDownloaderMiddleware)
-    except AttributeError:
-        return
-    if middleware is not None:
-        middleware.gate = gate
+    for middleware in downloader_middlewares(crawler):
+        if isinstance(middleware, UbiDownloaderMiddleware):
+            middleware.gate = gate

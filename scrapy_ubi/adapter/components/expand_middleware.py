@@ -18,14 +18,14 @@ from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
+from scrapy.utils.python import global_object_name
 
-from scrapy_ubi.adapter.extraction.content_links import check as check_links_of
 from scrapy_ubi.adapter.extraction.plainlinks import NO_SCHEDULER, PlainLinks, expanded
-from scrapy_ubi.adapter.scheduling.scrapy_rules import watcher_of
-from scrapy_ubi.adapter.scrapy_private.middlewares import take_items_of
+from scrapy_ubi.adapter.scrapy_private.errback_items import take_items_of
 
 INNERMOST = 1_000_000  # of the spider middlewares: next to the spider
 PAUSE_EVERY = 64
+_SCHEDULER = "scrapy_ubi.adapter.components.scheduler.UbiScheduler"
 
 
 class PlainLinksMiddleware:
@@ -38,8 +38,15 @@ class PlainLinksMiddleware:
     def from_crawler(cls, crawler: Crawler) -> PlainLinksMiddleware:
         """Raises NotConfigured where plain links may pass: then this takes no time. Raises SystemExit with one sentence
         where UBI_LINKS_OF does not hold."""
-        check_links_of(crawler.settings)
-        why = watcher_of(crawler.settings) if _is_ours(crawler.settings) else NO_SCHEDULER
+        if crawler.settings.get("UBI_LINKS_OF") is not None:
+            from scrapy_ubi.adapter.extraction.content_links import check
+
+            check(crawler.settings)
+        why = NO_SCHEDULER
+        if _is_ours(crawler.settings):
+            from scrapy_ubi.adapter.scheduling.scrapy_rules import watcher_of
+
+            why = watcher_of(crawler.settings)
 
         def opened(sender: Crawler) -> None:
             cls(sender, why)._opened()
@@ -87,7 +94,6 @@ class PlainLinksMiddleware:
 
 def _is_ours(settings: BaseSettings) -> bool:
     """Whether plain links can be taken as one object by the scheduler."""
-    from scrapy_ubi.adapter.components.scheduler import UbiScheduler
-
     cls = load_object(settings["SCHEDULER"])
-    return isinstance(cls, type) and UbiScheduler in cls.__mro__  # issubclass is true of any scheduler
+    # By their names: issubclass is true of any scheduler, and ours is not imported for this.
+    return isinstance(cls, type) and any(global_object_name(base) == _SCHEDULER for base in cls.__mro__)

@@ -7,11 +7,13 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.python import global_object_name
 
 
-def place_component(settings: BaseSettings, name: str, cls: type, place: int) -> None:
-    """Put `cls` into the component setting `name`, unless the user has, by class or by path.
+def place_component(settings: BaseSettings, name: str, component: type | str, place: int) -> None:
+    """Put a class, or the one at a path (which is not imported for that), into the component setting `name`, unless
+    the user has, by class or by path.
 
     As `setdefault_in_component_priority_dict`, but by its path: Scrapy's log lists components as they are set."""
     components = settings.getdict(name)
-    if all(load_object(one) is not cls for one in components):
-        components[global_object_name(cls)] = place
+    path = component if isinstance(component, str) else global_object_name(component)
+    if all(one != path and global_object_name(load_object(one)) != path for one in components):
+        components[path] = place
         settings.set(name, components, settings.getpriority(name) or 0)

@@ -29,9 +29,10 @@ from twisted.internet.defer import Deferred
 from scrapy_ubi.adapter.components.ending import say_cut_short
 from scrapy_ubi.adapter.components.scheduler_builder import SchedulerBuilder
 from scrapy_ubi.adapter.process.log_once import Notices
-from scrapy_ubi.adapter.process.start_errors import process_ended
+from scrapy_ubi.adapter.process.start_errors import lacking, process_ended
 from scrapy_ubi.adapter.requests.inflight import Flights
 from scrapy_ubi.adapter.requests.observers import Observers
+from scrapy_ubi.adapter.scrapy_private.needed import is_scrapys, lacking_names
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.transport import TransportError
 
@@ -108,10 +109,16 @@ class UbiScheduler(BaseScheduler):
         return deferred_from_coro(self._open(spider))
 
     async def _open(self, spider: Spider) -> None:
+        if names := ", ".join(lacking_names(self.crawler)):
+            raise process_ended(lacking(names))
         try:
             await self._join(spider)
         except (UbiError, TransportError) as error:
             raise process_ended(error) from error
+        except AttributeError as error:
+            if is_scrapys(error):
+                raise process_ended(lacking(str(error))) from error
+            raise
 
     async def _join(self, spider: Spider) -> None:
         await self.builder_class(self, spider).build()

@@ -16,6 +16,7 @@ import logging
 from collections.abc import Container, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from scrapy import Request, Spider, signals
@@ -37,7 +38,7 @@ from scrapy_ubi.adapter.downloads.resolver import Resolver
 from scrapy_ubi.adapter.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.adapter.feeds import feed_params
 from scrapy_ubi.adapter.feeds.feed_claims import FeedClaims
-from scrapy_ubi.adapter.process import arguments, ignored_settings, plugin_remarks, process_start
+from scrapy_ubi.adapter.process import arguments, ignored_settings, plugin_remarks, process_start, unused_start
 from scrapy_ubi.adapter.process.agent_directory import AgentDirectory
 from scrapy_ubi.adapter.process.error_signals import ErrorWatch
 from scrapy_ubi.adapter.process.spider_code import digest
@@ -367,7 +368,8 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
         given.check()
     if not wanted.dir_given and home.is_former(wanted.dir):
         logger.info("%s", home.remark(wanted.dir))
-    for sentence in (*ignored_settings.remarks(settings, wanted), *plugin_remarks.remarks(settings, wanted)):
+    remarks = ignored_settings.remarks(settings, wanted), plugin_remarks.remarks(settings, wanted)
+    for sentence in chain(*remarks, unused_start.remarks(spider)):
         logger.warning("%s", sentence)
     code = digest(type(spider), settings.getlist("SPIDER_MODULES"))
     origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown, code)

@@ -14,7 +14,7 @@ from scrapy.utils.misc import load_object
 
 from scrapy_ubi.adapter.process.arguments import given
 from scrapy_ubi.adapter.scrapy_private.engines import scheduler_in
-from scrapy_ubi.settings import UbiSettings, bot_name, default_crawl
+from scrapy_ubi.ground.crawl_names import bot_name, default_crawl
 
 NO_AGENT = "plain"  # `ubi_agent` of a crawl by plain Scrapy
 _PATHS = ("scrapy_ubi.feed_params", "scrapy_ubi.adapter.feeds.feed_params.feed_params")
@@ -28,9 +28,11 @@ def feed_params(params: dict[str, Any], spider: Spider) -> dict[str, Any]:
 
 def _names(spider: Spider) -> dict[str, str]:
     scheduler = scheduler_in(spider.crawler)  # none in a crawler without an engine
-    ours = getattr(scheduler, "settings", None)
-    if isinstance(ours, UbiSettings):
-        return {"ubi_agent": str(getattr(scheduler, "agent_id", "")), "ubi_crawl": ours.crawl}
+    if (ours := getattr(scheduler, "settings", None)) is not None:
+        from scrapy_ubi.settings import UbiSettings  # what is off costs nothing: here it is imported in any case
+
+        if isinstance(ours, UbiSettings):
+            return {"ubi_agent": str(getattr(scheduler, "agent_id", "")), "ubi_crawl": ours.crawl}
     settings = spider.crawler.settings
     crawl = settings.get("UBI_CRAWL") or default_crawl(bot_name(settings), spider.name, given(spider.crawler).short)
     return {"ubi_agent": NO_AGENT, "ubi_crawl": str(crawl)}

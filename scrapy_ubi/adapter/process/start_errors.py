@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import sys
 
+import scrapy
 from scrapy.utils.reactor import is_reactor_installed
 
 logger = logging.getLogger("scrapy_ubi")
@@ -25,6 +26,14 @@ def process_ended(sentence: object) -> SystemExit:
         reactor.getThreadPool().stop()
     _log(str(sentence))
     return SystemExit(f"scrapy_ubi: {sentence}")
+
+
+def lacking(what: str) -> str:
+    """Why a crawl may not start with a Scrapy in which a name is gone."""
+    return (
+        f"Scrapy {scrapy.__version__} lacks a name that scrapy_ubi needs ({what}): install another version of it, or "
+        "crawl without agents (UBI_ENABLED = False)."
+    )
 
 
 def _log(sentence: str) -> None:

@@ -23,7 +23,7 @@ def callback_names(spider_class: type[Spider]) -> dict[str, Any]:
     own = {name for cls in spider_class.__mro__ if cls not in Spider.__mro__ for name in vars(cls)}
     names = {}
     for name in sorted((own | {"parse", "_parse"}) - _NOT_CALLBACKS):
-        found = inspect.getattr_static(spider_class, name)
+        found = inspect.getattr_static(spider_class, name, None)
         bound = not isinstance(found, staticmethod)  # to the spider, or its class
         function = found.__func__ if isinstance(found, staticmethod | classmethod) else found
         if not name.startswith("__") and inspect.isfunction(function) and _takes(function, 1 + bound):

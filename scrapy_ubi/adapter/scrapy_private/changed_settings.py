@@ -17,7 +17,7 @@ from typing import Any
 
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.downloadtimeout import DownloadTimeoutMiddleware
-from scrapy.utils.log import get_scrapy_root_handler
+from scrapy.utils import log
 
 
 class ChangedSettings:
@@ -36,7 +36,8 @@ class ChangedSettings:
         timeouts = self._crawler.get_downloader_middleware(DownloadTimeoutMiddleware)
         self._put("CONCURRENT_REQUESTS", self._downloader, "total_concurrency", values)
         self._put("DOWNLOAD_TIMEOUT", timeouts, "_timeout", values)
-        if (handler := get_scrapy_root_handler()) is not None:
+        root_handler: Any = getattr(log, "get_scrapy_root_handler", lambda: None)
+        if (handler := root_handler()) is not None:
             level = self._value("LOG_LEVEL", handler.level, values)
             if level != handler.level:
                 handler.setLevel(level)

@@ -8,17 +8,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import scrapy
 from scrapy.http import HtmlResponse, Response
 from scrapy.link import Link
-from scrapy.spiders import CrawlSpider
-from scrapy.spiders.crawl import _identity_process_request
+from scrapy.spiders import CrawlSpider, crawl
+
+logger = logging.getLogger("scrapy_ubi")
+
+_identity: Any = getattr(crawl, "_identity_process_request", None)
+_NAMES = ("_requests_to_follow", "_build_request", "_callback", "_errback")  # of the class; `_rules` of its spiders
+_knows = _identity is not None and all(hasattr(CrawlSpider, name) for name in _NAMES)
 
 
 class RulesByPage(CrawlSpider):
     """A CrawlSpider that is asked what to yield for all links of a rule, instead of yielding a request for each."""
+
+    _is_told = False  # that the rules go Scrapy's own way
 
     def links_of_rule(
         self, rule: int, links: list[Link], callback: Callable[..., Any], errback: Callable[..., Any]
@@ -27,6 +36,15 @@ class RulesByPage(CrawlSpider):
         raise NotImplementedError
 
     def _requests_to_follow(self, response: Response) -> Iterable[Any]:
+        if not _knows or not hasattr(self, "_rules"):
+            if not self._is_told:
+                self._is_told = True
+                logger.info(
+                    "Rules of a UbiCrawlSpider make a request of each link, as this Scrapy's (%s) private names differ.",
+                    scrapy.__version__,
+                )
+            yield from super()._requests_to_follow(response)
+            return
         if not isinstance(response, HtmlResponse):
             return
         builds = type(self)._build_request is not CrawlSpider._build_request
@@ -35,7 +53,7 @@ class RulesByPage(CrawlSpider):
             links = [link for link in rule.link_extractor.extract_links(response) if link not in seen]
             chosen = list(rule.process_links(links))  # type: ignore[operator]
             seen.update(chosen)
-            if not builds and rule.process_request is _identity_process_request:
+            if not builds and rule.process_request is _identity:
                 yield self.links_of_rule(index, chosen, self._callback, self._errback)
                 continue
             for link in chosen:

@@ -13,4 +13,5 @@ from scrapy import Spider
 def parse_is_default(spider: type[Spider]) -> bool:
     """Whether a request without a callback goes to the spider's `parse`. A class that has its own default callback
     (CrawlSpider) is none of those."""
-    return spider._parse is Spider._parse
+    usual = getattr(Spider, "_parse", None)  # without it nothing is known
+    return usual is not None and spider._parse is usual

@@ -214,7 +214,7 @@ class EngineHooks:
 
         def get_slot(*args: Any, **named: Any) -> tuple[str, Any]:
             key, slot = original(*args, **named)
-            if isinstance(slot, Slot) and slot.delay and not slot.lastseen:
+            if isinstance(slot, Slot) and slot.delay and not getattr(slot, "lastseen", 1):
                 slot.lastseen = -slot.delay * (1 + jitter_of(slot))
             return key, slot
 

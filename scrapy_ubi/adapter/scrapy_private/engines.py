@@ -15,9 +15,12 @@ Rules of this module:
 
 from __future__ import annotations
 
-from scrapy.core.engine import ExecutionEngine
-from scrapy.core.scheduler import BaseScheduler
-from scrapy.crawler import Crawler
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from scrapy.core.engine import ExecutionEngine
+    from scrapy.core.scheduler import BaseScheduler
+    from scrapy.crawler import Crawler
 
 
 def engine_of(crawler: Crawler) -> ExecutionEngine | None:
@@ -28,18 +31,9 @@ def engine_of(crawler: Crawler) -> ExecutionEngine | None:
         return None
 
 
-if hasattr(ExecutionEngine, "scheduler"):
-
-    def scheduler_in(crawler: Crawler) -> BaseScheduler | None:
-        """The scheduler in the engine of this crawler, of whatever class; None while there is none."""
-        try:  # several times a page: one call, where `engine_of` would be another
-            return crawler.engine.scheduler
-        except (RuntimeError, AttributeError):
-            return None
-
-else:
-
-    def scheduler_in(crawler: Crawler) -> BaseScheduler | None:
-        """As above."""
-        slot = getattr(engine_of(crawler), "_slot", None)
-        return slot.scheduler if slot is not None else None
+def scheduler_in(crawler: Crawler) -> BaseScheduler | None:
+    """The scheduler in the engine of this crawler, of whatever class; None while there is none."""
+    try:  # several times a page: one call, where `engine_of` would be another
+        return crawler.engine.scheduler
+    except (RuntimeError, AttributeError):
+        return getattr(getattr(engine_of(crawler), "_slot", None), "scheduler", None)

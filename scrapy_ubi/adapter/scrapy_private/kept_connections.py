@@ -9,6 +9,7 @@ Private names of Twisted's pool: `_putConnection`, `_removeConnection`, `_connec
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Hashable
 from itertools import islice
 from typing import Any
@@ -20,6 +21,9 @@ try:
 except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
 
+logger = logging.getLogger("scrapy_ubi")
+
+_NAMES = ("_putConnection", "_removeConnection", "_connections", "_timeouts")
 MOST = 2000  # of one pool: 20 kB each
 SHARE = 3  # http and https have a pool each: a third of the files is left for the rest
 SPARE = 1000  # hosts without a connection that are noted, before they are looked for
@@ -36,6 +40,9 @@ def most_kept() -> int:
 def bound(pool: HTTPConnectionPool, most: int) -> None:
     """Keep at most so many idle connections in this pool, of all hosts: who was idle for longest goes first. A second
     call does nothing."""
+    if not all(hasattr(pool, name) for name in _NAMES):
+        logger.info("Idle connections have Twisted's bounds only: its HTTPConnectionPool lacks one of %s.", _NAMES)
+        return
     original = pool._putConnection
     if getattr(original, "bound", False):
         return

@@ -3,7 +3,7 @@
 | name | used for |
 | --- | --- |
 | `engine.scraper.spidermw.middlewares` | the spider middlewares in their order, to pass one request through them |
-| `engine.scraper.start_itemproc_async` | where what an errback yields is taken for an item |
+| `engine.downloader.middleware.middlewares` | the downloader middlewares: which of them is the gate |
 | `DepthMiddleware`: `prio`, `maxdepth`, `verbose_stats` | depth and priority of all links of a page at once |
 | `UrlLengthMiddleware.maxlength` | links that are too long |
 | `OffsiteMiddleware`: `get_host_regex`, `domains_seen` | whether a host is one of the spider's; its stats |
@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +21,6 @@ from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 from scrapy.spidermiddlewares.depth import DepthMiddleware
 from scrapy.spidermiddlewares.urllength import UrlLengthMiddleware
-
-from scrapy_ubi.adapter.scrapy_private.engines import engine_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +38,12 @@ def spider_middlewares(crawler: Crawler) -> list[BaseSpiderMiddleware]:
     """Scrapy's spider middlewares that look at single requests, in the order in which they see output."""
     chain = crawler.engine.scraper.spidermw.middlewares
     return [each for each in reversed(chain) if isinstance(each, BaseSpiderMiddleware)]
+
+
+def downloader_middlewares(crawler: Crawler) -> Sequence[Any]:
+    """The downloader middlewares of a running crawl; none where a user's own DOWNLOADER has none."""
+    manager = getattr(getattr(crawler.engine, "downloader", None), "middleware", None)
+    return getattr(manager, "middlewares", ())
 
 
 def depth_rules(crawler: Crawler) -> DepthRules | None:
@@ -66,16 +70,3 @@ def is_first_of_host(middleware: OffsiteMiddleware, host: str) -> bool:
         return False
     middleware.domains_seen.add(host)
     return True
-
-
-def take_items_of(crawler: Crawler, kind: type, take: Callable[[Any], Awaitable[None]]) -> None:
-    """Let `take(item)` have what Scrapy would take for an item and is of this kind. To be called when the spider was
-    opened; without an engine nothing is done."""
-    if (scraper := getattr(engine_of(crawler), "scraper", None)) is None:
-        return
-    original = scraper.start_itemproc_async
-
-    def start_itemproc_async(item: Any, *, response: Any) -> Awaitable[None]:
-        return take(item) if isinstance(item, kind) else original(item, response=response)
-
-    scraper.start_itemproc_async = start_itemproc_async

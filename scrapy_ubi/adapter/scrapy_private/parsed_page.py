@@ -14,12 +14,12 @@ from scrapy.http import Response, TextResponse
 
 def forget_tree(response: Response) -> None:
     """Let go of what a page was parsed into by `selector`, `css` or `xpath`: asked again, it is parsed again."""
-    if isinstance(response, TextResponse):
+    if isinstance(response, TextResponse) and hasattr(response, "_cached_selector"):
         response._cached_selector = None
 
 
 def parsed_page(response: TextResponse) -> Any | None:
     """The root of the tree (lxml's) that a page of HTML was parsed into by `selector`, `css` or `xpath`; None where it
     was not yet."""
-    selector = response._cached_selector
+    selector = getattr(response, "_cached_selector", None)
     return selector.root if selector is not None and selector.type == "html" else None

@@ -13,7 +13,11 @@ from typing import Any
 from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
-_STARTS = {inspect.unwrap(function).__code__ for function in (Crawler.crawl, Crawler.crawl_async)}
+_STARTS = {
+    inspect.unwrap(function).__code__
+    for function in (getattr(Crawler, name, None) for name in ("crawl", "crawl_async"))
+    if function is not None
+}
 
 
 def start_arguments(settings: BaseSettings) -> tuple[Crawler, tuple[Any, ...], dict[str, Any]] | None:
@@ -23,7 +27,7 @@ def start_arguments(settings: BaseSettings) -> tuple[Crawler, tuple[Any, ...], d
     while frame is not None:
         if frame.f_code in _STARTS:
             names = frame.f_locals
-            if names["self"].settings is settings:
+            if {"self", "args", "kwargs"} <= names.keys() and names["self"].settings is settings:
                 return names["self"], tuple(names["args"]), dict(names["kwargs"])
         frame = frame.f_back
     return None

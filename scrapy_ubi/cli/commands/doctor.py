@@ -28,7 +28,7 @@ from scrapy.utils.project import inside_project
 from scrapy_ubi.adapter.process import ignored_settings, plugin_remarks
 from scrapy_ubi.adapter.process.agent_directory import AgentLock, holder
 from scrapy_ubi.adapter.scrapy_private import versions
-from scrapy_ubi.addon import refusal
+from scrapy_ubi.addon.turn_on import refusal
 from scrapy_ubi.agent.profile.profile import Profile
 from scrapy_ubi.cli.commands import directories
 from scrapy_ubi.cli.commands.addon_remark import addon_remark

@@ -17,7 +17,7 @@ import scrapy
 import scrapy_ubi
 from tests.support.parsed import parsed
 
-_OF_PYTHON = frozenset(("_current_frames", "_value_"))  # documented: sys._current_frames, of an Enum
+_OF_PYTHON = frozenset(("_current_frames", "_value_"))  # documented: sys._current_frames, Enum._value_
 PACKAGE = Path(scrapy_ubi.__file__).parent
 ROOMS = ("scrapy_private", "fast")
 FOREIGN = ("scrapy", "twisted", "pydispatch", "aiohttp", "parsel", "itemadapter", "itemloaders")
@@ -158,4 +158,4 @@ def room_imports() -> Iterator[str]:
 
 
 def test_only_the_add_on_opens_the_room_of_what_is_faster() -> None:
-    assert list(room_imports()) == ["addon.py"]
+    assert list(room_imports()) == ["addon/turn_on.py"]

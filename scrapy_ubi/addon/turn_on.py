@@ -1,13 +1,13 @@
-"""The one line that turns everything on: `ADDONS = {"scrapy_ubi.Addon": 500}`. `UBI_ENABLED = False` turns it off.
+"""What the add-on puts in place where UBI_ENABLED is on. It imports all that an agent needs, and so it is imported by
+the add-on only, when a crawl starts.
 
 Rules of this module:
 
-* Where UBI_ENABLED is off everything is as plain Scrapy has it, but for what the project itself uses of this package:
-  the names in feeds' URIs, and plain links, which become ordinary requests.
 * Values are set at the priority of add-ons: what the user sets wins, except where the crawl could not work with it.
-* Nothing is raised here. An add-on that raises either is passed over with a warning, and the crawl runs without it, or
-  ends the process with exit status 0. So the sentence why the crawl may not start is left in the settings, and the
-  scheduler ends the process with it, exit status 1, before anything is fetched.
+* Nothing is raised here, but where a name of Scrapy's is gone (`scrapy_ubi.addon` says what follows). An add-on that
+  raises either is passed over with a warning, and the crawl runs without it, or ends the process with exit status 0. So
+  the sentence why the crawl may not start is left in the settings, and the scheduler ends the process with it, exit
+  status 1, before anything is fetched.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
 
 import scrapy
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
@@ -25,8 +24,6 @@ from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_ubi.adapter.components import bot_page
 from scrapy_ubi.adapter.components.downloader_middleware import UbiDownloaderMiddleware
-from scrapy_ubi.adapter.components.expand_middleware import INNERMOST as NEXT_TO_SPIDER
-from scrapy_ubi.adapter.components.expand_middleware import PlainLinksMiddleware
 from scrapy_ubi.adapter.components.find_scheduler import own_scheduler
 from scrapy_ubi.adapter.components.own_concurrency import OwnConcurrency
 from scrapy_ubi.adapter.components.place_component import place_component
@@ -42,10 +39,9 @@ from scrapy_ubi.adapter.components.usage_middleware import UbiUsageMiddleware
 from scrapy_ubi.adapter.downloads.name_servers import servers_of
 from scrapy_ubi.adapter.downloads.reactor_names import ReactorNames
 from scrapy_ubi.adapter.feedback import scrapy_delays
-from scrapy_ubi.adapter.feeds.feed_params import FeedParams
-from scrapy_ubi.adapter.process import arguments
 from scrapy_ubi.adapter.process.own_number import found_by_agent
 from scrapy_ubi.adapter.scrapy_private import versions
+from scrapy_ubi.addon import at_least_addon
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs.replay import offline as replay
 from scrapy_ubi.settings import UbiSettings, early, presets
@@ -72,56 +68,43 @@ _SCHEDULER = global_object_name(UbiScheduler)  # by its path, as Scrapy's log sh
 _WEB = "scrapy_ubi.web.agent_server.AgentServer"
 
 
-class Addon:
-    """Makes a Scrapy project's crawls those of an agent."""
+def resolve_names(settings: BaseSettings) -> None:
+    """Before there is a crawler: have Scrapy's own handlers ask UBI_DNS_SERVERS, too, where the project has no resolver
+    of its own."""
+    if not (servers_of(settings) and early(settings, "enabled")) or find_spec("aiodns") is None:
+        return
+    if not any(settings.getpriority(name) for name in versions.RESOLVERS):
+        settings.set(versions.RESOLVERS[0], ReactorNames, _ADDON)
 
-    def __repr__(self) -> str:
-        """As Scrapy's log lists it among the enabled add-ons."""
-        return "scrapy_ubi.Addon"
 
-    @classmethod
-    def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
-        """Scrapy's hook, before there is a crawler: have Scrapy's own handlers ask UBI_DNS_SERVERS, too, where the
-        project has no resolver of its own."""
-        if not (servers_of(settings) and early(settings, "enabled")) or find_spec("aiodns") is None:
-            return
-        if not any(settings.getpriority(name) for name in versions.RESOLVERS):
-            settings.set(versions.RESOLVERS[0], ReactorNames, _ADDON)
-
-    def update_settings(self, settings: BaseSettings) -> None:
-        """Scrapy's hook: puts scheduler, middlewares and feed parameters in place."""
-        arguments.note(settings)
-        _wrap_feed_params(settings)
-        place_component(settings, "SPIDER_MIDDLEWARES", PlainLinksMiddleware, NEXT_TO_SPIDER)
-        if not early(settings, "enabled"):
-            logger.info("UBI_ENABLED is off: the crawl is one of plain Scrapy, without other agents.")
-            return
-        _place_preset(settings)
-        replay.place_replay(settings)
-        settings.set(REFUSAL, refusal(settings), _ADDON)
-        # Also over a scheduler or a reactor of the user's: the start is refused with ours. And before that of an add-on
-        # that comes after this one: nothing here works with another.
-        settings.set("SCHEDULER", own_scheduler(settings) or _SCHEDULER, _over_addons(settings, "SCHEDULER"))
-        if _lacks_asyncio(settings):
-            settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, _at_least_addon(settings, "TWISTED_REACTOR"))
-        place_component(settings, "SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
-        place_component(settings, "DOWNLOADER_MIDDLEWARES", _gate(settings), INNERMOST)
-        place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
-        place_robots(settings)
-        if settings.get("UBI_USAGE") and not settings.get(REFUSAL):
-            place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiUsageMiddleware, USAGE)
-        for name in CODE_FROM_OUTSIDE:
-            settings.set(name, False, _ADDON)
-        if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
-            settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
-        versions.without_jitter(settings, _ADDON)  # otherwise a slot would at times add to a host's delay
-        _make_faster(settings)
-        _place_concurrency(settings)
-        _introduce(settings)
-        _show(settings)
-        place_progress(settings)
-        scrapy_delays.let_through(settings, _ADDON)
-        _say_what_is_done_otherwise(settings)
+def turn_on(settings: BaseSettings) -> None:
+    """Put scheduler, middlewares and what else an agent needs in place."""
+    _place_preset(settings)
+    replay.place_replay(settings)
+    settings.set(REFUSAL, refusal(settings), _ADDON)
+    # Also over a scheduler or a reactor of the user's: the start is refused with ours. And before that of an add-on
+    # that comes after this one: nothing here works with another.
+    settings.set("SCHEDULER", own_scheduler(settings) or _SCHEDULER, _over_addons(settings, "SCHEDULER"))
+    if _lacks_asyncio(settings):
+        settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, at_least_addon(settings, "TWISTED_REACTOR"))
+    place_component(settings, "SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
+    place_component(settings, "DOWNLOADER_MIDDLEWARES", _gate(settings), INNERMOST)
+    place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
+    place_robots(settings)
+    if settings.get("UBI_USAGE") and not settings.get(REFUSAL):
+        place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiUsageMiddleware, USAGE)
+    for name in CODE_FROM_OUTSIDE:
+        settings.set(name, False, _ADDON)
+    if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
+        settings.set("CONCURRENT_ITEMS", CONCURRENT_ITEMS, _ADDON)
+    versions.without_jitter(settings, _ADDON)  # otherwise a slot would at times add to a host's delay
+    _make_faster(settings)
+    _place_concurrency(settings)
+    _introduce(settings)
+    _show(settings)
+    place_progress(settings)
+    scrapy_delays.let_through(settings, _ADDON)
+    _say_what_is_done_otherwise(settings)
 
 
 def _place_preset(settings: BaseSettings) -> None:
@@ -170,7 +153,7 @@ def _place_concurrency(settings: BaseSettings) -> None:
     if found_by_agent(settings) is not None:
         place_component(settings, "EXTENSIONS", OwnConcurrency, 0)
     elif loads := early(settings, "concurrency"):
-        settings.set("CONCURRENT_REQUESTS", loads.most, _at_least_addon(settings, "CONCURRENT_REQUESTS"))
+        settings.set("CONCURRENT_REQUESTS", loads.most, at_least_addon(settings, "CONCURRENT_REQUESTS"))
 
 
 def refusal(settings: BaseSettings) -> str | None:
@@ -216,10 +199,6 @@ def _is_users(settings: BaseSettings, name: str) -> bool:
     return (settings.getpriority(name) or 0) > _ADDON
 
 
-def _at_least_addon(settings: BaseSettings, name: str) -> int:
-    return max(_ADDON, settings.getpriority(name) or 0)
-
-
 def _over_addons(settings: BaseSettings, name: str) -> int:
     return max(SETTINGS_PRIORITIES["project"], settings.getpriority(name) or 0)
 
@@ -239,19 +218,6 @@ def _show(settings: BaseSettings) -> None:
         logger.warning("UBI_WEB shows nothing: aiohttp is not installed (pip install 'scrapy-ubi[web]').")
         return
     place_component(settings, "EXTENSIONS", load_object(_WEB), 0)
-
-
-def _wrap_feed_params(settings: BaseSettings) -> None:
-    """Let feed URIs hold %(ubi_agent)s and %(ubi_crawl)s, beside what the user's own function adds."""
-    own: Any = settings.get("FEED_URI_PARAMS")
-    settings.set("FEED_URI_PARAMS", FeedParams(own), _at_least_addon(settings, "FEED_URI_PARAMS"))
-    feeds = settings.getdict("FEEDS")
-    if any("uri_params" in options for options in feeds.values()):
-        wrapped = {
-            uri: {**options, "uri_params": FeedParams(options["uri_params"])} if "uri_params" in options else options
-            for uri, options in feeds.items()
-        }
-        settings.set("FEEDS", wrapped, _at_least_addon(settings, "FEEDS"))
 
 
 def _say_what_is_done_otherwise(settings: BaseSettings) -> None:
