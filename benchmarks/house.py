@@ -60,7 +60,7 @@ _CHOSEN_BY_OTHERS = frozenset(
 )
 # Private by their underscore only: documented by Python.
 _OF_PYTHON = frozenset(
-    "_replace _make _fields _asdict _field_defaults _exit _getframe _current_frames _name_".split()
+    "_replace _make _fields _asdict _field_defaults _exit _getframe _current_frames _name_ _value_".split()
 )  # fmt: skip
 _BY_NAME = frozenset(("getattr", "setattr", "hasattr", "delattr"))
 _blocks = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

@@ -9,6 +9,7 @@ from scrapy.http import Response
 
 from scrapy_ubi.adapter.downloads.gate import Gate
 from scrapy_ubi.adapter.robots.fetch import load_of, unpacked
+from scrapy_ubi.adapter.scrapy_private.downloader import downloader_middlewares
 
 
 class UbiDownloaderMiddleware:
@@ -37,8 +38,7 @@ class UbiDownloaderMiddleware:
 
 
 def place_gate(crawler: Crawler, gate: Gate) -> None:
-    """Have all requests of this crawler pass the gate. A user's own DOWNLOADER may have no middlewares."""
-    manager = getattr(crawler.engine.downloader, "middleware", None)
-    for middleware in getattr(manager, "middlewares", ()):
+    """Have all requests of this crawler pass the gate."""
+    for middleware in downloader_middlewares(crawler):
         if isinstance(middleware, UbiDownloaderMiddleware):
             middleware.gate = gate

@@ -2,6 +2,7 @@
 
 | name | used for |
 | --- | --- |
+| `downloader.middleware.middlewares` | the one of ours among them |
 | `downloader.slots`, meta key `download_slot` | the delay of the slot that a request went through |
 | `http11.TunnelError` | a proxy that opens no tunnel says nothing of the host |
 | `downloader.active`, `engine._slot.nextcall` | to leave a place to others, and have the engine look |
@@ -9,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from scrapy import Request
@@ -17,6 +18,13 @@ from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.crawler import Crawler
 
 MOST_WITHOUT = 1000  # requests that wait without a place
+
+
+def downloader_middlewares(crawler: Crawler) -> Sequence[object]:
+    """Return the downloader middlewares of a crawler; none where a user's own DOWNLOADER has none."""
+    manager = getattr(crawler.engine.downloader, "middleware", None)
+    found: Sequence[object] = getattr(manager, "middlewares", ())
+    return found
 
 
 def slot_delay(crawler: Crawler, request: Request) -> float:
