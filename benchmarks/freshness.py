@@ -100,7 +100,7 @@ class Run:
         past, rate = self._pasts[page], self.rates[page]
         changed = self._chance.random() < -math.expm1(-rate * (at - self._visited[page]))
         seen = VisitSeen(at, changed)
-        plan = self.rule.next(past, seen, page)
+        plan = self.rule.plan_next(past, seen, page)
         self.rule.told(past, seen)
         self._count(page, at)
         self._pasts[page], self._visited[page], self._counted[page] = plan.past, at, at

@@ -38,7 +38,7 @@ from scrapy.http import Response
 from scrapy.settings import Settings
 
 from scrapy_ubi.adapter.requests.inflight import FoundLinks
-from scrapy_ubi.outputs.collector import Collector, find
+from scrapy_ubi.outputs.collector import Collector, find_outputs
 from scrapy_ubi.outputs.graph import files, pagerank, scores_file
 from scrapy_ubi.outputs.graph.collected_graph import CollectedGraph
 from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphStore, _Payload
@@ -174,7 +174,7 @@ def merge(dirs: list[Path], name: str) -> dict[str, Any]:
     """In a process of its own: its seconds and its peak memory."""
     began, cpu = time.perf_counter(), time.process_time()
     with tempfile.TemporaryDirectory(dir=Path(name).parent) as place:
-        numbered = Numbered(Collector(find(dirs), "graph", ENDING, Path(place)), Path(place))
+        numbered = Numbered(Collector(find_outputs(dirs), "graph", ENDING, Path(place)), Path(place))
         written = files.write(numbered, name, with_hosts=True)
     return {
         "seconds": time.perf_counter() - began,

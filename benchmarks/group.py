@@ -190,7 +190,7 @@ def fill(client: Any, keys: RedisKeys, agents: int) -> Callable[[int], object]:
     from scrapy_ubi.transport.pulses import BeatLine
 
     client.hset(keys.slots, mapping=dict(enumerate(said)))
-    known = [BeatLine.of(line.encode()) for line in said.values()]
+    known = [BeatLine.from_text(line.encode()) for line in said.values()]
 
     def beat(counter: int) -> object:
         cells = [struct.pack(">4sII12s", line.mark, counter, line.version, b"") for line in known]
@@ -209,7 +209,7 @@ def renew(client: Any, keys: RedisKeys, agents: int) -> Callable[[int], object]:
         if hasattr(keys, "pulses"):
             from scrapy_ubi.transport.pulses import BeatLine
 
-            known = [BeatLine.of(line.encode()) for line in said.values()]
+            known = [BeatLine.from_text(line.encode()) for line in said.values()]
             client.set(keys.pulses, b"".join(line.pulse(line.version) for line in known))
 
     return write

@@ -42,7 +42,7 @@ def hostless_requests() -> Callable[[int], object]:
 
     def step(number: int) -> None:
         local.add(request)
-        local.next()
+        local.next_request()
         local.done()
 
     return step

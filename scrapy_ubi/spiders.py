@@ -108,7 +108,7 @@ class _Linking(Spider):
         """Read UBI_LINKS_OF. A spider without a crawler, as in users' tests, has no settings."""
         self._has_looked = True
         if (crawler := getattr(self, "crawler", None)) is not None:
-            self._by_content = ContentLinks.of(crawler)
+            self._by_content = ContentLinks.from_crawler(crawler)
 
     def _own_extractor(self, content: ContentLinks) -> Extractor:
         """The spider's own extractor; where it has none, one that lets pass what handlers read."""

@@ -143,7 +143,7 @@ def build_node(
     crawl.needs = needs = HostNeeds(hosts, limits, loads_at_once)
     recorder = Recorder(crawl, publisher, exchanges, visits.under_way, start.traffic, clock, loads_at_once)
     why_idle = WhyIdle(status, hosts, settings, seeds, events.held_up)
-    idle = IdleWatch(me, status.progress, why_idle.find, lambda: published(io, transport))
+    idle = IdleWatch(me, status.progress, why_idle.find_reason, lambda: published(io, transport))
     recorder.also = idle.check_idle
     answers = LiveAnswers(
         crawl, hosts, needs, concurrency, keys, discoverer.take_again, lambda: recorder.timeline, fatal, clock

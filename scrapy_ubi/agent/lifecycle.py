@@ -91,14 +91,14 @@ class Lifecycle:
             control = await self.join.go()
             self.publisher.kept = self.join.published
             if self.transport.takes_seeds:
-                self._crawl.agent.open()
+                self._crawl.agent.allow_outside_entries()
             else:
                 self._seeds.close()
         except BaseException:
             await self._let_go()
             raise
         self._live.begin_with(control, self._crawl.live)
-        self.exchanges.open(self._make_exchange(control))
+        self.exchanges.attach(self._make_exchange(control))
         self.beats.start(self.ticker.stalled)
         self.ticker.start()
         await self.beats.wait()
@@ -117,7 +117,7 @@ class Lifecycle:
         if not self._fatal.dead:
             self.published = await published(self._io, self.transport)
         await self._recorder.close(self._leave.stage)
-        self.exchanges.close()
+        self.exchanges.detach()
         self.ticker.stop()
         self._waker.stop()
         agent = self._crawl.agent

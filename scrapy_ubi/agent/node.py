@@ -2,8 +2,8 @@
 
 `build_node` puts it together; each part has its idea, and its rules, in a module of its own. Rules of this module:
 
-* `met`, `discover`, `next`, `ended`, `retry`, `put_back`, the permits (`access`) touch memory only. The mail's I/O has
-  a thread of its own (`IoThread`); calls of the loop take what has come, and give what is due (`turn`).
+* `met`, `discover`, `next_visit`, `end_visit`, `retry`, `put_back`, the permits (`access`) touch memory only. The
+  mail's I/O has a thread of its own (`IoThread`); calls of the loop take what has come, and give what is due (`turn`).
 * Parts that last as long as the node work for another crawl once one begins again (`Crawl.follow`).
 """
 
@@ -104,20 +104,20 @@ class Node:
 
     # -- visits
 
-    def next(self) -> Visit | None:
+    def next_visit(self) -> Visit | None:
         """Return the next request to fetch; None when none may be fetched now, even though some may be pending."""
-        return self.handout.next()
+        return self.handout.next_visit()
 
     def retry(self, visit: Visit, entry: Entry) -> None:
         """Let the same key be fetched again, as `entry`, when this visit has ended."""
         visit.again = entry
 
-    def ended(
+    def end_visit(
         self, visit: Visit, failed: str | None = None, fetched: bool = True, status: int = 0, content: int | None = None
     ) -> None:
         """Hear that the visit is over: its callback's whole output was taken, or it `failed` after all retries.
         `status` is that of the response, 0 where there was none; `content` what the learned forms compare pages by."""
-        self.handout.ended(visit, failed, fetched, status, content)
+        self.handout.end_visit(visit, failed, fetched, status, content)
 
     def put_back(self, visit: Visit) -> None:
         """Let the request of a visit wait again that was not made (fence, lost host, shutdown)."""

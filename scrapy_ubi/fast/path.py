@@ -245,7 +245,7 @@ class LeanPath:
             for _ in range(TURNS if self._engine._start is not None else 0):
                 await asyncio.sleep(0)
             if isinstance(result, Response) and self._output.is_lean:
-                await self._output.take(result, request)
+                await self._output.take_output(result, request)
             else:
                 await self._scraper._scrape(result, request)
         except BaseException as error:  # likewise; Scrapy waits without end after what is no Exception

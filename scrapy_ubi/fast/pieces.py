@@ -63,7 +63,7 @@ class LeanPieces:
             self._most = _at_once(scraper)
             scraper.handle_spider_output_async = self._handle  # type: ignore[method-assign]
 
-    async def take(self, found: Iterator[Any], request: Request, response: Response) -> bool:
+    async def take_pieces(self, found: Iterator[Any], request: Request, response: Response) -> bool:
         """Take each piece when it comes; False after an error, which is the end."""
         scraper, crawl, count = self._scraper, self._scraper.crawler.engine.crawl, 0
         while True:

@@ -49,7 +49,7 @@ class LeanOutput:
         calls = lean_calls(self._manager, plain)
         return chain_of(middlewares, [method and calls.get(method, method) for method in plain])
 
-    async def take(self, response: Response, request: Request) -> None:
+    async def take_output(self, response: Response, request: Request) -> None:
         """Call the callback of a response and take what it yields. As `Scraper._scrape`."""
         recovered: tuple[list[Any], list[Any]] = ([], [])
         try:
@@ -59,7 +59,7 @@ class LeanOutput:
             return
         if not self._pieces.is_lean or isinstance(found, AsyncIterator):
             await self._scraper.handle_spider_output_async(found, request, response)
-        elif not await self._pieces.take(found, request, response):
+        elif not await self._pieces.take_pieces(found, request, response):
             return
         for instead in (*recovered[0], *recovered[1]):
             await self._scraper.handle_spider_output_async(instead, request, response)

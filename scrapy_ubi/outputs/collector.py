@@ -80,7 +80,7 @@ class CollectTally:
     damaged: int = 0
 
 
-def find(directories: Sequence[Path]) -> list[Out]:
+def find_outputs(directories: Sequence[Path]) -> list[Out]:
     """The outputs in these agents' directories, those put aside among them. One that no `crawl.json` speaks for has no
     page that is done, and is left out."""
     found = []

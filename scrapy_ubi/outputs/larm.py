@@ -21,7 +21,7 @@ from typing import ClassVar, NamedTuple
 from scrapy.http import HtmlResponse, Response
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.outputs.larm_links import LINK, REDIRECT, LinkLines, LinksRead, are_clean, clean, parse, read
+from scrapy_ubi.outputs.larm_links import LINK, REDIRECT, LinkLines, LinksRead, are_clean, clean, parse_page, read
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page, Store, choice, content_type
 from scrapy_ubi.urls.links.page import Page as Parsed
@@ -63,7 +63,7 @@ class LarmStore(Store):
             return None
         location = came.headers.get("Location") if page.response is None else None
         redirect = came.urljoin(location.decode("latin-1")) if location and 300 <= came.status < 400 else ""
-        parsed = shared.take(came)
+        parsed = shared.take_page(came)
         links = read(came, came.text, parsed) if parsed is not None and isinstance(came, HtmlResponse) else None
         return _LarmPayload(page, came, page.body, redirect, links)
 
@@ -90,13 +90,13 @@ class LarmStore(Store):
         if links is None:
             if not isinstance(came, HtmlResponse):
                 return "", b""
-            if (parsed := parse(text := came.text)) is None:
+            if (parsed := parse_page(text := came.text)) is None:
                 self.leave_unread(came.url)
                 return "", b""
             links = read(came, text, parsed)
             # With no tree left the allocator gives its memory back to the system, and asks for it at the next one.
             self._last = parsed if len(came.body) <= KEPT else None
-        return links.title, self._lines.of(page.url, links, self.normal_form)
+        return links.title, self._lines.format_links(page.url, links, self.normal_form)
 
     def _put(self, body: bytes, part: Part) -> tuple[int, int]:
         """Put a page into a page file; its number, and the offset there."""

@@ -65,7 +65,7 @@ class LinksRead(NamedTuple):
     joiner: Joiner
 
 
-def parse(text: str) -> Page | None:
+def parse_page(text: str) -> Page | None:
     """A page as it is read for links; None where that would take a parser seconds, or gigabytes."""
     page = written(text)
     return None if is_costly(page) else Page(page)
@@ -199,7 +199,7 @@ class LinkLines:
         self._folders: dict[str, dict[str, str]] = {}  # by folder and value: of values that mean one URL in all of it
         self._values = 0  # in all folders
 
-    def of(self, page: str, links: LinksRead, normal: Callable[[str], str | None]) -> bytes:
+    def format_links(self, page: str, links: LinksRead, normal: Callable[[str], str | None]) -> bytes:
         """The lines of the links of the page with this URL. `normal` makes normal forms."""
         known, texts = self._folder(links.joiner.folder), links.texts
         middles = [*map(known.get, links.values, repeat(""))]

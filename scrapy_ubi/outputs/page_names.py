@@ -19,5 +19,5 @@ def item_id(crawler: Crawler, item: Any) -> str:
     for items of start() and of errbacks, for others than that object, and where UBI_STORES names no store.
     """
     observers = getattr(scheduler_in(crawler), "observers", None)
-    outputs = observers.find(PageOutputs) if isinstance(observers, Observers) else None
+    outputs = observers.find_observer(PageOutputs) if isinstance(observers, Observers) else None
     return outputs.identity(item) if outputs is not None else ""

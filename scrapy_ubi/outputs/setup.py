@@ -60,7 +60,7 @@ class Outputs:
             store.write = around(store.name, store.write)  # type: ignore[method-assign,assignment]
 
     @classmethod
-    def of(cls, crawler: Crawler, settings: UbiSettings) -> Outputs | None:
+    def from_settings(cls, crawler: Crawler, settings: UbiSettings) -> Outputs | None:
         """None where no store is named. Raises UbiSettingError."""
         made = stores.make(settings.stores, crawler.settings)
         if settings.duplicates is not None and not any(store.name == DuplicatesStore.name for store in made):

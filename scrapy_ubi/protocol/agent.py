@@ -226,10 +226,10 @@ class Agent:
         if self.ending is not None and not self._open:
             self.accept_end(self.ending.lossy)
 
-    def open(self) -> None:
+    def allow_outside_entries(self) -> None:
         """Requests may come from outside: no end is one before it is known that none has (`Ending`)."""
         self._open = True
-        self.quiescence.open()
+        self.quiescence.allow_outside_entries()
 
     def not_over(self) -> None:
         """The end that was seen is none, or it could not be asked: it has to be seen again."""

@@ -209,7 +209,7 @@ class Handover:
     def sweep(self, syncs: Iterable[Sync]) -> None:
         """Of these syncs, those that have ended are."""
         for sync in syncs:
-            if sync.ended and self.open.get(sync.host, {}).get(sync.receiver) is sync:
+            if sync.is_acknowledged and self.open.get(sync.host, {}).get(sync.receiver) is sync:
                 self._ended(sync.host, sync.receiver)
 
     def _cancel(self, host: str, keeper: str) -> None:

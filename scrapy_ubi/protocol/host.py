@@ -56,7 +56,7 @@ class Redo(NamedTuple):
     by: str = ""
 
     @classmethod
-    def of(cls, host: str, key: int, outlinks: Iterable[tuple[str, Entry]]) -> Redo:
+    def from_outlinks(cls, host: str, key: int, outlinks: Iterable[tuple[str, Entry]]) -> Redo:
         """The redo of a page of this host."""
         own, others = [], []
         for link in outlinks:

@@ -189,7 +189,7 @@ class Lane:
         letter.syncs.append(sync)
         while record is not None:
             self._opened(record.flush, 1)
-            sync.take()
+            sync.take_record()
             record = sync.peek()
             if record is not None and not letter.add(record, bounds):
                 break

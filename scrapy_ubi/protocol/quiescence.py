@@ -32,7 +32,7 @@ class Quiescence:
         self._since = -math.inf  # since when (s) the mark is known to be this one
         self._first: dict[str, Beat] | None = None
 
-    def open(self) -> None:
+    def allow_outside_entries(self) -> None:
         """Entries may come from outside."""
         self.look("", 0.0)
 

@@ -60,7 +60,7 @@ class Sync:
             self.exhausted = self._ahead is None
         return self._ahead
 
-    def take(self) -> Record | None:
+    def take_record(self) -> Record | None:
         """The next record; `exhausted` is true from the last one on, so that the last letter knows that it is the
         last.
         """
@@ -69,7 +69,7 @@ class Sync:
         return record
 
     @property
-    def ended(self) -> bool:
+    def is_acknowledged(self) -> bool:
         """Whether the receiver has acknowledged all of it."""
         return self.exhausted and not self.outstanding
 

@@ -126,7 +126,7 @@ class Ring:
                     raise RingCollision(held[at], agent, at)
                 held[at] = agent
         points = array("Q", sorted(held))
-        return cls(replicas, Circle.of(points, [held[at] for at in points]))
+        return cls(replicas, Circle.from_points(points, [held[at] for at in points]))
 
     def add(self, agent: str, replicas: int) -> Ring:
         """This ring and one agent more. Raises RingCollision; ValueError if it is there already, or replicas < 1."""

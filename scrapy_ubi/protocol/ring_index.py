@@ -76,7 +76,7 @@ class Circle:
         self._own = {}
 
     @classmethod
-    def of(cls, points: array[int], holders: list[str]) -> Circle:
+    def from_points(cls, points: array[int], holders: list[str]) -> Circle:
         """Of these points, ascending and all different, and the holder of each."""
         circle = cls(points, holders)
         circle._start_near()
@@ -246,7 +246,7 @@ class Circle:
         """Assert the invariants: `points` ascend, and all else follows from them."""
         assert len(self.points) == len(self.holders)
         assert all(low < high for low, high in pairwise(self.points))
-        fresh = Circle.of(self.points[:], self.holders[:])
+        fresh = Circle.from_points(self.points[:], self.holders[:])
         for field in ("_around", "_inner", "_turn", "_bounds", "_shift"):
             assert getattr(self, field) == getattr(fresh, field), field
         assert all(low <= high for low, high in pairwise(self._bounds))

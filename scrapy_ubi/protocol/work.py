@@ -180,7 +180,7 @@ class Work:
         if key in state.visits.out:
             self._visited(state, key, row)
             return
-        redo = partial(Redo.of, state.host, key, outlinks) if outlinks is not None else None
+        redo = partial(Redo.from_outlinks, state.host, key, outlinks) if outlinks is not None else None
         self._counters.done += self._finish(state, state.out[key], redo, row)
 
     def _finish(self, state: HostState, entry: Entry, redo: MakeRedo | None, row: VisitRow | None) -> bool:

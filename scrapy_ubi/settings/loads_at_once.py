@@ -40,7 +40,7 @@ class LoadsByHost(NamedTuple):
     named: Mapping[str, Loads] = {}
     others: Loads = ONE
 
-    def of(self, host: str) -> Loads:
+    def for_host(self, host: str) -> Loads:
         """Of this host, by its partition key."""
         return self.named.get(host, self.others)
 

@@ -192,7 +192,7 @@ class RedisLink:
     def _connect(self) -> Any:
         """A client of the server that holds the crawl now: looked for again after each failure."""
         if self._pool is None:
-            self._place = place = self._finder.find()
+            self._place = place = self._finder.find_server()
             self._copies.known(place.replicas)
             self._pool = redis.ConnectionPool.from_url(
                 **place.at.arguments(),
@@ -232,7 +232,7 @@ class RedisLink:
         """Write the line, by its pulse where that says all, else plainly: a script is three commands. By the script
         where anything else is there than was left, or the server is full. What another process had said there, and the
         results of `then`."""
-        own = BeatLine.of(encode(line))
+        own = BeatLine.from_text(encode(line))
         first = not self._writers
         self._writers.add(writer(own.text))
         wanted = len(then)

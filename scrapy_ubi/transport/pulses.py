@@ -52,7 +52,7 @@ class BeatLine(NamedTuple):
     seal: bytes = b""
 
     @classmethod
-    def of(cls, text: bytes) -> BeatLine:
+    def from_text(cls, text: bytes) -> BeatLine:
         """The parts of this text."""
         mark = blake2b(writer(text), digest_size=4).digest()
         sealed = _SEAL.fullmatch(text)
@@ -127,7 +127,7 @@ def said_by(text: bytes, cell: bytes) -> bytes:
     if len(cell) != WIDTH:
         return text
     mark, counter, version, seal = CELL.unpack(cell)
-    line = BeatLine.of(text)
+    line = BeatLine.from_text(text)
     return line.at(counter, seal) if (line.mark, line.version) == (mark, version) else text
 
 
@@ -179,7 +179,7 @@ class PulseBook:
         self._slots, self._slot_of, self._age = {}, {}, 0
         for slot, (mark, _, version, _) in enumerate(CELL.iter_unpack(_even(whole.pulses))):
             agent = owners.get(slot)
-            line = BeatLine.of(good[agent].encode()) if agent is not None and agent in good else None
+            line = BeatLine.from_text(good[agent].encode()) if agent is not None and agent in good else None
             if agent is not None and line is not None and (line.mark, line.version) == (mark, version):
                 self._put(slot, _Known(agent, mark, version, line, good[agent]))
             elif mark != _EMPTY[:4] or version:
@@ -235,7 +235,7 @@ class PulseBook:
             if text is None or not good:
                 self._refuse(slot, *_mark_of(pulses, slot))
                 continue
-            line = BeatLine.of(text)
+            line = BeatLine.from_text(text)
             self._put(slot, _Known(agent, line.mark, line.version, line, good[""]))
 
     def learn_owners(self, slots: Iterable[int], answers: Iterable[bytes | None], pulses: bytes) -> None:

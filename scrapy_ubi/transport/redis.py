@@ -114,7 +114,7 @@ class RedisTransport:
         rights = [ask_rights(self._keys, self._agent, at.kind)]
         rights += [ask_seed_rights(self._keys)] if needs_seeds else []
         seeds = self._seeds.probes() if self._seeds is not None and needs_seeds else ()
-        when, *_ = await self._trips.open(
+        when, *_ = await self._trips.connect(
             [*self._commands.probes(self._budget), *seeds, *rights],
             lambda results: lacking(results[-len(rights) :], results),
         )

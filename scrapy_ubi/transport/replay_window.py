@@ -48,7 +48,7 @@ class UsedOnce:
         self._most = most
         self._used: OrderedDict[str, str] = OrderedDict()
 
-    def take(self, token: str, name: str) -> bool:
+    def use_token(self, token: str, name: str) -> bool:
         """Use a token under this name; False where another has it."""
         if self._used.setdefault(token, name) != name:
             return False

@@ -73,7 +73,7 @@ class RoundTrips:
         self._open = False
         self._pool: redis.asyncio.ConnectionPool | None = None
 
-    async def open(
+    async def connect(
         self, probes: Sequence[RedisCommand], judge: Callable[[Sequence[Any]], Exception | None]
     ) -> list[Any]:
         """Connect and send `probes`; their results. Raises TransportError with one sentence when that, or one of them,
@@ -181,7 +181,7 @@ class RoundTrips:
                 return self._pool
             self._server = self.at
             if self.at.kind != "single":
-                place = await asyncio.get_running_loop().run_in_executor(None, self._finder.find)
+                place = await asyncio.get_running_loop().run_in_executor(None, self._finder.find_server)
                 self._server = place.at
             self._pool = redis.asyncio.BlockingConnectionPool.from_url(
                 **self._server.arguments(),

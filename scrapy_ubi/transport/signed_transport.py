@@ -303,7 +303,7 @@ class SignedTransport:
         bound = self._signer.bound("seed", "", raw)
         if bound is None or len(bound) != 1:
             why = WRONG if SIGNED.encode() in raw else UNSIGNED
-        elif self._seeds.take(bound[0], number):
+        elif self._seeds.use_token(bound[0], number):
             self._seed_tokens[number] = bound[0]
             return without_signature(raw)
         else:

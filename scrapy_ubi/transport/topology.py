@@ -68,7 +68,7 @@ class ServerFinder:
         if error.host:
             self._hint = (error.host, int(error.port))
 
-    def find(self) -> ServerPlace:
+    def find_server(self) -> ServerPlace:
         """Where the crawl is. Blocks. Raises what redis-py raises."""
         if self.at.kind == "single":
             return ServerPlace(self.at)

@@ -37,9 +37,9 @@ class AgentPlaces(NamedTuple):
         return [*dict.fromkeys(path for paths in self.by_agent.values() for path in paths)]
 
 
-def find(settings: BaseSettings, status: CrawlStatus) -> AgentPlaces:
+def find_agents(settings: BaseSettings, status: CrawlStatus) -> AgentPlaces:
     """The directories of the agents of this crawl. Raises UbiDirectoryError where the project's cannot be read."""
-    places, looked = directories.find(settings, status.crawl)
+    places, looked = directories.find_directories(settings, status.crawl)
     found: dict[str, list[Path]] = {}
     for place in places:
         found.setdefault(place.agent, []).append(place.path.resolve())

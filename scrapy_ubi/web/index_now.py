@@ -90,7 +90,7 @@ class HostRate:
         self._most, self._seconds, self._clock = most, seconds, clock
         self._counted: dict[str, tuple[float, int]] = {}  # host -> begin of its time, how much since
 
-    def take(self, host: str, number: int) -> None:
+    def charge(self, host: str, number: int) -> None:
         """Count it. Raises Problem where it is too much."""
         now = self._clock()
         begin, before = self._counted.pop(host, (now, 0))
@@ -122,7 +122,7 @@ class IndexNow:
         place = notice.key_url, notice.key
         known = self._judged.get(place)
         if known is None or self._clock() > known[1]:
-            self._checks.take(notice.host, 1)
+            self._checks.charge(notice.host, 1)
             holds = await self._holds(notice)
             known = holds, self._clock() + (BELIEVED if holds else DOUBTED)
             self._judged.pop(place, None)
@@ -131,7 +131,7 @@ class IndexNow:
                 del self._judged[next(iter(self._judged))]
         if not known[0]:
             raise Problem(403, "key", "The key was not found in its file on that host.")
-        self._urls.take(notice.host, len(notice.urls))
+        self._urls.charge(notice.host, len(notice.urls))
 
     async def _holds(self, notice: Notice) -> bool:
         try:

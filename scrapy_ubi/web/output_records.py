@@ -40,7 +40,7 @@ class PageCounts:
             if len(self._known) > MOST_KNOWN:
                 self._known.clear()
 
-    def of(self, index: Path, size: int) -> int | None:
+    def count_lines(self, index: Path, size: int) -> int | None:
         """Lines of an index that has so many bytes; None where they were not all read yet. Raises OSError."""
         name = str(index).removesuffix(OPEN)
         with self._lock:

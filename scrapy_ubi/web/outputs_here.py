@@ -30,9 +30,9 @@ COUNTS = PageCounts()  # of this process
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
     """The stores and their sizes; what was joined as a duplicate. Raises UbiError."""
     status, _ = read_figures(settings, opts)
-    found = agent_places.find(settings, status)
+    found = agent_places.find_agents(settings, status)
     try:
-        outs = [out for out in collector.find(found.paths) if out.crawl == status.crawl]
+        outs = [out for out in collector.find_outputs(found.paths) if out.crawl == status.crawl]
         COUNTS.look()
         rows = [row for out in outs for row in stores(out)]
         copies = newest_copies(out.path for out in outs)
@@ -58,7 +58,7 @@ def stores(out: Out) -> Iterator[Document]:
     """What each store of an agent has, in one run. Raises OSError."""
     for store in sorted(path for path in out.path.iterdir() if path.is_dir()):
         sizes = [*_files(store)]
-        pages = [COUNTS.of(store / name, size) for name, size in sizes if is_index(name)]
+        pages = [COUNTS.count_lines(store / name, size) for name, size in sizes if is_index(name)]
         yield {
             "agent": out.agent,
             "run": out.run,

@@ -227,7 +227,7 @@ class WebSub:
             return []
         urls = [url for url in _links(one.url, body) if is_heard(urlsplit(url).netloc.lower(), self._hosts)][:MOST_URLS]
         if urls:
-            self._rate.take(path, len(urls))
+            self._rate.charge(path, len(urls))
         return urls
 
 

@@ -174,7 +174,7 @@ class Crawler:
             self.node.discover(*entry(url))
         self.node.agent.start_exhausted = True
         while not self.node.over and not self.stopping:
-            while (visit := self.node.next()) is not None:
+            while (visit := self.node.next_visit()) is not None:
                 task = asyncio.ensure_future(self.fetch(visit))
                 self.loads.add(task)
                 task.add_done_callback(self.loads.discard)
@@ -229,4 +229,4 @@ class Crawler:
         """What becomes of a page that was loaded."""
         for url in links(visit.entry.url):
             self.node.discover(*entry(url, visit.entry.depth + 1), page=visit)
-        self.node.ended(visit)
+        self.node.end_visit(visit)

@@ -95,12 +95,12 @@ def test_a_page_that_was_out_when_a_request_came_from_nowhere_has_no_redo(stray:
         await node.open()
         await until(lambda: node.agent.group.sure)
         node.discover(*entry(SEEDS[0]), seed=True)
-        visit = await until(node.next)
+        visit = await until(node.next_visit)
         node.discover(*entry(SEEDS[1]), page=visit)
         if stray:
             node.discover(*entry("http://h9.example/1"))
         with patch.object(node.agent, "ended", lambda state, key, outlinks, row: ended.append(outlinks)):
-            node.ended(visit)
+            node.end_visit(visit)
         assert ended == [None if stray else [entry(SEEDS[1])]]
         await node.leave("test")
 
@@ -141,7 +141,7 @@ def test_while_redis_is_full_an_agent_with_much_to_send_fetches_no_more() -> Non
         await until(lambda: all(crawler.node.status.state == "blocked" for crawler in crawlers))
         log.go.set()
         await until(lambda: not any(crawler.loads for crawler in crawlers))
-        assert all(crawler.exchanges.choked and crawler.node.next() is None for crawler in crawlers)
+        assert all(crawler.exchanges.choked and crawler.node.next_visit() is None for crawler in crawlers)
         assert log.fetched.keys() < reachable(SEEDS)
         hub.full = False
         await ends(*crawlers)
@@ -164,7 +164,7 @@ def test_while_redis_is_away_an_agent_with_much_to_send_fetches_no_more() -> Non
         await until(lambda: all(crawler.exchanges.choked for crawler in crawlers))
         await until(lambda: not any(crawler.loads for crawler in crawlers))
         assert all(crawler.node.agent.lease.holds(clock.now()) for crawler in crawlers)
-        assert all(crawler.node.next() is None for crawler in crawlers)
+        assert all(crawler.node.next_visit() is None for crawler in crawlers)
         assert log.fetched.keys() < reachable(SEEDS)
         hub.down = False
         await ends(*crawlers)
@@ -243,10 +243,10 @@ def test_letters_that_the_spider_cannot_take_are_refused() -> None:
         await until(lambda: dead)
         assert dead[0][b"reason"] == b"no callback of this name"
         await until(lambda: not len(here.node.agent.outbox))
-        assert there.node.next() is None
+        assert there.node.next_visit() is None
         there.refused = None
         here.node.discover(host, Entry(78, f"http://{host}/2", 0, 0, '{"callback":"parse"}'))
-        visit = await until(there.node.next)
+        visit = await until(there.node.next_visit)
         assert visit.entry.request == '{"callback":"parse"}'
         for crawler in crawlers:
             await crawler.node.leave("test")

@@ -20,13 +20,13 @@ def test_a_visit_ends_once() -> None:
     async def run() -> None:
         alone = Alone()
         await alone.ready("http://h0.example/1")
-        visit = alone.node.next()
+        visit = alone.node.next_visit()
         assert visit is not None
         assert visit.entry.url == "http://h0.example/1"
-        alone.node.ended(visit)
-        alone.node.ended(visit)
+        alone.node.end_visit(visit)
+        alone.node.end_visit(visit)
         alone.node.put_back(visit)
-        assert alone.node.next() is None
+        assert alone.node.next_visit() is None
         counters = alone.node.counters()
         assert (counters["pages"], counters["done"], counters["in_flight"], counters["queued"]) == (1, 1, 0, 0)
         await alone.node.leave("test")
@@ -72,9 +72,9 @@ def test_a_page_that_was_not_fetched_is_done_and_no_page() -> None:
         alone = Alone()
         await alone.ready("http://h0.example/1", "http://h1.example/1", "http://h2.example/1")
         for reason, fetched in ((None, True), ("timeout", False), ("http/404", True)):
-            visit = alone.node.next()
+            visit = alone.node.next_visit()
             assert visit is not None
-            alone.node.ended(visit, reason, fetched)
+            alone.node.end_visit(visit, reason, fetched)
         counters = alone.node.counters()
         assert (counters["pages"], counters["done"]) == (2, 3)
         assert counters["failed"] == {"timeout": 1, "http/404": 1}
@@ -87,18 +87,18 @@ def test_a_retry_is_fetched_again_under_the_same_key() -> None:
     async def run() -> None:
         alone = Alone()
         await alone.ready("http://h0.example/1")
-        visit = alone.node.next()
+        visit = alone.node.next_visit()
         assert visit is not None
         alone.node.retry(visit, visit.entry._replace(priority=-1, request='{"meta":{"retry_times":1}}'))
-        assert alone.node.next() is None, "not before the visit has ended"
-        alone.node.ended(visit)
+        assert alone.node.next_visit() is None, "not before the visit has ended"
+        alone.node.end_visit(visit)
         assert alone.node.counters()["done"] == 0
-        again = alone.node.next()
+        again = alone.node.next_visit()
         assert again is not None
         assert again.entry.key == visit.entry.key
         assert again.entry.request == '{"meta":{"retry_times":1}}'
-        alone.node.ended(again)
-        assert alone.node.next() is None
+        alone.node.end_visit(again)
+        assert alone.node.next_visit() is None
         counters = alone.node.counters()
         assert (counters["pages"], counters["done"], counters["unique"]) == (2, 1, 1)
         await alone.node.leave("test")
@@ -110,12 +110,12 @@ def test_put_back_waits_again() -> None:
     async def run() -> None:
         alone = Alone()
         await alone.ready("http://h0.example/1")
-        visit = alone.node.next()
+        visit = alone.node.next_visit()
         assert visit is not None
         assert not alone.node.status.pending() and alone.node.status.waiting == 0
         alone.node.put_back(visit)
         assert alone.node.status.pending() and alone.node.status.waiting == 1
-        again = alone.node.next()
+        again = alone.node.next_visit()
         assert again is not None
         assert again is not visit
         assert again.entry == visit.entry
@@ -129,18 +129,18 @@ def test_the_engine_is_woken_when_a_host_is_ready() -> None:
     async def run() -> None:
         alone = Alone(host_delay=0.05)
         await alone.ready("http://h0.example/1", "http://h0.example/2")
-        first = alone.node.next()
+        first = alone.node.next_visit()
         assert first is not None
         assert await alone.node.access.permit(first.host, first)
         alone.node.access.release(first.host, first)
         freed = clock.now()
-        alone.node.ended(first)
+        alone.node.end_visit(first)
         alone.wake.clear()
-        assert alone.node.next() is None
+        assert alone.node.next_visit() is None
         await asyncio.wait_for(alone.wake.wait(), LIMIT)
-        second = await until(alone.node.next)
+        second = await until(alone.node.next_visit)
         assert clock.now() >= freed + 0.05
-        alone.node.ended(second)
+        alone.node.end_visit(second)
         await alone.node.leave("test")
 
     crawl(run)
@@ -151,13 +151,13 @@ def test_a_host_of_which_nothing_was_loaded_is_not_kept_waiting() -> None:
         alone = Alone(host_delay=LIMIT)
         await alone.ready("http://h0.example/1", "http://h0.example/2", "http://h0.example/3")
         for number in (1, 2):  # robots.txt forbids them, say
-            visit = alone.node.next()
+            visit = alone.node.next_visit()
             assert visit is not None and visit.entry.url.endswith(str(number))
-            alone.node.ended(visit, failed="robots", fetched=False)
-        visit = alone.node.next()
+            alone.node.end_visit(visit, failed="robots", fetched=False)
+        visit = alone.node.next_visit()
         assert visit is not None and await alone.node.access.permit(visit.host, visit)
         alone.node.access.release(visit.host, visit)
-        alone.node.ended(visit, failed="exception/TimeoutError", fetched=False)
+        alone.node.end_visit(visit, failed="exception/TimeoutError", fetched=False)
         assert visit.state.next_at >= clock.now() + LIMIT / 2, "a load that failed was one"
         await alone.node.leave("test")
 
@@ -183,7 +183,7 @@ def test_a_host_is_fetched_one_at_a_time_also_by_what_is_in_no_queue() -> None:
     async def run() -> None:
         alone = Alone()
         await alone.ready("http://h0.example/1")
-        visit = alone.node.next()
+        visit = alone.node.next_visit()
         assert visit is not None
         assert await alone.node.access.permit("h0.example", None), "its robots.txt comes first"
         page = asyncio.ensure_future(alone.node.access.permit("h0.example", visit))
@@ -193,7 +193,7 @@ def test_a_host_is_fetched_one_at_a_time_also_by_what_is_in_no_queue() -> None:
         alone.node.access.release("h0.example")
         assert await asyncio.wait_for(page, LIMIT)
         alone.node.access.release("h0.example", visit)
-        alone.node.ended(visit)
+        alone.node.end_visit(visit)
         await alone.node.leave("test")
 
     crawl(run)
@@ -207,10 +207,10 @@ def test_states_of_a_node_in_words() -> None:
         assert alone.node.status.state == "waiting"
         alone.node.discover(*entry("http://h0.example/1"))
         assert alone.node.status.state == "crawling"
-        visit = alone.node.next()
+        visit = alone.node.next_visit()
         assert visit is not None
         assert alone.node.status.state == "crawling"
-        alone.node.ended(visit)
+        alone.node.end_visit(visit)
         assert alone.node.status.state == "waiting"
         alone.hub.down = True
         await until(lambda: not alone.node.status.holds_lease)

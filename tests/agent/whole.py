@@ -267,7 +267,7 @@ class Process:
             node.discover(host_of(url), entry(url, 0), seed=True)
         node.agent.start_exhausted = True
         while not node.over and not self.stopping:
-            while len(self._visits) < world.concurrency and (visit := node.next()) is not None:
+            while len(self._visits) < world.concurrency and (visit := node.next_visit()) is not None:
                 task = asyncio.ensure_future(self._visit(node, visit))
                 self._visits.add(task)
                 task.add_done_callback(self._visited)
@@ -315,4 +315,4 @@ class Process:
             world.has_loaded(self, url)
             for link in world.web.links(url):
                 node.discover(host_of(link), entry(link, visit.entry.depth + 1), page=visit)
-        node.ended(visit)
+        node.end_visit(visit)

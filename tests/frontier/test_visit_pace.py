@@ -116,7 +116,7 @@ def test_the_pages_of_a_start_are_planned_the_budget_apart(pages: int, each: flo
     rule, dues = Budget(budget, least=60.0, most=1e7), []
     for page in range(pages):
         seen = VisitSeen(1e9 + page / each)
-        dues.append(rule.next(NOTHING, seen, page * 7919).due)
+        dues.append(rule.plan_next(NOTHING, seen, page * 7919).due)
         rule.told(NOTHING, seen)
         if page % 20 == 0:
             rule.settle(page + 1)

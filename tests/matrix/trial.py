@@ -26,7 +26,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from scrapy_ubi.outputs.collector import Collector, find
+from scrapy_ubi.outputs.collector import Collector, find_outputs
 from tests.support import preloaded
 from tests.support.preloaded import Running
 from tests.support.site import Site, Visit
@@ -222,7 +222,7 @@ def _lines(place: Path) -> Iterable[str]:
 
 def _collected(place: Path) -> Iterable[str]:
     """What all agents of each crawl have kept."""
-    outs = find([record.parent for record in place.glob(".ubi/**/agent.json")])
+    outs = find_outputs([record.parent for record in place.glob(".ubi/**/agent.json")])
     for crawl in {out.crawl for out in outs}:
         file = BytesIO()
         Collector([out for out in outs if out.crawl == crawl], "items", "jsonl").collect(file)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from scrapy_ubi.frontier.memory_store import MemoryStore
-from scrapy_ubi.outputs.collector import Collector, Out, find
+from scrapy_ubi.outputs.collector import Collector, Out, find_outputs
 from scrapy_ubi.outputs.part_writer import Bundle, Part
 from scrapy_ubi.outputs.writer import Writer
 
@@ -67,7 +67,7 @@ class Kept:
 
 def collected(*directories: Path, run: str = "", store: str = "items", ending: str = "jsonl") -> list[str]:
     """The lines of all parts."""
-    outs: list[Out] = [out for out in find(directories) if not run or out.run == run]
+    outs: list[Out] = [out for out in find_outputs(directories) if not run or out.run == run]
     file = BytesIO()
     Collector(outs, store, ending).collect(file)
     return file.getvalue().decode().splitlines()

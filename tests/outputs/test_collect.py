@@ -14,7 +14,7 @@ from scrapy_ubi.cli.commands.collect import run
 from scrapy_ubi.cli.commands.options import add_subcommands
 from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.errors import UbiError
-from scrapy_ubi.outputs.collector import UbiNothingCollected, find, is_held, runs_of
+from scrapy_ubi.outputs.collector import UbiNothingCollected, find_outputs, is_held, runs_of
 from scrapy_ubi.outputs.sorting import WAYS, Sorter
 from tests.outputs.kept import Kept, collected
 
@@ -51,7 +51,7 @@ def test_attempts_that_the_callback_has_asked_for_count_each_once(tmp_path: Path
 def test_runs_do_not_mix(tmp_path: Path) -> None:
     one = agent(tmp_path / "a", ("p", "0", "ok", "old"), run="one")
     two = agent(tmp_path / "b", ("p", "0", "ok", "new"), run="two")
-    assert runs_of(find([one, two])) == ["two", "one"]
+    assert runs_of(find_outputs([one, two])) == ["two", "one"]
     assert collected(one, two, run="two") == ["new"]
 
 

@@ -15,11 +15,11 @@ from scrapy.settings import Settings
 
 from scrapy_ubi.adapter.extraction.linkextractor import UbiLinkExtractor
 from scrapy_ubi.outputs import larm, larm_links
-from scrapy_ubi.outputs.collector import Collector, find
+from scrapy_ubi.outputs.collector import Collector, find_outputs
 from scrapy_ubi.outputs.graph.graph_store import ENDING
 from scrapy_ubi.outputs.graph.numbered import Numbered, ends_of
 from scrapy_ubi.outputs.larm import LarmStore
-from scrapy_ubi.outputs.larm_links import FRAME, LINK, REDIRECT, LinkLines, parse, read
+from scrapy_ubi.outputs.larm_links import FRAME, LINK, REDIRECT, LinkLines, parse_page, read
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import Page as Kept
 from scrapy_ubi.urls import normal_form
@@ -38,10 +38,10 @@ def html(body: str, url: str = HOME) -> HtmlResponse:
 
 def read_page(page: HtmlResponse) -> tuple[str, list[tuple[str, int, str]]]:
     """The title, and each line of links.log: where a link leads to, its type, its text."""
-    parsed = parse(page.text)
+    parsed = parse_page(page.text)
     assert parsed is not None
     links = read(page, page.text, parsed)
-    lines = LinkLines().of(page.url, links, normal_form).decode().split("\n")[:-1]
+    lines = LinkLines().format_links(page.url, links, normal_form).decode().split("\n")[:-1]
     fields = [line.split("\t") for line in lines]
     assert {len(one) for one in fields} <= {5} and {one[0] for one in fields} <= {page.url}
     return links.title, [(one[1], int(one[3]), one[4]) for one in fields]
@@ -105,10 +105,11 @@ def test_what_is_remembered_of_other_pages_changes_no_line(forms: int, monkeypat
             for number, tag in enumerate(chance.choices(("a", "a", "a", "iframe"), k=chance.randrange(8)))
         )
         page = html(body, chance.choice(SITE))
-        parsed = parse(page.text)
+        parsed = parse_page(page.text)
         assert parsed is not None
         links = read(page, page.text, parsed)
-        assert remembering.of(page.url, links, normal_form) == LinkLines().of(page.url, links, normal_form), body
+        lines = remembering.format_links(page.url, links, normal_form)
+        assert lines == LinkLines().format_links(page.url, links, normal_form), body
 
 
 class Walk(Spider):
@@ -160,7 +161,7 @@ def test_every_page_comes_back_byte_for_byte(site: Site, tmp_path: Path) -> None
 def graph_of(directory: Path, place: Path) -> set[tuple[str, str]]:
     """The arcs of what one agent has kept."""
     place.mkdir()
-    graph = Numbered(Collector(find([directory]), "graph", ENDING, place), place)
+    graph = Numbered(Collector(find_outputs([directory]), "graph", ENDING, place), place)
     urls = [node.url.decode() for node in graph.nodes()]
     return {(urls[begin], urls[end]) for arcs in graph.arcs() for begin, end in zip(*ends_of(arcs), strict=True)}
 
@@ -235,7 +236,7 @@ def test_a_store_of_the_users_own_is_as_the_page_says(tmp_path: Path) -> None:
 
 def test_links_within_links_have_a_bounded_text() -> None:
     page = html("<a href=/x><object>" * 9_000 + "word " * 20_000)
-    parsed = parse(page.text)
+    parsed = parse_page(page.text)
     assert parsed is not None
     found = read(page, page.text, parsed)
     assert len(found.values) == len(found.texts) == 9_000

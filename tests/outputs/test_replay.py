@@ -141,15 +141,15 @@ def test_broken_files_are_counted_and_the_rest_is_read(live: tuple[Path, list[An
     path = tmp_path / "cut.warc.gz"
     path.write_bytes(data[: hole[0]] + b"\0" * hole[1] + data[sum(hole) : -3])
     archive = Archive(files_of([str(path)])[0], 1 << 20)
-    archive.open()
+    archive.build_index()
     assert archive.broken == 2  # the hole, and the last record
-    assert archive.find("GET", HOST + "/", b"") is not None
+    assert archive.find_answer("GET", HOST + "/", b"") is not None
     (tmp_path / "cut.cdxj").write_bytes(
         b'x 20260101000000 {"url": "http://a.example/", "offset": "1", "length": "5"}\nno line\nx 2 []\n'
     )
     archive = Archive([path], 1 << 20)
-    archive.open()
-    assert archive.broken == 2 and archive.find("GET", HOST + "/", b"") is None and archive.broken == 3
+    archive.build_index()
+    assert archive.broken == 2 and archive.find_answer("GET", HOST + "/", b"") is None and archive.broken == 3
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
@@ -158,8 +158,8 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     bomb = members.record("response", fields, b"HTTP/1.1 200 OK\r\n\r\n", bytes(1 << 24))
     path.write_bytes(gzip.compress(bomb))
     archive = Archive([path], 1 << 20)
-    archive.open()
-    assert archive.records == 1 and archive.find("GET", HOST + "/", b"") is None and archive.broken == 1
+    archive.build_index()
+    assert archive.records == 1 and archive.find_answer("GET", HOST + "/", b"") is None and archive.broken == 1
 
 
 def test_a_start_without_files_is_refused() -> None:

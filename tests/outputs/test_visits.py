@@ -20,7 +20,7 @@ from scrapy_ubi import item_id
 from scrapy_ubi.cli.commands.collect import run
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.outputs.choice import Claim, chosen
-from scrapy_ubi.outputs.collector import Collector, find
+from scrapy_ubi.outputs.collector import Collector, find_outputs
 from scrapy_ubi.outputs.visit_names import VisitName, read_visit_name
 from scrapy_ubi.outputs.warc.met import NOT_MODIFIED, PROFILE
 from tests.outputs.kept import Kept, collected
@@ -33,7 +33,7 @@ BODY = "<a href=/plain>one</a><p>" + "words of a page " * 100
 
 
 def latest(*directories: Path) -> tuple[list[str], Any]:
-    collector = Collector(find(directories), "items", "jsonl", latest=True)
+    collector = Collector(find_outputs(directories), "items", "jsonl", latest=True)
     lines = [line for records in collector.pages() for data in records for line in data.decode().splitlines()]
     return lines, collector.tally
 

@@ -19,7 +19,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 from scrapy_ubi.cli.commands import collect as command
 from scrapy_ubi.frontier.memory_store import MemoryStore
-from scrapy_ubi.outputs.collector import find
+from scrapy_ubi.outputs.collector import find_outputs
 from scrapy_ubi.outputs.part_files import OPEN
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import Page
@@ -75,7 +75,7 @@ class Warcs(Kept):
 
 
 def collected(output: Path, *directories: Path) -> WarcCollector:
-    collector = WarcCollector(find(directories), output)
+    collector = WarcCollector(find_outputs(directories), output)
     with output.open("wb") as file:
         collector.collect(file)
     collector.place_beside()

@@ -202,9 +202,9 @@ def test_sync_goes_in_pieces_and_ends_with_the_last_of_them(records: int) -> Non
     assert not made.waiting
     assert len(made) == records
     for letter in letters:
-        assert not one.ended
+        assert not one.is_acknowledged
         made.settle(letter.seq)
-    assert one.ended
+    assert one.is_acknowledged
     assert len(made) == 0
     assert made.oldest() is None
 
@@ -214,9 +214,9 @@ def test_answers_of_a_sync_in_any_order() -> None:
     made.put_sync(one)
     letters = post(made)
     for letter in reversed(letters):
-        assert not one.ended
+        assert not one.is_acknowledged
         made.settle(letter.seq)
-    assert one.ended
+    assert one.is_acknowledged
 
 
 def test_sync_waits_for_the_window_without_being_taken() -> None:
@@ -234,7 +234,7 @@ def test_sync_waits_for_the_window_without_being_taken() -> None:
     assert made.oldest() == 0
     made.settle(1)
     post(made)
-    assert not one.ended
+    assert not one.is_acknowledged
     assert len(taken) <= 4 * 4 + 1
 
 
@@ -247,9 +247,9 @@ def test_syncs_and_records_share_letters() -> None:
     letters = post(made)
     assert [[r.entry.key for r in letter.records if r.entry] for letter in letters] == [[100, 101, 0, 1], [2, 0, 102]]
     made.settle(2)
-    assert (first.ended, second.ended, third.ended) == (False, True, True)
+    assert (first.is_acknowledged, second.is_acknowledged, third.is_acknowledged) == (False, True, True)
     made.settle(1)
-    assert first.ended
+    assert first.is_acknowledged
 
 
 def test_sync_without_records_is_acknowledged_like_any_other() -> None:
@@ -258,9 +258,9 @@ def test_sync_without_records_is_acknowledged_like_any_other() -> None:
     made.put_sync(one)
     (letter,) = post(made)
     assert letter.records == []
-    assert not one.ended
+    assert not one.is_acknowledged
     assert made.settle(letter.seq) is letter
-    assert one.ended
+    assert one.is_acknowledged
 
 
 # -- what is open
@@ -374,7 +374,7 @@ class LaneLife(RuleBasedStateMachine):
         assert (len(self.lane) == 0) == (not self.lane.waiting and not any(self.under_way.values()))
         for one, keys in self.syncs:
             way = {key for keys in self.under_way.values() for key in keys}
-            if one.ended:
+            if one.is_acknowledged:
                 assert keys <= set(self.sent) - way
             elif keys and one.exhausted:
                 assert keys & way

@@ -68,7 +68,7 @@ def test_not_over_while_anybody_is(what: str, change: dict[str, object]) -> None
 
 def test_where_seeds_may_come_the_reads_are_of_after_a_look_at_them() -> None:
     quiescence = Quiescence()
-    quiescence.open()
+    quiescence.allow_outside_entries()
 
     def read(number: int, sent: float) -> bool:
         return quiescence.read(group(number), DIGEST, frozenset("abc"), sent)

@@ -115,7 +115,7 @@ def test_the_outlinks_of_a_redo_are_what_the_owner_found_but_for_what_is_done_ev
     state.mark_done(done.key)
     state.close(closing)
     link = ("g.example", page("g.example"))
-    redo = Redo.of("h.example", 9, [("h.example", e) for e in (waits, out, closing, done)] + [link])
+    redo = Redo.from_outlinks("h.example", 9, [("h.example", e) for e in (waits, out, closing, done)] + [link])
     assert redo == Redo(9, (link,), (waits.key, out.key, closing.key, done.key))
     assert state.still(redo) == Redo(9, (link,), (waits.key, out.key, closing.key))
     assert state.still(redo._replace(own=(1,))) is None

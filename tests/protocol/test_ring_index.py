@@ -21,7 +21,7 @@ def spread(count: int, first: int = 0) -> list[int]:
 
 def test_holders_that_come_and_go_do_not_use_up_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ring_index, "BISECT", 6)
-    some = Circle.of(array("Q", spread(4)), ["a", "b", "c", "d"])
+    some = Circle.from_points(array("Q", spread(4)), ["a", "b", "c", "d"])
     for i in range(20):
         more = some.with_points(spread(3, first=1000 + i), f"guest{i}")
         more.check_invariants()
@@ -33,7 +33,7 @@ def test_holders_that_come_and_go_do_not_use_up_the_numbers(monkeypatch: pytest.
 
 def test_there_can_be_too_many_holders() -> None:
     most = ring_index.BISECT
-    full = Circle.of(array("Q", spread(most)), [str(i) for i in range(most)])
+    full = Circle.from_points(array("Q", spread(most)), [str(i) for i in range(most)])
     assert full.nearest(SIZE // most * 60_000) == "60000"
     assert full.nearest(SIZE // most * (most - 1)) == str(most - 1)
     with pytest.raises(ValueError, match="65536 agents are more than the 65535"):
@@ -41,7 +41,7 @@ def test_there_can_be_too_many_holders() -> None:
 
 
 def test_many_points_in_one_cell() -> None:
-    close = Circle.of(array("Q", [*range(500), SIZE // 2]), [str(i % 7) for i in range(501)])
+    close = Circle.from_points(array("Q", [*range(500), SIZE // 2]), [str(i % 7) for i in range(501)])
     close.check_invariants()
     assert [close.nearest(i) for i in range(500)] == close.holders[:500]
     fewer = close.without_points(list(range(0, 500, 7)))
@@ -50,7 +50,7 @@ def test_many_points_in_one_cell() -> None:
 
 
 def test_without_points_there_is_nobody() -> None:
-    nobody = Circle.of(array("Q"), [])
+    nobody = Circle.from_points(array("Q"), [])
     nobody.check_invariants()
     assert list(nobody.arcs()) == [(SIZE - 1, None)]
     with pytest.raises(IndexError):
@@ -74,9 +74,9 @@ def test_the_long_way_finds_whom_the_walk_finds(numbers: list[int], number: int)
     holders = ["a" if i % 7 else "bcde"[i // 7 % 4] for i in range(len(points))]
     count = len({*holders})
     for at in {number, *points, *((low + high) // 2 for low, high in pairwise(points))}:
-        expected = Circle.of(array("Q", points), [*holders]).outward(at, count)
+        expected = Circle.from_points(array("Q", points), [*holders]).outward(at, count)
         with patch.multiple(ring_index, WALK=1, WALK_EACH=0):
-            some = Circle.of(array("Q", points), [*holders])
+            some = Circle.from_points(array("Q", points), [*holders])
             assert [some.outward(at, n) for n in range(count + 1)] == [expected[:n] for n in range(count + 1)]
 
 
@@ -84,7 +84,7 @@ def test_who_has_next_to_no_points_is_found_without_passing_those_of_others() ->
     """A group of which one agent has nearly everything asks for owner and successor of each host it holds."""
     points = spread(20_000)
     holders = ["b" if i == 7 else "c" if i == 9_000 else "a" for i in range(20_000)]
-    some = Circle.of(array("Q", points), holders)
+    some = Circle.from_points(array("Q", points), holders)
     some.holders = counted = Counted(holders)
     assert some.outward(points[3_000] + 1, 2) == ("a", "b")
     counted.asked = 0

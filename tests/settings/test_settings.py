@@ -308,8 +308,8 @@ def test_the_host_delay_is_the_download_delay_unless_set() -> None:
 )
 def test_loads_of_a_host_at_once(value: object, of_host: str, of_others: str) -> None:
     loads = read(UBI_HOST_CONCURRENCY=value).host_concurrency
-    assert [str(loads.of(host)) for host in ("shop.example", "other.example")] == [of_host, of_others]
-    assert loads.most == max(loads.of("shop.example").most, loads.others.most)
+    assert [str(loads.for_host(host)) for host in ("shop.example", "other.example")] == [of_host, of_others]
+    assert loads.most == max(loads.for_host("shop.example").most, loads.others.most)
 
 
 @pytest.mark.parametrize(

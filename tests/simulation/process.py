@@ -100,7 +100,7 @@ class Process:
         self.inbox = SeedInbox(self._take, lambda: None, serves=False)
         self.seeds_in_hand: set[int] = set()
         if world.outside is not None:
-            self.agent.open()
+            self.agent.allow_outside_entries()
         self.in_hand: dict[int, bool] = {}  # inbox entries merged and not deleted yet
         self.out: Outgoing | None = None
         self.denied = self._announced = self._said_over = False

@@ -47,7 +47,7 @@ class FakeHosts:
     def get(self, state: HostState, section: str) -> object | None:
         return None
 
-    def ended(self, state: HostState) -> str:
+    def read_end_reason(self, state: HostState) -> str:
         return self.why.get(state.host, "")
 
     def end(self, state: HostState, reason: str, whole: bool = False) -> None:
@@ -141,7 +141,7 @@ class FakeNode:
         self.queue.append(FakeVisit(host, entry))
         return Verdict.FOUND
 
-    def next(self) -> FakeVisit | None:
+    def next_visit(self) -> FakeVisit | None:
         if not self.queue:
             return None
         self.out += 1
@@ -162,7 +162,7 @@ class FakeNode:
         self.calls.append(("retry", visit, entry))
         self._again[visit] = entry
 
-    def ended(
+    def end_visit(
         self,
         visit: FakeVisit,
         failed: str | None = None,

@@ -42,7 +42,7 @@ def test_a_pulse_says_the_counter_and_the_signature_of_a_line(version: int, coun
         said = line(counter=number).decode()
         return (SIGNER.text("beat", "a", "a", said) if signed else said).encode()
 
-    former, now = BeatLine.of(text(version)), BeatLine.of(text(counter))
+    former, now = BeatLine.from_text(text(version)), BeatLine.from_text(text(counter))
     assert now.says_as(former) and former.says_as(now)
     mark, number, of, seal = CELL.unpack(now.pulse(former.version))
     assert (mark, number, of) == (former.mark, counter, version)
@@ -62,12 +62,12 @@ def test_a_pulse_says_the_counter_and_the_signature_of_a_line(version: int, coun
     ],
 )
 def test_a_line_that_says_something_else_or_has_no_counter_is_written_whole(one: bytes, other: bytes) -> None:
-    assert not BeatLine.of(other).says_as(BeatLine.of(one))
+    assert not BeatLine.from_text(other).says_as(BeatLine.from_text(one))
 
 
 @given(st.binary(max_size=60))
 def test_any_text_is_a_line_that_its_own_pulse_leaves_as_it_is(text: bytes) -> None:
-    one = BeatLine.of(text)
+    one = BeatLine.from_text(text)
     mark, counter, version, seal = CELL.unpack(one.pulse(one.version))
     assert (mark, version) == (one.mark, one.version)
     assert one.at(counter, seal) == text
@@ -83,7 +83,7 @@ def cells(*beats: tuple[bytes, int] | None) -> bytes:
 
 
 def _cell(text: bytes, counter: int) -> bytes:
-    one = BeatLine.of(text)
+    one = BeatLine.from_text(text)
     return CELL.pack(one.mark, counter, one.version, b"")
 
 
@@ -261,14 +261,14 @@ class Peer:
         kind = model.random.random()
         if self.own is None or kind < 0.05:  # begins, as a new process
             self.incarnation, self.counter = f"{model.random.getrandbits(32):08x}", 1
-            self.own = BeatLine.of(line(self.incarnation, 1))
+            self.own = BeatLine.from_text(line(self.incarnation, 1))
             self.slot = model.free(self.name)
             model.lines[self.name.encode()] = self.own.text
             model.set_cell(self.slot, self.own.pulse(1))
             self.said(self.own.text)
             self._seen()
         elif kind < 0.3:  # says something new
-            self.half = BeatLine.of(line(self.incarnation, self.counter, f"{model.random.getrandbits(64):016x}"))
+            self.half = BeatLine.from_text(line(self.incarnation, self.counter, f"{model.random.getrandbits(64):016x}"))
             model.lines[self.name.encode()] = self.half.text
             self.said(self.half.text)
         elif kind < 0.33:  # is removed
@@ -279,7 +279,7 @@ class Peer:
             self._seen()
         else:
             text = self.own.at(self.counter, b"")
-            model.set_cell(self.slot, BeatLine.of(text).pulse(self.own.version))
+            model.set_cell(self.slot, BeatLine.from_text(text).pulse(self.own.version))
             self.said(text)
             self._seen()
 
@@ -498,12 +498,12 @@ def test_a_former_process_in_a_file_of_redis_says_one_thing_only(
     async def scene(a: Voice, b: Voice, client: Any, keys: RedisKeys) -> None:
         [mine] = [int(slot) for slot, agent in client.hgetall(keys.slots).items() if agent == b"a"]
         slot = mine + 5 * moved
-        former = BeatLine.of(line("dddddddd", 3))
+        former = BeatLine.from_text(line("dddddddd", 3))
         with client.pipeline(transaction=True) as both:
             both.hset(keys.beats, "a", former.text)
             both.hdel(keys.slots, mine)
             both.hset(keys.slots, slot, "a")
-            both.setrange(keys.pulses, slot * WIDTH, BeatLine.of(line("dddddddd", 90)).pulse(3))
+            both.setrange(keys.pulses, slot * WIDTH, BeatLine.from_text(line("dddddddd", 90)).pulse(3))
             both.execute()
         reads = len(a.reads)
         await a.hears(b)

@@ -113,10 +113,10 @@ def test_streams_that_are_not_used_are_forgotten() -> None:
 
 def test_a_token_is_used_under_one_name() -> None:
     tokens = UsedOnce(2)
-    assert tokens.take("t", "1-0") and tokens.take("t", "1-0") and not tokens.take("t", "2-0")
+    assert tokens.use_token("t", "1-0") and tokens.use_token("t", "1-0") and not tokens.use_token("t", "2-0")
     tokens.give_back("t")
-    assert tokens.take("t", "2-0")
-    assert tokens.take("u", "3-0") and tokens.take("v", "4-0") and tokens.take("t", "5-0")
+    assert tokens.use_token("t", "2-0")
+    assert tokens.use_token("u", "3-0") and tokens.use_token("v", "4-0") and tokens.use_token("t", "5-0")
 
 
 def test_what_has_gone_does_not_come_again() -> None:

@@ -48,7 +48,7 @@ def finder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., ServerFind
 
 def test_what_most_servers_of_a_cluster_say_counts(finder: Callable[..., ServerFinder]) -> None:
     found = finder(CLUSTER, lambda at: slots("10.0.0.1", 1) if "10.0.0.1" in at else slots("10.0.0.2", 2, 3))
-    place = found.find()
+    place = found.find_server()
     assert (place.node, place.replicas) == (("10.0.0.2", 2), 3)
     assert not finder(CLUSTER, lambda at: slots("10.0.0.1", 1)).confirm(place)
 
@@ -57,7 +57,7 @@ def test_of_sentinels_the_newest_configuration_counts(finder: Callable[..., Serv
     def ask(at: str) -> Any:
         return master("10.0.0.8", 8, 7) if "10.0.0.3" in at else master("10.0.0.7", 7, 6)
 
-    assert finder(SENTINELS, ask).find().node == ("10.0.0.8", 8)
+    assert finder(SENTINELS, ask).find_server().node == ("10.0.0.8", 8)
 
 
 def test_a_server_is_confirmed_by_most_of_all_also_of_those_that_do_not_answer(
@@ -72,7 +72,7 @@ def test_a_server_is_confirmed_by_most_of_all_also_of_those_that_do_not_answer(
         return slots("10.0.0.1", 1, 0) if "10.0.0.3" not in at else one(at)
 
     alone = finder(CLUSTER, one)
-    place = alone.find()
+    place = alone.find_server()
     assert not alone.confirm(place)
     assert finder(CLUSTER, two).confirm(place)
 
@@ -83,7 +83,7 @@ def test_a_server_is_confirmed_by_most_of_all_also_of_those_that_do_not_answer(
 @pytest.mark.parametrize("url", [CLUSTER, SENTINELS])
 def test_what_is_no_such_answer_is_one_fault(finder: Callable[..., ServerFinder], url: str, answer: Any) -> None:
     with pytest.raises((lib.InvalidResponse, lib.ClusterDownError)):
-        finder(url, lambda at: answer).find()
+        finder(url, lambda at: answer).find_server()
 
 
 def test_a_server_whose_thread_is_not_through_is_not_asked_again(finder: Callable[..., ServerFinder]) -> None:
@@ -100,7 +100,7 @@ def test_a_server_whose_thread_is_not_through_is_not_asked_again(finder: Callabl
     found = finder(CLUSTER, ask)
     try:
         for _ in range(3):
-            assert found.find().node == ("10.0.0.1", 1)
+            assert found.find_server().node == ("10.0.0.1", 1)
     finally:
         free.set()
     assert {count for at, count in asked.items() if "10.0.0.3" in at} == {1}
@@ -118,6 +118,6 @@ def test_where_all_are_busy_nothing_answers(finder: Callable[..., ServerFinder])
     try:
         for _ in range(2):
             with pytest.raises(lib.TimeoutError):
-                found.find()
+                found.find_server()
     finally:
         free.set()

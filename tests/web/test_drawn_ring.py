@@ -34,7 +34,7 @@ def test_shares_and_places_are_those_of_a_ring(number: int) -> None:
         assert dict(zip(of, drawn.shares or (), strict=True)) == pytest.approx(Ring.of(of).shares(), abs=1e-12)
         held = {at: name for name, replicas in of.items() for at in replica_points(name, replicas)}
         points = array("Q", sorted(held))
-        circle = Circle.of(points, [held[at] for at in points])
+        circle = Circle.from_points(points, [held[at] for at in points])
         owners = [circle.nearest(place * SIZE // SECTORS) for place in range(SECTORS)]
         assert [[*of][at] for at in drawn.sectors] == owners
 
@@ -47,7 +47,7 @@ def test_shares_and_places_are_those_of_a_ring(number: int) -> None:
 def test_bounds_around_zero(monkeypatch: pytest.MonkeyPatch, points: dict[str, list[int]]) -> None:
     monkeypatch.setattr(module, "replica_points", lambda name, number: points[name])
     held = {at: name for name, own in points.items() for at in own}
-    circle = Circle.of(array("Q", sorted(held)), [held[at] for at in sorted(held)])
+    circle = Circle.from_points(array("Q", sorted(held)), [held[at] for at in sorted(held)])
     sizes, before = dict.fromkeys(points, 0), -1
     for last, name in circle.arcs():
         sizes[str(name)] += last - before

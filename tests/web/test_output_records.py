@@ -21,22 +21,22 @@ def test_pages_are_counted_once_and_read_on(tmp_path: Path, monkeypatch: pytest.
     counts, index = PageCounts(), tmp_path / "p.idx.open"
     index.write_bytes(LINE * 10)
     counts.look()
-    assert counts.of(index, index.stat().st_size) == 10
+    assert counts.count_lines(index, index.stat().st_size) == 10
     monkeypatch.setattr(output_records, "MOST_READ", 0)  # from now on nothing may be read
     counts.look()
-    assert counts.of(index, index.stat().st_size) == 10
+    assert counts.count_lines(index, index.stat().st_size) == 10
     index.rename(tmp_path / "p.idx")
-    assert counts.of(tmp_path / "p.idx", 10 * len(LINE)) == 10
+    assert counts.count_lines(tmp_path / "p.idx", 10 * len(LINE)) == 10
     (tmp_path / "p.idx").write_bytes(LINE * 25)
-    assert counts.of(tmp_path / "p.idx", 25 * len(LINE)) is None
+    assert counts.count_lines(tmp_path / "p.idx", 25 * len(LINE)) is None
     monkeypatch.setattr(output_records, "MOST_READ", len(LINE) * 10)
     for expected in (None, 25):
         counts.look()
-        assert counts.of(tmp_path / "p.idx", 25 * len(LINE)) == expected
+        assert counts.count_lines(tmp_path / "p.idx", 25 * len(LINE)) == expected
     (tmp_path / "p.idx").write_bytes(LINE * 3)
     counts.look()
-    assert counts.of(tmp_path / "p.idx", 3 * len(LINE)) == 3
-    assert counts.of(tmp_path / "sealed-meanwhile.idx.open", 100) is None
+    assert counts.count_lines(tmp_path / "p.idx", 3 * len(LINE)) == 3
+    assert counts.count_lines(tmp_path / "sealed-meanwhile.idx.open", 100) is None
 
 
 def test_which_files_are_indexes() -> None:

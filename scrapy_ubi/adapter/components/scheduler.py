@@ -149,7 +149,7 @@ class UbiScheduler(BaseScheduler):
         """Queue a request, send it to its owner, or drop it (known, or refused by a filter): False then."""
         for mark in self.observers.marks:  # copied from the `meta` of the page
             request.meta.pop(mark, None)
-        return self.enqueue.take(request, bool(request.meta.pop(SEED, False))).is_taken
+        return self.enqueue.take_request(request, bool(request.meta.pop(SEED, False))).is_taken
 
     def has_pending_requests(self) -> bool:
         """Whether requests wait that this agent is to fetch."""
@@ -161,7 +161,7 @@ class UbiScheduler(BaseScheduler):
 
     def next_request(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
-        return self.dequeue.next()
+        return self.dequeue.next_request()
 
     # What start() and callbacks wait for
 

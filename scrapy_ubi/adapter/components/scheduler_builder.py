@@ -210,11 +210,11 @@ class SchedulerBuilder:
         """Open the directory's frontier and files, with what is kept beside them. Raises UbiError."""
         settings, beside = self.scheduler.settings, list[Beside]()
         if settings.stores or settings.duplicates is not None:  # else the module is not loaded
-            self.stores = load_object(OUTPUTS).of(self.crawler, settings)
+            self.stores = load_object(OUTPUTS).from_settings(self.crawler, settings)
         if any(hasattr(one, HOOK) for one in pipelines(self.crawler)):  # likewise
             from scrapy_ubi.adapter.feeds.pipeline_flush import PipelineFlush
 
-            self.batches = PipelineFlush.of(self.crawler, self.stats.count)
+            self.batches = PipelineFlush.connect(self.crawler, self.stats.count)
         if self.batches is not None:
             beside.append(self.batches)
         if self.stores is not None:
@@ -239,7 +239,7 @@ class SchedulerBuilder:
         return build_node(self.scheduler.settings, transport, start, self.codec.check, self.keys, events, disk=disk)
 
     def _take_seed(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
-        return self.outside.take(number, fields)  # made of the node
+        return self.outside.take_seed(number, fields)  # made of the node
 
     def put_together(self, disk: AgentDisk | None = None) -> None:
         """Make the node, and what hangs on it. The scheduler has its settings, agent and hooks."""
@@ -263,7 +263,7 @@ class SchedulerBuilder:
         decision = self.decision = self._make_decision()
         enqueue = scheduler.enqueue = Enqueue(decision, scheduler.sources.local, self.stats)
         self.link_filter.ask_frontier(enqueue.is_visited)
-        self.outside = OutsideSeeds(decision, enqueue.take, has_parse(self.spider))
+        self.outside = OutsideSeeds(decision, enqueue.take_request, has_parse(self.spider))
         self.downloads = UnscheduledResults(self.stats.count, node.note, scheduler.gate.hosts.of_url)
 
         def found(request: Request, parent: Request) -> None:
@@ -333,7 +333,7 @@ class SchedulerBuilder:
         hooks.outlast_signals()
         hooks.on_outcome(scheduler.dequeue.outcome)
         hooks.on_successor(scheduler.enqueue.mark_successor)
-        room = scheduler.observers.find(PageRoom)
+        room = scheduler.observers.find_observer(PageRoom)
         assert room is not None, "large pages always wait for each other"
         carry = room.after(measured.carry_of(scheduler.gate.carry, self.metrics), hooks.wake)
         hooks.around_transfers(carry, self.reach)

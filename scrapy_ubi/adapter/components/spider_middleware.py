@@ -117,7 +117,7 @@ class UbiSpiderMiddleware:
                     while scheduler.output_waits:
                         yield None
             elif isinstance(found, PlainLinks):
-                for _ in scheduler.page_links.take(found, response, page, hand_over, unheard):
+                for _ in scheduler.page_links.take_links(found, response, page, hand_over, unheard):
                     yield None
                     while scheduler.output_waits:
                         yield None
@@ -149,7 +149,7 @@ class UbiSpiderMiddleware:
                 if number % PAUSE_EVERY == 0:  # a callback that waits for nothing itself would never stop
                     await self._turn_of_pages(scheduler)
             elif isinstance(found, PlainLinks):
-                for _ in scheduler.page_links.take(found, response, page, hand_over, unheard):
+                for _ in scheduler.page_links.take_links(found, response, page, hand_over, unheard):
                     await self._turn_of_pages(scheduler)
             else:
                 if flight is not None and found is not None:

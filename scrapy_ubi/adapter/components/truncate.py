@@ -187,7 +187,7 @@ class UbiBodyMiddleware:
         scheduler = self._scheduler()
         if scheduler is None or request.method == "HEAD" or not scheduler.gate.hosts.is_page(request):
             return 0
-        if Mark.of(request) is not None:
+        if Mark.from_request(request) is not None:
             return MOST_BYTES
         own = request.meta.get(OWN_LIMIT)
         most: int = own if type(own) is int and own >= 0 else scheduler.settings.max_body.size
@@ -206,7 +206,7 @@ class UbiBodyMiddleware:
     def _is_cut(self, request: Request, headers: Headers, url: str, head: bytes | None = b"") -> bool:
         """Whether a page with these headers, beginning like this, is cut when it is too long."""
         settings = self._settings
-        if settings is None or settings.max_body.of_all or Mark.of(request) is not None:
+        if settings is None or settings.max_body.of_all or Mark.from_request(request) is not None:
             return settings is not None
         telling = Headers({name: headers.getlist(name) for name in _TELLING if name in headers})
         return issubclass(responsetypes.from_args(headers=telling, url=url, body=head or b""), HtmlResponse)

@@ -93,7 +93,7 @@ class ContentLinks:
         crawler.signals.connect(self.close, signals.spider_closed)
 
     @classmethod
-    def of(cls, crawler: Crawler) -> ContentLinks | None:
+    def from_crawler(cls, crawler: Crawler) -> ContentLinks | None:
         """None where only extractors are asked. Raises UbiSettingError."""
         wanted = wanted_of(crawler.settings)
         return None if wanted.only_html else cls(crawler, wanted)

@@ -164,7 +164,7 @@ class HostFeedback:
 
     def _note_error(self, state: HostState, what: str) -> None:
         """What people see of a host that fails, until it does so no longer."""
-        if self._node.hosts.get(state, ERROR) != what and not self._node.hosts.ended(state):
+        if self._node.hosts.get(state, ERROR) != what and not self._node.hosts.read_end_reason(state):
             self._node.hosts.put(state, ERROR, what)
 
     def _put_off(self, state: HostState, seconds: float, why: str, asked: float | None = None) -> None:
@@ -305,7 +305,7 @@ class HostFeedback:
     # -- the end of a host
 
     def _give_up(self, state: HostState, reason: str, why: str) -> None:
-        if self._node.hosts.ended(state):
+        if self._node.hosts.read_end_reason(state):
             return
         self._node.hosts.end(state, reason, whole=True)
         self._node.note(f"ended/{reason}", state.host)

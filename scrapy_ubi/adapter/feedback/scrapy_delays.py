@@ -65,12 +65,12 @@ def _remarks_on_loads(settings: BaseSettings, loads: LoadsByHost) -> Iterator[st
             )
     for name, slot in settings.getdict("DOWNLOAD_SLOTS").items():
         number = slot.get("concurrency")
-        if isinstance(number, int) and number > 1 and loads.of(name).most == 1:
+        if isinstance(number, int) and number > 1 and loads.for_host(name).most == 1:
             yield (
                 f"DOWNLOAD_SLOTS wants {number} loads at once from {name}: a host is loaded from one page at a time. "
                 f"UBI_HOST_CONCURRENCY = {{{name!r}: {number}}} allows more, in the whole cluster."
             )
-        elif isinstance(number, int) and 0 < number < loads.of(name).most:
+        elif isinstance(number, int) and 0 < number < loads.for_host(name).most:
             yield f"DOWNLOAD_SLOTS lets {number} loads at once from {name} through, fewer than UBI_HOST_CONCURRENCY."
     if found_by_agent(settings) is None and 0 < settings.getint("CONCURRENT_REQUESTS") < loads.most:
         yield (
@@ -96,7 +96,7 @@ def let_through(settings: BaseSettings, priority: int) -> None:
 def _most_at_once(wanted: UbiSettings) -> int:
     """How many loads of one host an agent may have open: an agent may own all shards of one."""
     loads, cut = wanted.host_concurrency, wanted.host_shards.numbers if wanted.host_shards is not None else {}
-    return max([loads.most, *(number * loads.of(host).most for host, number in cut.items())])
+    return max([loads.most, *(number * loads.for_host(host).most for host, number in cut.items())])
 
 
 def _is_given(settings: BaseSettings, name: str) -> bool:

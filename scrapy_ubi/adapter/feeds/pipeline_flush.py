@@ -92,7 +92,7 @@ class PipelineFlush:
         self._closed = False
 
     @classmethod
-    def of(cls, crawler: Crawler, count: Callable[[str], None]) -> PipelineFlush | None:
+    def connect(cls, crawler: Crawler, count: Callable[[str], None]) -> PipelineFlush | None:
         """What follows the pipelines of this crawl; None where none has the hook. Raises UbiRefused."""
         hooks = find_hooks(pipelines(crawler))
         if not hooks:

@@ -169,7 +169,7 @@ class Codec:
             return travels
         if self._codecs.keys.isdisjoint(travels):
             return self._pack_each(travels, "meta", losses)
-        coded = self._codecs.take(travels, self._items, losses)
+        coded = self._codecs.extract(travels, self._items, losses)
         return self._pack_each(travels, "meta", losses) | coded
 
     def _obeys(self, proxy: object) -> bool:

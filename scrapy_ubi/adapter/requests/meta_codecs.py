@@ -69,7 +69,7 @@ class MetaCodecs:
         self._codecs, self._checked = dict(codecs), checked
         self.keys = frozenset({*codecs, *LOOKED_AT})
 
-    def take(self, meta: dict[str, Any], items: ItemClasses, losses: list[Loss]) -> dict[str, Any]:
+    def extract(self, meta: dict[str, Any], items: ItemClasses, losses: list[Loss]) -> dict[str, Any]:
         """Take out of `meta` what travels by a codec, and what need not travel; give the former as what JSON can
         express. What a codec cannot make is a loss."""
         packed = {}

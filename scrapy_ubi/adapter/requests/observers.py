@@ -132,7 +132,7 @@ class Observers:
                 refused = True
         return refused
 
-    def find(self, cls: type[_Observer]) -> _Observer | None:
+    def find_observer(self, cls: type[_Observer]) -> _Observer | None:
         """The observer of this class; None where there is none."""
         return next((observer for observer in self._there if isinstance(observer, cls)), None)
 

@@ -36,7 +36,7 @@ class KeptHeads:
         """Note the lines of a head, in their order."""
         self._lines[response] = lines
 
-    def find(self, response: Response) -> Lines:
+    def find_lines(self, response: Response) -> Lines:
         """Return the lines of a response; none where they are not known."""
         return self._lines.get(response, ())
 
@@ -59,5 +59,5 @@ def reason_of(response: Response) -> str:
 def copy_head(of: Response, to: Response) -> None:
     """Note of a copy of a response what is known of the head."""
     keep_reason(to, reason_of(of))
-    if lines := kept_heads.find(of):
+    if lines := kept_heads.find_lines(of):
         kept_heads.keep(to, lines)

@@ -57,7 +57,7 @@ class Mark(NamedTuple):
     may_be_index: bool
 
     @classmethod
-    def of(cls, request: Request) -> Mark | None:
+    def from_request(cls, request: Request) -> Mark | None:
         """The mark of a request, None for what is no sitemap: what has travelled is data."""
         value = request.meta.get(MARK)
         if not isinstance(value, list) or len(value) != 2 or not all(type(number) is int for number in value):
@@ -166,7 +166,7 @@ class Sitemaps(PageObserver):
         """Whether a response is that of a sitemap, and no page for the spider; what it leads to is taken, unless that
         was done in a visit before."""
         request = flight.request
-        mark = Mark.of(request) if self.most and not flight.unchanged else None
+        mark = Mark.from_request(request) if self.most and not flight.unchanged else None
         if mark is None:
             return False
         if response.status != 200:

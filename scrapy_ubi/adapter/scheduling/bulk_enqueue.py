@@ -2,8 +2,9 @@
 
 Rules of this module:
 
-* What becomes of a link is what becomes of its request in `Enqueue.take`, with the same stats, after what Scrapy's own
-  middlewares would have done (`scrapy_rules`). tests/adapter/scheduling/test_bulk_enqueue.py compares the two.
+* What becomes of a link is what becomes of its request in `Enqueue.take_request`, with the same stats, after what
+  Scrapy's own middlewares would have done (`scrapy_rules`). tests/adapter/scheduling/test_bulk_enqueue.py compares
+  the two.
 * Most links are written as usual, and known: for these nothing is made but a match, a hash and a candidate of
   `link_decision` (where a link has several arguments, or one that is not in normal form, its normal form as well).
   They are decided on together; so are those between two that are odd, as a host's links are queued in their order.

@@ -63,18 +63,18 @@ class Dequeue:
         self._twins = SeedTwins(crawler, spider, tools.node, tools.seeds, stat_buffer, self._put_back)
         self._told = 0  # pages that failed as they could not travel
 
-    def next(self) -> Request | None:
+    def next_request(self) -> Request | None:
         """The next request that may be fetched now; None when there is none, though some may be pending."""
         if self._node.live.paused:
             return None
         for full in self._observers.full:
             if full():
                 return None
-        if (local := self._local.next()) is not None:
+        if (local := self._local.next_request()) is not None:
             return self._begin(Flight(local, None, local=True))
         passed = 0
-        while passed < MOST_PASSED and (visit := self._node.next()) is not None:
-            request = self._kept.take(visit.entry.key) or self._decode(visit)
+        while passed < MOST_PASSED and (visit := self._node.next_visit()) is not None:
+            request = self._kept.take_request(visit.entry.key) or self._decode(visit)
             if request is None:
                 continue
             if not self._twins.settles(visit, request):
@@ -153,7 +153,7 @@ class Dequeue:
             if flight.failed is not None:
                 flight.failed = self._lacking(request, flight.failed)
                 self._stat_buffer.count(f"ubi/failed/{flight.failed}")
-            self._node.ended(
+            self._node.end_visit(
                 visit, failed=flight.failed, fetched=flight.fetched, status=flight.status, content=flight.content
             )
         self._twins.ended(flight, visit)
@@ -184,5 +184,5 @@ class Dequeue:
         except CodecError as error:
             self._say_lost("%s", error)
             self._stat_buffer.count(f"ubi/failed/codec/{error.reason}")
-            self._node.ended(visit, failed=f"codec/{error.reason}", fetched=False)
+            self._node.end_visit(visit, failed=f"codec/{error.reason}", fetched=False)
             return None

@@ -6,7 +6,7 @@ Rules of this module:
   that is out is its retry, with `dont_filter`, or a duplicate, without; on the rest `link_decision` decides, as on a
   batch of one.
 * Most links of a page are known: `is_known` says so of them with the same questions, before the engine hears of them.
-  What it has found out of any other serves `take`.
+  What it has found out of any other serves `take_request`.
 * Where a request comes from is kept by the request object until it is taken: the page whose callback yields it
   (`mark_child`), or in place of whose response a downloader middleware gave it (`mark_successor`: a redirect, a retry).
 * Memory only, and as few calls of functions as can be: all this is done for each link, some 40 times a page.
@@ -100,7 +100,7 @@ class Enqueue:
 
     def is_known(self, request: Request) -> bool:
         """Whether a request that a page yields (`mark_child`) is a duplicate; counted then, and it need not be taken.
-        The same questions as those of `take`, for the most frequent case.
+        The same questions as those of `take_request`, for the most frequent case.
         """
         decision = self._decision
         if request not in self._children or self._children[request] is None:
@@ -136,7 +136,7 @@ class Enqueue:
         key = keys.key(request, place)
         return self._decision.is_known(place.host, key, depth_of(request), request.priority, _itself, request)
 
-    def take(self, request: Request, seed: bool) -> Verdict:
+    def take_request(self, request: Request, seed: bool) -> Verdict:
         """Take a request: queue it, send it to its owner, or drop it, for the reason that the verdict is."""
         page, child, asked = self._origin(request)
         decision = self._decision

@@ -55,7 +55,7 @@ class Hostless:
         self._changed()
         return True
 
-    def next(self) -> Request | None:
+    def next_request(self) -> Request | None:
         """The next request, None when there is none, or enough are out. It is out until it is `done`."""
         if not self._heap or self._out >= self._most_out:
             return None

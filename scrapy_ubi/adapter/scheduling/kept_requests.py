@@ -44,7 +44,7 @@ class KeptRequests:
         """Keep a request that holds objects; False when another had to go for it."""
         return _add(self._holders, self._most_holders, key, request)
 
-    def take(self, key: int) -> Request | None:
+    def take_request(self, key: int) -> Request | None:
         """The original of this key, which is not kept any more."""
         return self._requests.pop(key, None) or self._holders.pop(key, None)
 

@@ -53,7 +53,7 @@ class OutsideSeeds:
         self._parses = parses
         self._notices = Notices()
 
-    def take(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
+    def take_seed(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
         """Take the seed of this id, and say what becomes of it."""
         try:
             return self._judge(number, fields)

@@ -60,7 +60,7 @@ class PageLinks:
         self._texts: dict[tuple[Any, Any], str] = {}  # of links that say nothing but who parses them
         self.taken = 0  # links, in all
 
-    def take(
+    def take_links(
         self, plain: PlainLinks, response: Response, page: Visit | None, ordinary: Ordinary, unheard: bool
     ) -> Iterator[None]:
         """Take the links of a page; yields whenever others should have their turn. `unheard`: nothing listens to the

@@ -76,4 +76,4 @@ class SeedTwins:
         if (place := self._seeds.spelled(request)) is not None:
             self._node.joins.join(request.url, place.normal, place.steps)
         self._node.limits.passed(visit.state)
-        self._node.ended(visit, fetched=False)
+        self._node.end_visit(visit, fetched=False)

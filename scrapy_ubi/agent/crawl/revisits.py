@@ -153,7 +153,7 @@ class Recrawl:
 
     def _row(self, entry: Entry, before: VisitRow | None, told: VisitSeen, seen: PageSeen, failures: int) -> VisitRow:
         past = past_of(before) if before is not None else NOTHING
-        plan: Plan = self.rule.next(past, told, entry.key)
+        plan: Plan = self.rule.plan_next(past, told, entry.key)
         self.rule.told(past, told)
         generation = before.generation + 1 if before is not None else 1
         over = generation >= MOST_GENERATION or (self._rounds is not None and generation > self._rounds)

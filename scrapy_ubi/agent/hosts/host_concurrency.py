@@ -41,7 +41,7 @@ class HostConcurrency:
 
     def limit(self, host: str) -> int:
         """How many loads of this host may be open at once; 0 where it is loaded one page at a time."""
-        wanted = self._wanted.of(host_of_key(host))
+        wanted = self._wanted.for_host(host_of_key(host))
         if wanted.auto:
             return self._pace(host, wanted.most)[0].loads
         return wanted.most if wanted.most > 1 else 0
@@ -49,7 +49,7 @@ class HostConcurrency:
     def answered(self, host: str, seconds: float, began: float) -> None:
         """A load that began then (s, any clock that all calls share) has ended with a response, after so many
         seconds."""
-        wanted = self._wanted.of(host_of_key(host))
+        wanted = self._wanted.for_host(host_of_key(host))
         if wanted.auto:
             pace, slowed_at = self._pace(host, wanted.most)
             if began >= slowed_at:
@@ -57,7 +57,7 @@ class HostConcurrency:
 
     def slow_down(self, host: str, began: float, now: float) -> None:
         """A load that began then has ended, now, with the wish to slow down, or with none in time."""
-        wanted = self._wanted.of(host_of_key(host))
+        wanted = self._wanted.for_host(host_of_key(host))
         if wanted.auto:
             pace, slowed_at = self._pace(host, wanted.most)
             if began >= slowed_at:
@@ -65,7 +65,7 @@ class HostConcurrency:
 
     def shown(self, host: str) -> str:
         """The same for people: "8", "3 of auto(8)"; empty for one page at a time."""
-        wanted = self._wanted.of(host)
+        wanted = self._wanted.for_host(host)
         return f"{self.limit(host)} of {wanted}" if wanted.auto else str(self.limit(host) or "")
 
     @property

@@ -92,7 +92,7 @@ class HostLimits:
         """Whether a URL of an own host is not taken; counted if so. `state` is None for a host not met before."""
         if self.idle or state is None or state.is_known(entry.key) or _is_again(state, entry):
             return False
-        reason = self._hosts.ended(state)
+        reason = self._hosts.read_end_reason(state)
         if not reason.startswith(PREFIX):
             limits = self._of(state.host)
             most = limits.host_max_known

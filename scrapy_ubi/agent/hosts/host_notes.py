@@ -12,9 +12,9 @@ Rules of this module:
 * What lies further ahead than it was set for is of a clock that was ahead: it counts as set when it comes in. So does
   a host's `next_at` of the disk that neither its delays nor `until` explain.
 * A host may be *ended* (section `end`: why). Nothing of it is fetched any more: what waits, and what is found later,
-  fails with that reason when its turn comes, a slice at a time (`Node.next`). All else that was noted of it, but its
-  last error, is forgotten, until it is lifted. What failed so is done and was not loaded: how much that was is noted
-  when it is lifted (section `passed`), for limits that count pages.
+  fails with that reason when its turn comes, a slice at a time (`Node.next_visit`). All else that was noted of it, but
+  its last error, is forgotten, until it is lifted. What failed so is done and was not loaded: how much that was is
+  noted when it is lifted (section `passed`), for limits that count pages.
 * Where a requeued request comes from another agent, it lifts its host: who had the record of its failure may keep
   nothing of the host any more.
 * A section that wants more room than `MOST_NOTES` is left out and counted.
@@ -272,7 +272,7 @@ class HostNotes:
         """Fetch nothing of this host any more: what waits of it fails. `reason` is a short word as `host/dead`.
         `whole`: nor of its other shards that are here."""
         for one in self._together(state) if whole else [state]:
-            if not self.ended(one):
+            if not self.read_end_reason(one):
                 self.counted[f"ended/{reason}"] += 1
                 known = error_of(self._read(one))
                 kept = {END: reason, LOADED: max(0, self.before(one)), **({ERROR: known} if known else {})}
@@ -280,7 +280,7 @@ class HostNotes:
                 self.follow_delays(one)
                 self._hasten(one)
 
-    def ended(self, state: HostState) -> str:
+    def read_end_reason(self, state: HostState) -> str:
         """Why nothing of this host is fetched any more; empty while it is."""
         return ended_by(self._read(state)) if state.notes.text else ""
 
@@ -288,14 +288,14 @@ class HostNotes:
         """`read_blocked_reason` of this host."""
         if not state.notes.text:
             return ""
-        if self.ended(state):
+        if self.read_end_reason(state):
             return "ended"
         return self._why(state) if self._until(state) > self._wall() else ""
 
     def lift(self, host: str) -> None:
         """Fetch of this host again, if it was ended: nothing is held against it."""
         state = self._frontier.find(host)
-        if state is not None and self.ended(state):
+        if state is not None and self.read_end_reason(state):
             self._agent.keeping.note(state, lifted(state.notes, state.done_count).text)
 
     def lift_for(self, state: HostState, entry: Entry) -> None:
@@ -336,7 +336,7 @@ class HostNotes:
         self.follow_delays(state)
         self._believe(state)
         self.put_off_again(state)
-        if self.ended(state):
+        if self.read_end_reason(state):
             self._hasten(state)
         for callback in self._callbacks:
             callback(state)

@@ -184,7 +184,7 @@ class LearnedForms:
             if not state.is_done(key):
                 self._unjoin(key)  # and what was, while it was out: the host is free before its redirect is heard of
 
-    def ended(self, state: HostState, entry: Entry, content: int | None) -> None:
+    def end_visit(self, state: HostState, entry: Entry, content: int | None) -> None:
         """The visit of this entry has ended, with this content; None: it was not fetched, or cannot be compared."""
         form = self._form(entry)
         if form is None:

@@ -27,7 +27,7 @@ def host_policy(
 
     def wait_for_address(state: HostState, now: float) -> None:
         on_turn(state, now)
-        if addresses is not None and not (limit is not None and limit(state.host)) and not hosts.ended(state):
+        if addresses is not None and not (limit is not None and limit(state.host)) and not hosts.read_end_reason(state):
             turn = addresses.turn(state.host, now)
             if turn > now:
                 hosts.wait_until(state, turn)

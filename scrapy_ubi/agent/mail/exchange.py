@@ -258,7 +258,7 @@ class Exchange:
         error = future.exception()
         then = AFTER[state, result_of(error)]
         if then is not Then.WRITTEN:
-            self._timing.ended(now)
+            self._timing.end_exchange(now)
         self._follow[then](now, future.result() if error is None else error)
         asked, self._asks_end = self._asks_end, False
         if asked and not self._agent.finished:

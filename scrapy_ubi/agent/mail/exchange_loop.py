@@ -40,7 +40,7 @@ class Profiles(Protocol):
 
 
 class ExchangeLoop:
-    """The exchanges of one agent, from `open` on. `on_exchange` is told of each that has ended, whatever came of it.
+    """The exchanges of one agent, from `attach` on. `on_exchange` is told of each that has ended, whatever came of it.
     `most_waiting` is `flush_records` of the settings. `hurry`: there is cause to begin another one."""
 
     def __init__(
@@ -60,11 +60,11 @@ class ExchangeLoop:
         self.exchange: Exchange | None = None
         self.hurry = False
 
-    def open(self, exchange: Exchange) -> None:
+    def attach(self, exchange: Exchange) -> None:
         """From now on there is somebody to exchange mail with."""
         self.exchange, exchange.counts_anew = exchange, self._crawl.counts_anew
 
-    def close(self) -> None:
+    def detach(self) -> None:
         """From now on the result of an exchange under way is not used."""
         self.exchange = None
 

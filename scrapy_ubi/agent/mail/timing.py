@@ -70,7 +70,7 @@ class Timing:
         self.sent, self.eager = now, False
         self._done = self._agent.counters.done
 
-    def ended(self, now: float) -> None:
+    def end_exchange(self, now: float) -> None:
         """It has ended. Agents that share a core would otherwise spend it on mail: each letter of one makes another one
         eager."""
         self._spared = max(0.0, self._interval - max(self._interval / EAGER, (now - self.sent) * BUSY))

@@ -51,7 +51,7 @@ class BigHost:
         return max(own, key=lambda state: state.waiting, default=None)
 
     def _is_meant(self, state: HostState) -> bool:
-        several = MARK in state.host or self._crawl.settings.host_concurrency.of(state.host).most > 1
+        several = MARK in state.host or self._crawl.settings.host_concurrency.for_host(state.host).most > 1
         return several or max(self._crawl.frontier.delay, state.pause) > LONG
 
     def _say(self, state: HostState, queued: int) -> None:

@@ -36,8 +36,8 @@ Profiles = Callable[[], Awaitable[Mapping[str, str]]]
 
 
 class IdleWatch:
-    """Watches one agent. `marks` changes whenever something is fetched; `find` gives the reason at a time; `profiles`
-    reads what all agents have published."""
+    """Watches one agent. `marks` changes whenever something is fetched; `find_reason` gives the reason at a time;
+    `profiles` reads what all agents have published."""
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ class WhyIdle:
         self._seeds = seeds
         self._held_up = held_up
 
-    def find(self, now: float) -> IdleReason | None:
+    def find_reason(self, now: float) -> IdleReason | None:
         """The reason at this time (s, the agent's clock); None where the agent has ended."""
         if self._status.over:
             return None

@@ -51,11 +51,11 @@ class IteratedVisits(Visits):
         return visit
 
     def end(self, visit: Visit, failed: str | None, fetched: bool, status: int, content: int | None) -> bool:
-        """The visit is over (see `Node.ended`); False when it was before."""
+        """The visit is over (see `Node.end_visit`); False when it was before."""
         if visit.closed:
             return False
         self._close(visit, fetched)
-        self._iterations.ended(VisitEnd(visit, failed, fetched, status, content))
+        self._iterations.end_visit(VisitEnd(visit, failed, fetched, status, content))
         return True
 
     def put_back(self, visit: Visit) -> bool:

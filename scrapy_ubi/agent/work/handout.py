@@ -57,7 +57,7 @@ class Handout:
         self._waker = waker
         self._clock = clock
 
-    def next(self) -> Visit | None:
+    def next_visit(self) -> Visit | None:
         """Return the next request to fetch; None when none may be fetched now, even though some may be pending."""
         now = self._clock()
         self._mail.turn(now)
@@ -65,15 +65,15 @@ class Handout:
         self._check_limits(now)
         waits = self._live.paused or self._mail.choked
         waits = waits or self._crawl_limits.full(self._crawl.tally.pages + self._crawl.agent.work.out)
-        found = None if waits else self._choice.next(now)
+        found = None if waits else self._choice.find_next(now)
         self._choice.read_ahead(now)
         if found is None:
             self._waker.arm(wake=False)
             return None
         return self._visits.begin_visit(*found, now)
 
-    def ended(self, visit: Visit, failed: str | None, fetched: bool, status: int, content: int | None) -> None:
-        """Hear that the visit is over (see `Node.ended`)."""
+    def end_visit(self, visit: Visit, failed: str | None, fetched: bool, status: int, content: int | None) -> None:
+        """Hear that the visit is over (see `Node.end_visit`)."""
         if self._visits.end(visit, failed, fetched, status, content):
             self._mail.turn(self._clock())
             self._waker.arm()

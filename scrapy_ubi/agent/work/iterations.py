@@ -126,7 +126,7 @@ class Iterations:
         iteration.out += 1
         iteration.numbers.setdefault(visit.entry.key, len(iteration.numbers))
 
-    def ended(self, ending: VisitEnd) -> None:
+    def end_visit(self, ending: VisitEnd) -> None:
         """A visit has ended; its end counts at the barrier. One that was known when its turn came (a link to the page
         of a seed) was none of the requests that an iteration takes: whether it waits so long depends on start()."""
         iteration = self._open[ending.visit.host]

@@ -54,7 +54,7 @@ class NextRequest:
         self._arm = arm
         self._iterations = iterations
 
-    def next(self, now: float) -> Found | None:
+    def find_next(self, now: float) -> Found | None:
         """The next request that is to be fetched; those that are joined with others are done on the way, some at a
         time.
         """
@@ -87,7 +87,7 @@ class NextRequest:
                 return None
             state, entry = found
             before = state.visits.out.get(entry.key)
-            reason = self._hosts.ended(state) or (self._limits.reason(state, entry) if before is None else "")
+            reason = self._hosts.read_end_reason(state) or (self._limits.reason(state, entry) if before is None else "")
             if not reason:
                 return found
             if before is not None:

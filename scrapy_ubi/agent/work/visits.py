@@ -101,7 +101,7 @@ class Visits:
         return visit
 
     def end(self, visit: Visit, failed: str | None, fetched: bool, status: int, content: int | None) -> bool:
-        """The visit is over (see `Node.ended`); False when it was before."""
+        """The visit is over (see `Node.end_visit`); False when it was before."""
         if visit.closed:
             return False
         self._close(visit, fetched)
@@ -117,7 +117,7 @@ class Visits:
         crawl.agent.ended(state, entry.key, visit.outlinks if visit.strays == crawl.tally.strays else None, row)
         crawl.frontier.note_status(state, entry.key, status)
         if self._learner is not None and visit.before is None:
-            self._learner.ended(state, entry, content)
+            self._learner.end_visit(state, entry, content)
         return True
 
     def put_back(self, visit: Visit) -> bool:

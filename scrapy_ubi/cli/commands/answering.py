@@ -12,36 +12,11 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
 
 from scrapy.settings import BaseSettings, get_settings_priority
 
-from scrapy_ubi.cli.commands import (
-    botkey,
-    collect,
-    collect_graph,
-    compare,
-    crawl_site,
-    crawls,
-    doctor,
-    drain,
-    failed,
-    host_report,
-    inbox_report,
-    live_settings,
-    one_host,
-    owner_report,
-    rank,
-    report_html,
-    reset,
-    run,
-    search,
-    seed,
-    steer,
-    url,
-    version,
-    wacz,
-    web_options,
-)
 from scrapy_ubi.cli.commands.addon_remark import addon_remark
 from scrapy_ubi.cli.commands.crawl_choice import UbiNoCrawl, choose_crawl
 from scrapy_ubi.cli.commands.query import QueryReport
@@ -63,45 +38,53 @@ FIGURES: Mapping[str, Callable[[CrawlStatus], Answer]] = {
     "agents": lambda status: (render_status.agents(status), document.status(status)),
     "report": lambda status: (render_report.report(status), document.report(status)),
 }
-RUNS: Mapping[str, Callable[[BaseSettings, argparse.Namespace], int]] = {
-    "run": run.run,
-    "crawl": crawl_site.run,
-    "web": web_options.run,
+# Module and function below `scrapy_ubi.cli.commands`: a command loads what it needs, and not what all others need.
+RUNS: Mapping[str, str] = {
+    "run": "run.run",
+    "crawl": "crawl_site.run",
+    "web": "web_options.run",
 }
-FRONTIER: Mapping[str, Callable[[BaseSettings, argparse.Namespace], QueryReport]] = {
-    "botkey": botkey.run,
-    "crawls": crawls.run,
-    "inbox": inbox_report.run,
-    "owner": owner_report.run,
-    "doctor": doctor.run,
-    "drain": drain.run,
-    "hosts": host_report.run,
-    "host": one_host.run,
-    "url": url.run,
-    "failed": failed.run,
-    "requeue": failed.requeue,
-    "seed": seed.run,
-    "reset": reset.run,
-    "collect": collect.run,
-    "compare": compare.run,
-    "quality": collect_graph.run_quality,
-    "rank": rank.run,
-    "search": search.run,
-    "wacz": wacz.run,
-    "version": version.run,
-    "set": steer.run_set,
-    "unset": steer.run_unset,
-    "pause": steer.run_pause,
-    "resume": steer.run_resume,
-    "finish": steer.run_finish,
-    "settings": live_settings.run,
+QUERIES: Mapping[str, str] = {
+    "botkey": "botkey.run",
+    "crawls": "crawls.run",
+    "inbox": "inbox_report.run",
+    "owner": "owner_report.run",
+    "doctor": "doctor.run",
+    "drain": "drain.run",
+    "hosts": "host_report.run",
+    "host": "one_host.run",
+    "url": "url.run",
+    "failed": "failed.run",
+    "requeue": "failed.requeue",
+    "seed": "seed.run",
+    "reset": "reset.run",
+    "collect": "collect.run",
+    "compare": "compare.run",
+    "quality": "collect_graph.run_quality",
+    "rank": "rank.run",
+    "search": "search.run",
+    "wacz": "wacz.run",
+    "version": "version.run",
+    "set": "steer.run_set",
+    "unset": "steer.run_unset",
+    "pause": "steer.run_pause",
+    "resume": "steer.run_resume",
+    "finish": "steer.run_finish",
+    "settings": "live_settings.run",
 }
+HTML_REPORT = "report_html.run"
 
 SAY_IT_THEMSELVES = ("compare", "doctor")  # where the add-on is not on
 
 
 class UbiUnwritten(UbiError):
     """The answer cannot be written to where standard output leads."""
+
+
+def load_command(path: str) -> Any:
+    """Import the module of a command, and return its function."""
+    module, _, function = path.partition(".")
+    return getattr(import_module(f"scrapy_ubi.cli.commands.{module}"), function)
 
 
 def answer(settings: BaseSettings, opts: argparse.Namespace) -> int:
@@ -116,11 +99,12 @@ def answer(settings: BaseSettings, opts: argparse.Namespace) -> int:
     try:
         refuse_unknown(_given(settings))
         if opts.what in RUNS:
-            return RUNS[opts.what](settings, opts)
-        if opts.what in FRONTIER:
-            return _look(FRONTIER[opts.what](settings, opts), opts)
+            status: int = load_command(RUNS[opts.what])(settings, opts)
+            return status
+        if opts.what in QUERIES:
+            return _show_report(load_command(QUERIES[opts.what])(settings, opts), opts)
         if opts.what == "report" and opts.html:
-            return _look(report_html.run(settings, opts), opts)
+            return _show_report(load_command(HTML_REPORT)(settings, opts), opts)
         if opts.what in FIGURES and not getattr(opts, "watch", False):
             _print(FIGURES[opts.what](figures(settings, opts)), opts)
             return 0
@@ -136,7 +120,7 @@ def answer(settings: BaseSettings, opts: argparse.Namespace) -> int:
     return 0
 
 
-def _look(outcome: QueryReport, opts: argparse.Namespace) -> int:
+def _show_report(outcome: QueryReport, opts: argparse.Namespace) -> int:
     if outcome.lines or opts.json:
         _print((outcome.lines, outcome.document), opts)
     if outcome.complaint:

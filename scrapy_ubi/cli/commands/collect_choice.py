@@ -49,9 +49,9 @@ def _outs(settings: BaseSettings, opts: argparse.Namespace) -> list[Out]:
     if opts.dir:
         paths, looked = [Path(path) for path in dict.fromkeys(opts.dir)], ", ".join(opts.dir)
     else:
-        places, looked = directories.find(settings, crawl)
+        places, looked = directories.find_directories(settings, crawl)
         paths = [place.path for place in places]
-    outs = [out for out in collecting.find(paths) if crawl is None or out.crawl == crawl]
+    outs = [out for out in collecting.find_outputs(paths) if crawl is None or out.crawl == crawl]
     crawls = sorted({out.crawl for out in outs})
     if len(crawls) > 1:
         raise UbiNotFound(f"There are outputs of several crawls in {looked}: {listed(crawls)}. Name one with --crawl.")

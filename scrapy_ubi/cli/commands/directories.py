@@ -42,7 +42,7 @@ class FoundDirectory:
     crawl: str
 
 
-def find(settings: BaseSettings, crawl: str | None) -> tuple[list[FoundDirectory], str]:
+def find_directories(settings: BaseSettings, crawl: str | None) -> tuple[list[FoundDirectory], str]:
     """The directories here of the agents of a crawl (of any, where None), and where they were looked for."""
     given = settings.get("UBI_DIR") or settings.get("JOBDIR")
     if given:

@@ -175,7 +175,7 @@ def _machine(settings: BaseSettings, wanted: UbiSettings, crawl: str | None) -> 
 
 def _agents_here(settings: BaseSettings, crawl: str | None) -> Iterator[Finding]:
     try:
-        found, _ = directories.find(settings, crawl)
+        found, _ = directories.find_directories(settings, crawl)
     except UbiError as error:
         yield Finding(WRONG, "directory", str(error))
         return

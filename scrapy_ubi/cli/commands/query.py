@@ -126,7 +126,7 @@ def _given(opts: argparse.Namespace) -> list[FoundDirectory]:
 def _found(settings: BaseSettings, crawl: str | None, instead: str = "") -> list[FoundDirectory]:
     """The directories here of a crawl's agents. Raises UbiNotFound when there are none; `instead` says why they are
     looked for."""
-    found, looked = directories.find(settings, crawl)
+    found, looked = directories.find_directories(settings, crawl)
     if not found and instead:
         raise UbiNotFound(
             f"{instead} No directory of its agents is here either (looked at {looked}): name one with --dir, or start "

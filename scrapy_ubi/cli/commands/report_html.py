@@ -25,7 +25,7 @@ from scrapy_ubi.cli.commands.query import QueryReport, gather
 from scrapy_ubi.cli.commands.stopped_status import figures
 from scrapy_ubi.cli.monitor import document
 from scrapy_ubi.cli.monitor.answers import Answer
-from scrapy_ubi.cli.monitor.html_report import page
+from scrapy_ubi.cli.monitor.html_report import render_page
 from scrapy_ubi.cli.monitor.html_sections import MOST_HOSTS, ReportFacts
 from scrapy_ubi.cli.monitor.merged_history import History
 from scrapy_ubi.cli.monitor.render_report import measures_of
@@ -53,7 +53,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     except UbiError as error:
         missing = str(error)
     facts = ReportFacts(status, measures_of(status), history, hosts)
-    _write(Path(opts.html), page(facts, package_version()))
+    _write(Path(opts.html), render_page(facts, package_version()))
     if missing:
         print(f"scrapy ubi: {plain(missing)}", file=sys.stderr)
     return QueryReport([f"The report of crawl {plain(status.crawl, 64)} is in {opts.html}."], document.report(status))

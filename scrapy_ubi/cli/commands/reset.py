@@ -61,7 +61,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         known = opts.redis_url or settings.get("UBI_REDIS_URL")
         to = stack.enter_context(connect(settings, opts)) if known else None
         crawl = _crawl(given_crawl(settings, opts), given, to, settings)
-        plan = _plan(stack, settings, to, crawl, given or directories.find(settings, crawl)[0])
+        plan = _plan(stack, settings, to, crawl, given or directories.find_directories(settings, crawl)[0])
         if not plan.keys and not plan.stocks:
             raise UbiNotFound(f"There is nothing of a crawl '{plain(crawl, 64)}', in Redis or in a directory here.")
         document = _document(plan)
@@ -80,7 +80,7 @@ def _sweep(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         with to.explained():
             found = [read_status(to.client, name) for name in of_project(settings, find_crawls(to.client))]
         old = [one.crawl for one in found if _is_old(one, opts)]
-        plans = [_plan(stack, settings, to, crawl, directories.find(settings, crawl)[0]) for crawl in old]
+        plans = [_plan(stack, settings, to, crawl, directories.find_directories(settings, crawl)[0]) for crawl in old]
         documents = [_document(plan) for plan in plans]
         if not plans:
             return QueryReport([f"None of {count(len(found))} crawls is old."], {"crawls": [], "deleted": False})
@@ -133,7 +133,8 @@ def _crawl(
     if named is not None:
         return named
     if not others:
-        others = sorted({place.crawl for place in directories.find(settings, None)[0]}) if to is None else []
+        found = directories.find_directories(settings, None)[0] if to is None else []
+        others = sorted({place.crawl for place in found})
     if len(others) > 1:
         raise UbiNotReset(f"These are directories of {len(others)} crawls: {listed(others)}; name one with --crawl.")
     if others:

@@ -155,11 +155,11 @@ class Run:
         if not self._supervision.ending:
             self._processes.start(self._places[name])
         if self._supervision.ending:  # a signal has come meanwhile
-            self._supervision.ended(name, End(0), time.monotonic())
+            self._supervision.note_end(name, End(0), time.monotonic())
             self._processes.send(signal.SIGKILL if self._supervision.interrupts > 1 else signal.SIGTERM)
 
     def _turn(self, now: float) -> None:
-        for name, code in self._processes.ended():
+        for name, code in self._processes.poll_ended():
             self._codes[name] = code
             self._end(name, code, now)
         if self._supervision.refused and not self._told:
@@ -182,7 +182,7 @@ class Run:
         agent = self._status.agent(name)
         joined = agent is not None and agent.profile is not None and agent.profile.pid == self._processes.pid(name)
         said = self._processes.last_error(name) if code > 0 else ""
-        if sentence := self._supervision.ended(name, End(code, joined, self._crawl_over, said), now):
+        if sentence := self._supervision.note_end(name, End(code, joined, self._crawl_over, said), now):
             self._tell(sentence)
 
     @contextmanager

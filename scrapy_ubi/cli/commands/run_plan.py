@@ -104,7 +104,7 @@ def make_plan(settings: BaseSettings, opts: argparse.Namespace) -> RunPlan:
     one_file = getattr(opts, "one_file", False)
     files = item_files(settings, opts.output or [], opts.overwrite_output or [], number > 1, one_file)
     wanted, seen = _as_agents_read(settings, opts.spider, arguments_of((), arguments).short)
-    found, _ = directories.find(seen, wanted.crawl)
+    found, _ = directories.find_directories(seen, wanted.crawl)
     _refuse_running(found, wanted.crawl)
     root = wanted.dir.absolute()
     places = [AgentPlace(one.agent, one.path.absolute(), _log(root, one.agent)) for one in found]

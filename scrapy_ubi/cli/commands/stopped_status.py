@@ -88,7 +88,7 @@ def _starts_here(settings: BaseSettings, status: CrawlStatus) -> bool:
     here = platform.node()
     said = [Path(profile.directory) for profile in profiles if profile.directory and profile.host_name == here]
     with suppress(UbiError):
-        said += [place.path for place in directories.find(settings, status.crawl)[0]]
+        said += [place.path for place in directories.find_directories(settings, status.crawl)[0]]
     return any(held_since(path, ended) for path in said)
 
 
@@ -96,7 +96,7 @@ def stopped_status(settings: BaseSettings, crawl: str | None) -> CrawlStatus | N
     """The status of that crawl (of the only one here, where None); None where no directory of it is here. Raises
     UbiNotFound where there are several crawls, UbiDirectoryError when a directory cannot be read or an agent runs in
     it."""
-    places, _ = directories.find(settings, crawl)
+    places, _ = directories.find_directories(settings, crawl)
     return status_of(settings, places, crawl) if places else None
 
 

@@ -33,7 +33,7 @@ def policy() -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-def page(facts: ReportFacts, version: str) -> str:
+def render_page(facts: ReportFacts, version: str) -> str:
     """The whole page."""
     status = facts.status
     parts = [part for section in SECTIONS if (part := section(facts))]

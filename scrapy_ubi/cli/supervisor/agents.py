@@ -74,7 +74,7 @@ class AgentProcesses:
             )
             self._processes[place.name] = _Process(place, popen, log.tell())
 
-    def ended(self) -> Iterable[tuple[str, int]]:
+    def poll_ended(self) -> Iterable[tuple[str, int]]:
         """The agents whose processes have ended since the last call, with exit status, or minus the signal."""
         for name, process in self._processes.items():
             code = process.popen.poll()

@@ -97,7 +97,7 @@ class Supervision:
             self.agents[name].times += 1
         return names
 
-    def ended(self, name: str, end: End, now: float) -> str:
+    def note_end(self, name: str, end: End, now: float) -> str:
         """The process of this agent has ended: a sentence for people, '' where there is nothing to say."""
         one = self.agents[name]
         one.state = AgentState.ENDED

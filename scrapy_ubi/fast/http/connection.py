@@ -139,7 +139,7 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self._peer = Peer.of(self.transport)
+        self._peer = Peer.from_transport(self.transport)
 
     def data_received(self, data: bytes) -> None:
         load = self._load

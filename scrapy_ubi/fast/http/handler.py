@@ -117,7 +117,7 @@ class UbiDownloadHandler(BaseDownloadHandler):
         self, load: Load, route: Route, data: bytes, deadline: float, right: socket_gate.Right | None
     ) -> None:
         """Have `load` come to its end, on a kept connection or a new one. Raises TimeoutError, and what ends loads."""
-        connection = self._pool.take(route)
+        connection = self._pool.take_connection(route)
         if connection is not None:
             try:
                 return await self._load(connection, load, data, deadline, right)

@@ -67,7 +67,7 @@ class Peer:
     certificate: Any
 
     @classmethod
-    def of(cls, transport: asyncio.Transport) -> Peer:
+    def from_transport(cls, transport: asyncio.Transport) -> Peer:
         name = transport.get_extra_info("peername")
         tls = transport.get_extra_info("ssl_object")
         der = None if tls is None else tls.getpeercert(binary_form=True)

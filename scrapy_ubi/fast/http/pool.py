@@ -49,7 +49,7 @@ class Pool:
     def __len__(self) -> int:
         return sum(map(len, self._routes.values()))
 
-    def take(self, route: Route) -> Connection | None:
+    def take_connection(self, route: Route) -> Connection | None:
         """An idle connection of this route, None where there is none."""
         while idle := self._routes.get(route):
             connection = idle[-1]

@@ -64,7 +64,7 @@ class Archive:
         self._paths, self._most = paths, most
         self._table = sqlite3.connect("", check_same_thread=False, isolation_level=None)
 
-    def open(self) -> None:
+    def build_index(self) -> None:
         """Make the index. Raises OSError."""
         self._table.execute("PRAGMA journal_mode = OFF")
         self._table.execute(_TABLE)
@@ -82,7 +82,7 @@ class Archive:
         """The index is gone."""
         self._table.close()
 
-    def find(self, method: str, url: str, body: bytes) -> Answer | None:
+    def find_answer(self, method: str, url: str, body: bytes) -> Answer | None:
         """The answer to a request, None where there is none. Raises OSError."""
         url = url.partition("#")[0]
         for row in self._rows("url", _number(url)):

@@ -77,7 +77,9 @@ class _Replay:
         await self._opened()
         began = monotonic()
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._thread, self._archive.find, request.method, request.url, request.body)
+        found = await loop.run_in_executor(
+            self._thread, self._archive.find_answer, request.method, request.url, request.body
+        )
         if found is None:
             self._count("ubi/replay/missing")
             raise NotArchived(f"{request} is not in the WARC files of UBI_REPLAY")
@@ -93,7 +95,7 @@ class _Replay:
 
     async def _open(self) -> None:
         logger.info("UBI_REPLAY: requests are answered from %d WARC files, and none is sent.", self._files)
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._archive.open)
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._archive.build_index)
         logger.info("UBI_REPLAY: the files have %d responses.", self._archive.records)
 
     def _tell(self) -> None:

@@ -51,7 +51,7 @@ def response_head(response: Response, method: str, whole: bool) -> bytes:
         version = "HTTP/1.1"  # WARC has no form of its own for the heads of HTTP/2
     begin = f"{version} {status} {reason_of(response)}\r\n".encode("latin-1", "replace")
     has_body = method != "HEAD" and status not in BODYLESS
-    if came := kept_heads.find(response):
+    if came := kept_heads.find_lines(response):
         lines = [(name.rstrip(), value) for name, value in came]
         names = {name.title() for name, _ in lines}
         if _CODING in names and has_body:  # the length says nothing then (RFC 9112, 6.3)

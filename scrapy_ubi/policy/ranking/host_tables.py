@@ -25,7 +25,7 @@ class HostTables(Generic[Number]):
         self._tables: OrderedDict[str, dict[int, Number]] = OrderedDict()
         self.held = 0
 
-    def of(self, host: str) -> dict[int, Number]:
+    def get_table(self, host: str) -> dict[int, Number]:
         """The table of a host, to be read; keys are put in by `put`."""
         table = self._tables.get(host)
         if table is None:

@@ -32,12 +32,12 @@ class Opic:
         self._cash: HostTables[float] = HostTables(most)
 
     @classmethod
-    def of(cls, arguments: Arguments) -> Opic:
+    def from_arguments(cls, arguments: Arguments) -> Opic:
         only(arguments)
         return cls()
 
     def page(self, host: str, page: Page) -> None:
-        cash, put = self._cash.of(host), self._cash.put
+        cash, put = self._cash.get_table(host), self._cash.put
         own = cash.get(page.key, 0.0) if cash else ALL_CASH
         if own == _LOADED:
             return
@@ -57,5 +57,5 @@ class Opic:
         put(cash, _BANK, rest)
 
     def scores(self, host: str, candidates: Sequence[Candidate]) -> list[float]:
-        cash = self._cash.of(host)
+        cash = self._cash.get_table(host)
         return [max(0.0, cash.get(candidate.key, 0.0)) for candidate in candidates]

@@ -2,14 +2,14 @@
 
 Rules of this module:
 
-* A ranker is made of the arguments of its text in UBI_RANK (`of`), and says by `FilterError` what is wrong with them.
+* A ranker is made of the arguments of its text in UBI_RANK (`from_arguments`), and says by `FilterError` what is
+  wrong with them.
 * Each takes a microsecond or less a link and a candidate, so that what a ranking takes is the reading of rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from scrapy_ubi.policy.ranking.host_tables import MOST_KEYS, HostTables
 from scrapy_ubi.policy.ranking.ranker_contract import Candidate, Page
@@ -19,22 +19,11 @@ from scrapy_ubi.urls.scores import LinkBatch
 from scrapy_ubi.urls.scores.scorers import KeywordScore
 
 
-class SuiteRanker(Protocol):
-    """What the rankers of this room are."""
-
-    @classmethod
-    def of(cls, arguments: Arguments) -> SuiteRanker: ...
-
-    def page(self, host: str, page: Page) -> None: ...
-
-    def scores(self, host: str, candidates: Sequence[Candidate]) -> list[float]: ...
-
-
 class BreadthFirst:
     """`bfs`: less its depth. What was found first comes first of one depth."""
 
     @classmethod
-    def of(cls, arguments: Arguments) -> BreadthFirst:
+    def from_arguments(cls, arguments: Arguments) -> BreadthFirst:
         only(arguments)
         return cls()
 
@@ -52,8 +41,8 @@ class KeywordRank:
         self._score = score
 
     @classmethod
-    def of(cls, arguments: Arguments) -> KeywordRank:
-        return cls(KeywordScore.of(arguments))
+    def from_arguments(cls, arguments: Arguments) -> KeywordRank:
+        return cls(KeywordScore.from_arguments(arguments))
 
     def page(self, host: str, page: Page) -> None:
         """Teaches nothing."""
@@ -70,17 +59,17 @@ class Backlinks:
         self._counts: HostTables[int] = HostTables(most)
 
     @classmethod
-    def of(cls, arguments: Arguments) -> Backlinks:
+    def from_arguments(cls, arguments: Arguments) -> Backlinks:
         only(arguments)
         return cls()
 
     def page(self, host: str, page: Page) -> None:
-        counts, put = self._counts.of(host), self._counts.put
+        counts, put = self._counts.get_table(host), self._counts.put
         for key in {link.key for link in page.links} - {page.key}:
             put(counts, key, counts.get(key, 0) + 1)
 
     def scores(self, host: str, candidates: Sequence[Candidate]) -> list[float]:
-        counts = self._counts.of(host)
+        counts = self._counts.get_table(host)
         return [counts.get(candidate.key, 0) for candidate in candidates]
 
 
@@ -95,17 +84,17 @@ class ShortestPath:
         self._distances: HostTables[int] = HostTables(most)
 
     @classmethod
-    def of(cls, arguments: Arguments) -> ShortestPath:
+    def from_arguments(cls, arguments: Arguments) -> ShortestPath:
         only(arguments)
         return cls()
 
     def page(self, host: str, page: Page) -> None:
-        distances, put = self._distances.of(host), self._distances.put
+        distances, put = self._distances.get_table(host), self._distances.put
         far = distances.get(page.key, 0) + 1
         for key, _ in page.links:
             if key != page.key and far < distances.get(key, far + 1):
                 put(distances, key, far)
 
     def scores(self, host: str, candidates: Sequence[Candidate]) -> list[float]:
-        distances = self._distances.of(host)
+        distances = self._distances.get_table(host)
         return [-distances.get(candidate.key, 0) for candidate in candidates]

@@ -9,13 +9,13 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import fsum
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.policy.ranking.opic import Opic
 from scrapy_ubi.policy.ranking.ranker_contract import Candidate, Page, Ranker
-from scrapy_ubi.policy.ranking.rankers import Backlinks, BreadthFirst, KeywordRank, ShortestPath, SuiteRanker
+from scrapy_ubi.policy.ranking.rankers import Backlinks, BreadthFirst, KeywordRank, ShortestPath
 from scrapy_ubi.urls.filters.base import only
 from scrapy_ubi.urls.filters.filter_text import (
     Arguments,
@@ -31,9 +31,13 @@ from scrapy_ubi.urls.scores.link_batch import number
 SETTING = "UBI_RANK"
 MOST_PARTS = 20  # of a sum
 
-SUITE: dict[str, type[SuiteRanker]] = {
-    "bfs": BreadthFirst, "keywords": KeywordRank, "backlinks": Backlinks, "shortest_path": ShortestPath, "opic": Opic,
-}  # fmt: skip
+SUITE: dict[str, Callable[[Arguments], Ranker]] = {
+    "bfs": BreadthFirst.from_arguments,
+    "keywords": KeywordRank.from_arguments,
+    "backlinks": Backlinks.from_arguments,
+    "shortest_path": ShortestPath.from_arguments,
+    "opic": Opic.from_arguments,
+}
 SUM = "composite"
 EXAMPLE = "give one ranker, such as 'backlinks', 'keywords(crawler, weight=10)', or the dotted path of your own"
 SUM_EXAMPLE = "write them as in 'composite(backlinks, opic, weights=10, 0.001)'"
@@ -49,7 +53,7 @@ class WeightedSum:
         self._rankers, self._weights = tuple(rankers), tuple(weights)
 
     @classmethod
-    def of(cls, arguments: Arguments) -> WeightedSum:
+    def from_arguments(cls, arguments: Arguments) -> WeightedSum:
         only(arguments, "", "weights")
         texts = arguments.get("", ())
         if not 1 <= len(texts) <= MOST_PARTS:
@@ -85,9 +89,9 @@ def _only_one(calls: list[Call]) -> Ranker:
 
 def _make(call: Call) -> Ranker:
     if call.name == SUM:
-        return WeightedSum.of(call.arguments)
+        return WeightedSum.from_arguments(call.arguments)
     if (known := SUITE.get(call.name)) is not None:
-        return known.of(call.arguments)
+        return known(call.arguments)
     found = named_class(call.name, (*SUITE, SUM), "ranker")
     if isinstance(found, type):
         found = made_with(found, call.arguments)

@@ -117,7 +117,7 @@ class Budget(Settled):
         self._slot = 0.0  # when the next page that is visited for the first time is due again at the earliest
 
     @classmethod
-    def of(cls, arguments: Arguments) -> Budget:
+    def from_arguments(cls, arguments: Arguments) -> Budget:
         only(arguments, "")
         text, *bounds = arguments.get("", ()) or ("",)
         budget = durations.read_rate(text)
@@ -126,13 +126,13 @@ class Budget(Settled):
             raise FilterError(f"has the bounds {', '.join(bounds)}", "give the least interval and the most: 1h, 30d")
         return cls(budget, least, most)
 
-    def first(self, seen: VisitSeen, key: int) -> Plan:
+    def plan_first(self, seen: VisitSeen, key: int) -> Plan:
         wait = max(spread(self.alike, key), self._slot - seen.at)
         return plan(NOTHING, seen, self._bound(wait), self.alike)
 
-    def next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
+    def plan_next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
         if not past.visits and not seen.failed:
-            return self.first(seen, key)
+            return self.plan_first(seen, key)
         interval = self._interval(kept(past, seen, 0), seen.importance)
         return plan(past, seen, interval, interval)
 

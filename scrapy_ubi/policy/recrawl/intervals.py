@@ -44,16 +44,16 @@ class Every(Settled):
         self.interval = interval
 
     @classmethod
-    def of(cls, arguments: Arguments) -> Every:
+    def from_arguments(cls, arguments: Arguments) -> Every:
         only(arguments, "")
         return cls(durations.read(one(arguments, "", "")))
 
-    def first(self, seen: VisitSeen, key: int) -> Plan:
+    def plan_first(self, seen: VisitSeen, key: int) -> Plan:
         return plan(NOTHING, seen, spread(self.interval, key), self.interval)
 
-    def next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
+    def plan_next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
         if not past.visits and not seen.failed:
-            return self.first(seen, key)
+            return self.plan_first(seen, key)
         return plan(past, seen, self.interval, self.interval)
 
     def longest(self, past: Past) -> float:
@@ -89,7 +89,7 @@ class Adaptive(Settled):
         self.unchanged, self.changed, self.shift, self.failed = unchanged, changed, shift, failed
 
     @classmethod
-    def of(cls, arguments: Arguments) -> Adaptive:
+    def from_arguments(cls, arguments: Arguments) -> Adaptive:
         only(arguments, "", "unchanged", "changed", "shift", "failed")
         first, least, most = times(arguments, DAY, HOUR, 30 * DAY)
         failed = durations.read(one(arguments, "failed", "")) if "failed" in arguments else 0.0
@@ -103,12 +103,12 @@ class Adaptive(Settled):
             failed=failed,
         )
 
-    def first(self, seen: VisitSeen, key: int) -> Plan:
+    def plan_first(self, seen: VisitSeen, key: int) -> Plan:
         return plan(NOTHING, seen, self._bound(spread(self.begin, key)), self.begin)
 
-    def next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
+    def plan_next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
         if not past.visits and not seen.failed:
-            return self.first(seen, key)
+            return self.plan_first(seen, key)
         interval = self._bound(past.interval or self.begin)
         if seen.failed:
             return plan(past, seen, self._bound(self.failed or interval), interval)
@@ -154,14 +154,14 @@ class NewOnly(Settled):
         self.interval = interval
 
     @classmethod
-    def of(cls, arguments: Arguments) -> NewOnly:
+    def from_arguments(cls, arguments: Arguments) -> NewOnly:
         only(arguments, "")
         return cls(times(arguments, DAY)[0])
 
-    def first(self, seen: VisitSeen, key: int) -> Plan:
+    def plan_first(self, seen: VisitSeen, key: int) -> Plan:
         return self._plan(NOTHING, seen, spread(self.interval, key))
 
-    def next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
+    def plan_next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
         return self._plan(past, seen, self.interval if past.visits else spread(self.interval, key))
 
     def _plan(self, past: Past, seen: VisitSeen, wait: float) -> Plan:

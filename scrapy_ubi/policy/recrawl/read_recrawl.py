@@ -20,9 +20,14 @@ from scrapy_ubi.urls.filters.filter_text import Arguments, FilterError, calls_of
 
 SETTING = "UBI_RECRAWL"
 RULES: Mapping[str, Callable[[Arguments], Rule]] = {
-    "every": Every.of, "adaptive": Adaptive.of, "nutch": nutch, "stormcrawler": stormcrawler, "budget": Budget.of,
-    "sitemap": Sitemap.of, "new": NewOnly.of,
-}  # fmt: skip
+    "every": Every.from_arguments,
+    "adaptive": Adaptive.from_arguments,
+    "nutch": nutch,
+    "stormcrawler": stormcrawler,
+    "budget": Budget.from_arguments,
+    "sitemap": Sitemap.from_arguments,
+    "new": NewOnly.from_arguments,
+}
 EXAMPLE = "give one rule, such as 'every(1d)', 'adaptive(1d, 1h, 30d)' or 'budget(1000/h, 1h, 30d)'"
 
 

@@ -7,7 +7,7 @@ Rules of this module:
 * A rule decides by its arguments and its own text alone: no clock, no chance, no I/O. `budget` decides by its price as
   well, which moves in `settle` only, by what was counted in `told`, and by how many first visits there were.
 * What it says keeps its bounds whatever it is told: clocks that went back, records of another rule, any key.
-* The pages of a host are first seen at about one time: `first` spreads their next visits by the page's key.
+* The pages of a host are first seen at about one time: `plan_first` spreads their next visits by the page's key.
 * A record has a bounded size and forgets: of `MOST_VISITS` visits the older half counts half.
 """
 
@@ -67,10 +67,10 @@ class Plan(NamedTuple):
 class Rule(Protocol):
     """What UBI_RECRAWL names. Its text, `str(rule)`, reads back to an equal rule, and equal rules have equal texts."""
 
-    def first(self, seen: VisitSeen, key: int) -> Plan:
+    def plan_first(self, seen: VisitSeen, key: int) -> Plan:
         """The plan after the first visit of the page with this key."""
 
-    def next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
+    def plan_next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
         """The plan after another visit. Where `past` is `NOTHING` it is a first one."""
 
     def announced(self, past: Past, lastmod: float, at: float, *, believed: bool) -> int:
@@ -85,7 +85,7 @@ class Rule(Protocol):
         bound. The frontier keeps to it, however much is due."""
 
     def told(self, past: Past, seen: VisitSeen) -> None:
-        """The visit that `next` was asked about has ended. To be called once for each."""
+        """The visit that `plan_next` was asked about has ended. To be called once for each."""
 
     def settle(self, pages: int, share: float = 1.0) -> None:
         """This agent has so many pages, which are this share of all of the crawl. To be called once a minute or so."""

@@ -66,12 +66,12 @@ class Sitemap(Adaptive):
     name = "sitemap"
 
     @classmethod
-    def of(cls, arguments: Arguments) -> Sitemap:
+    def from_arguments(cls, arguments: Arguments) -> Sitemap:
         only(arguments, "")
         return cls(*times(arguments, DAY, HOUR, 30 * DAY))
 
-    def next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
-        usual = super().next(past, seen, key)
+    def plan_next(self, past: Past, seen: VisitSeen, key: int = 0) -> Plan:
+        usual = super().plan_next(past, seen, key)
         if not seen.believed or seen.failed or not past.visits:
             return usual
         return plan(past, seen, self.most, usual.past.interval)

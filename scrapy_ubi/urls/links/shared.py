@@ -29,7 +29,7 @@ class SharedPages:
 
     def keep(self, source: object, page: Page, characters: int) -> None:
         """What `source` was parsed into, and how long it is."""
-        self.take(source)
+        self.take_page(source)
         if characters > MOST:
             return
         self._pages[id(source)] = ref(source), page, characters
@@ -37,7 +37,7 @@ class SharedPages:
         while self._characters > MOST:
             self._characters -= self._pages.pop(next(iter(self._pages)))[2]
 
-    def take(self, source: object) -> Page | None:
+    def take_page(self, source: object) -> Page | None:
         """What `source` was parsed into, if that is known: from then on it is not."""
         found = self._pages.pop(id(source), None)
         if found is None:

@@ -17,15 +17,18 @@ from contextlib import suppress
 from math import fsum, isnan
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.urls.filters.filter_text import Call, FilterError, calls_of, made_with, named_class, write
+from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, calls_of, made_with, named_class, write
 from scrapy_ubi.urls.scores.link_batch import LinkBatch, Score, Scorer, cut
-from scrapy_ubi.urls.scores.scorers import DepthScore, FreshScore, KeywordScore, PathScore, SuiteScorer
+from scrapy_ubi.urls.scores.scorers import DepthScore, FreshScore, KeywordScore, PathScore
 
 SETTING = "UBI_SCORE"
 
-SUITE: dict[str, type[SuiteScorer]] = {
-    "keywords": KeywordScore, "depth": DepthScore, "path": PathScore, "fresh": FreshScore,
-}  # fmt: skip
+SUITE: dict[str, Callable[[Arguments], Score]] = {
+    "keywords": KeywordScore.from_arguments,
+    "depth": DepthScore.from_arguments,
+    "path": PathScore.from_arguments,
+    "fresh": FreshScore.from_arguments,
+}
 EXAMPLE = "give scorers such as 'keywords(crawler, weight=10)', 'depth(-1)', or the dotted path of your own"
 
 
@@ -100,7 +103,7 @@ def _scorers(entry: object) -> Iterator[Scorer]:
 def _make(call: Call) -> Scorer:
     text = write(call)
     if (known := SUITE.get(call.name)) is not None:
-        return Scorer(call.name, text, known.of(call.arguments))
+        return Scorer(call.name, text, known(call.arguments))
     found = named_class(call.name, SUITE, "scorer")
     if isinstance(found, type):
         found = made_with(found, call.arguments)

@@ -2,7 +2,8 @@
 
 Rules of this module:
 
-* A scorer is made of the arguments of its text in UBI_SCORE (`of`), and says by `FilterError` what is wrong with them.
+* A scorer is made of the arguments of its text in UBI_SCORE (`from_arguments`), and says by `FilterError` what is
+  wrong with them.
 * Cheap: each takes a microsecond or two a link, however hostile the link is. Of a URL the first `MOST_URL` characters
   are looked at, of a text the first `MOST_ANCHOR`; nothing is tried again and again at each place of them.
 """
@@ -14,7 +15,6 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from functools import lru_cache
-from typing import Protocol
 from urllib.parse import unquote
 
 from scrapy_ubi.urls.filters.base import one, only
@@ -30,15 +30,6 @@ _IN_HOST = len("https://")
 _date = re.compile(
     r"(?<![0-9])((?:19|20)[0-9]{2})(?:([/_.-]?)(0[1-9]|1[0-2])(?:\2(0[1-9]|[12][0-9]|3[01]))?)?(?![0-9])"
 ).search
-
-
-class SuiteScorer(Protocol):
-    """What the scorers of this module are."""
-
-    @classmethod
-    def of(cls, arguments: Arguments) -> SuiteScorer: ...
-
-    def __call__(self, links: LinkBatch) -> list[float]: ...
 
 
 class KeywordScore:
@@ -57,7 +48,7 @@ class KeywordScore:
         self._each = [(text.split()[0], _at_a_word(text)) for text in texts]
 
     @classmethod
-    def of(cls, arguments: Arguments) -> KeywordScore:
+    def from_arguments(cls, arguments: Arguments) -> KeywordScore:
         only(arguments, "", "weight")
         return cls(arguments.get("", ()), number(one(arguments, "weight", WEIGHT)))
 
@@ -87,7 +78,7 @@ class DepthScore:
         self._each = each
 
     @classmethod
-    def of(cls, arguments: Arguments) -> DepthScore:
+    def from_arguments(cls, arguments: Arguments) -> DepthScore:
         only(arguments, "")
         return cls(number(one(arguments, "", "")))
 
@@ -110,7 +101,7 @@ class PathScore:
         self._patterns = [(_matcher(pattern), value) for pattern, value in patterns.items()]
 
     @classmethod
-    def of(cls, arguments: Arguments) -> PathScore:
+    def from_arguments(cls, arguments: Arguments) -> PathScore:
         if "" in arguments:
             raise FilterError(f"has {arguments[''][0]!r} without a number", "give some, as in 'path(/docs/=5)'")
         return cls({pattern: number(one(arguments, pattern, "")) for pattern in arguments})
@@ -171,7 +162,7 @@ class FreshScore:
         self._days = days
 
     @classmethod
-    def of(cls, arguments: Arguments) -> FreshScore:
+    def from_arguments(cls, arguments: Arguments) -> FreshScore:
         only(arguments, "", "days")
         return cls(number(one(arguments, "", WEIGHT)), number(one(arguments, "days", DAYS), 0.01, 100_000))
 

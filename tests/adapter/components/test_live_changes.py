@@ -97,7 +97,7 @@ def test_sitemaps_are_followed_from_then_on() -> None:
     unit = Unit()
     say(unit.node.live, UBI_SITEMAPS=7)
     assert unit.sitemaps.most == 7
-    assert unit.observers.find(type(unit.sitemaps)) is unit.sitemaps, "it hears of pages from then on"
+    assert unit.observers.find_observer(type(unit.sitemaps)) is unit.sitemaps, "it hears of pages from then on"
     say(unit.node.live, UBI_SITEMAPS=9)
     assert unit.observers.passes_over == [unit.sitemaps.passes_over]
 

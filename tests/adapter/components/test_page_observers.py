@@ -23,7 +23,7 @@ ALL = [PageRoom, Sessions, VisitedPages, StartHosts, DuplicateLinks, RankedPages
 
 
 def there(unit: Unit) -> list[type[PageObserver]]:
-    return [cls for cls in ALL if unit.observers.find(cls) is not None]
+    return [cls for cls in ALL if unit.observers.find_observer(cls) is not None]
 
 
 @pytest.mark.parametrize(

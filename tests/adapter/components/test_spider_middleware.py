@@ -188,7 +188,7 @@ def test_plain_links_of_a_class_of_the_users_are_plain_links(kind: str) -> None:
 
     world = World()
     taken: list[PlainLinks] = []
-    world.scheduler.page_links = SimpleNamespace(take=lambda links, *rest: taken.append(links) or iter(()))
+    world.scheduler.page_links = SimpleNamespace(take_links=lambda links, *rest: taken.append(links) or iter(()))
     links = Own([URL])
     assert outputs(world, kind, Response(URL, request=Request(URL)), links) == []
     assert taken == [links]

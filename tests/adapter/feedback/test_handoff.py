@@ -133,16 +133,16 @@ def test_whoever_requeues_a_page_of_a_host_that_is_given_up_brings_the_host_back
         one.node.hosts.end(state, "host/dead")
         async with asyncio.timeout(20):
             while state.waiting:
-                assert one.node.next() is None
+                assert one.node.next_visit() is None
                 await asyncio.sleep(0.01)
         assert [failure.reason for failure in one.node.frontier.failed()] == ["host/dead"]
         answer = whole(one.node.answers.answer(Question("requeue", 0.0, reason="host/dead")))
         assert answer["requeued"] == 1
         assert [*one.node.frontier.failed()] == []
-        visit = one.node.next()
+        visit = one.node.next_visit()
         assert visit is not None
         assert visit.entry.url == page.url
-        one.node.ended(visit)
+        one.node.end_visit(visit)
         await one.node.leave("test")
 
     crawl(run)

@@ -71,7 +71,7 @@ def test_one_that_is_there_is_not_added_again() -> None:
     observers = Observers(Flights())
     one = observers.add(Hearing("a", []))
     assert observers.add(one) is one and len(observers.begun) == 1
-    assert observers.find(Hearing) is one and observers.find(Links) is None
+    assert observers.find_observer(Hearing) is one and observers.find_observer(Links) is None
 
 
 def test_one_that_is_added_later_is_heard_by_who_took_the_list_before() -> None:

@@ -128,8 +128,8 @@ def test_of_a_bomb_the_beginning_is_unpacked() -> None:
     "value", [None, 3, [], [1], [0, 1], [-1, 1], [True, 1], ["1", 1], [10**9, 0], {"a": 1}], ids=repr
 )
 def test_a_mark_that_does_not_hold_is_none(value: Any) -> None:
-    assert Mark.of(Request(HOST, meta={MARK: value})) is None
-    assert Mark.of(Request(HOST, meta={MARK: [5, 1]})) == (5, True)
+    assert Mark.from_request(Request(HOST, meta={MARK: value})) is None
+    assert Mark.from_request(Request(HOST, meta={MARK: [5, 1]})) == (5, True)
 
 
 # -- whole crawls

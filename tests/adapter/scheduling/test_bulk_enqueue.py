@@ -138,7 +138,7 @@ class World(UbiScheduler):
         """As the spider middleware does."""
         flight = self.flights.get(response.request)
         page = flight.visit if flight is not None else None
-        return self.page_links.take(links, response, page, self._yielded, unheard=True)
+        return self.page_links.take_links(links, response, page, self._yielded, unheard=True)
 
     def take_plain(self, links: PlainLinks, depth: int = 0) -> None:
         for _ in self.take_links(links, self.response(depth)):

@@ -111,7 +111,7 @@ class World:
         self.node.calls.clear()
 
     def take(self) -> Request:
-        request = self.dequeue.next()
+        request = self.dequeue.next_request()
         assert request is not None
         return request
 
@@ -136,7 +136,7 @@ def test_a_page_that_waits_is_handed_out_and_its_observers_hear_of_it() -> None:
     world = World()
     world.wait("a")
     page = world.take()
-    assert page.url == f"{URL}a" and world.dequeue.next() is None
+    assert page.url == f"{URL}a" and world.dequeue.next_request() is None
     assert world.node.calls == [("begun", f"{URL}a")]
     assert world.flight(page).host == HOST
 
@@ -145,14 +145,14 @@ def test_nothing_is_handed_out_by_an_agent_that_is_paused(monkeypatch: pytest.Mo
     world = World()
     world.wait("a")
     monkeypatch.setattr(world.node, "live", SimpleNamespace(paused=True))
-    assert world.dequeue.next() is None and len(world.node.queue) == 1
+    assert world.dequeue.next_request() is None and len(world.node.queue) == 1
 
 
 def test_nothing_is_taken_from_the_queue_while_an_observer_has_no_room() -> None:
     world = World()
     world.wait("a")
     world.hearing.kind = OUTPUTS
-    assert world.dequeue.next() is None and len(world.node.queue) == 1
+    assert world.dequeue.next_request() is None and len(world.node.queue) == 1
     world.hearing.kind = ""
     assert world.take().url == f"{URL}a"
 
@@ -304,7 +304,7 @@ def test_links_that_are_seeds_are_done_without_a_load_and_others_have_their_turn
     world.wait(*map(str, range(MOST_PASSED + 1)))
     for visit in world.node.queue:
         visit.state.done.add(seed_key(visit.entry.key))
-    assert world.dequeue.next() is None and len(world.node.queue) == 1
+    assert world.dequeue.next_request() is None and len(world.node.queue) == 1
     assert len(dropped) == MOST_PASSED == world.stat("scheduler/duplicates")
     assert not world.said("begun")
 

@@ -52,7 +52,7 @@ def test_what_cannot_travel_whole_is_kept(alone: bool, caplog: pytest.LogCapture
     world.losses.keep(Request("http://h1.example/"), 0, Encoded("", 0, 0, ()))
     world.losses.keep(first, 1, CALLBACK)
     world.losses.keep(second, 2, CALLBACK)
-    assert (world.kept.take(0), world.kept.take(1), world.kept.take(2)) == (None, None, second)
+    assert (world.kept.take_request(0), world.kept.take_request(1), world.kept.take_request(2)) == (None, None, second)
     assert world.counts == {"ubi/codec/untravelled/callback": 2, "ubi/codec/originals_dropped": 1}
     said = [record.getMessage() for record in caplog.records]
     assert sum("its callback f at a.py:1 cannot travel" in sentence for sentence in said) == (not alone)
@@ -78,4 +78,4 @@ def test_in_a_trial_each_request_is_kept() -> None:
     world = World(alone=True, most=9, all_kept=True)
     request = Request("http://h1.example/")
     world.losses.keep(request, 1, Encoded("", 0, 0, ()))
-    assert world.kept.take(1) is request and not world.counts
+    assert world.kept.take_request(1) is request and not world.counts

@@ -66,12 +66,12 @@ class World:
         decision = LinkDecision(chosen, codec, keys, self.node, self.flights, filtering, losses, reach(chosen), seeds)
         self.enqueue = Enqueue(decision, Hostless(RequestFingerprinter(), changed=list), self.stat_buffer)
         filtering.ask_frontier(self.enqueue.is_visited)
-        self.enqueue.take(Request(PAGE), seed=True)
+        self.enqueue.take_request(Request(PAGE), seed=True)
         self.page = self.handed_out()
         self.page_key = self.node.calls[0][2].key
 
     def handed_out(self) -> Request:
-        visit = self.node.next()
+        visit = self.node.next_visit()
         return self.flights.add(Flight(Request(visit.entry.url), visit.host, visit)).request
 
     def found(self, request: Request, ask: bool = True) -> str:
@@ -79,7 +79,7 @@ class World:
         self.enqueue.mark_child(request, self.page)
         if ask and self.enqueue.is_known(request):
             return "known"
-        return "taken" if self.enqueue.take(request, seed=False) else "dropped"
+        return "taken" if self.enqueue.take_request(request, seed=False) else "dropped"
 
     def outcome(self) -> dict[str, Any]:
         """What the node was told of, and what was counted."""
@@ -129,7 +129,7 @@ def test_what_was_found_out_is_of_that_request_only() -> None:
     asked, other = Request(f"{HOST}/a"), Request(f"{HOST}/b")
     world.enqueue.mark_child(asked, world.page)
     assert not world.enqueue.is_known(asked)
-    assert world.enqueue.take(other, seed=False) and world.enqueue.take(asked, seed=False)
+    assert world.enqueue.take_request(other, seed=False) and world.enqueue.take_request(asked, seed=False)
     entries = world.outcome()["entries"]
     assert [entry.url for entry in entries] == [PAGE, f"{HOST}/b", f"{HOST}/a"]
     assert len({entry.key for entry in entries}) == 3
@@ -140,7 +140,7 @@ def test_what_a_page_may_not_lead_to_is_dropped_however_it_is_asked(url: str) ->
     world = World()
     assert world.found(Request(url)) == world.found(Request(url, dont_filter=True), ask=False) == "dropped"
     redirect = Request(url, meta={"redirect_urls": [PAGE], "redirect_times": 1})
-    assert not world.enqueue.take(redirect, seed=False)
+    assert not world.enqueue.take_request(redirect, seed=False)
     outcome = world.outcome()
     reason = "scheme" if url.startswith("file:") else "private"
     assert outcome[f"ubi/scheduler/dropped/{reason}"] == 3
@@ -150,10 +150,10 @@ def test_what_a_page_may_not_lead_to_is_dropped_however_it_is_asked(url: str) ->
 @pytest.mark.parametrize("url", ["http://127.0.0.1:6379/", "file:///etc/passwd"])
 def test_what_the_user_asks_for_goes_anywhere(url: str) -> None:
     world = World()
-    assert world.enqueue.take(Request(url), seed=True)
-    assert world.enqueue.take(Request(f"{url}x"), seed=False), "fed from outside"
+    assert world.enqueue.take_request(Request(url), seed=True)
+    assert world.enqueue.take_request(Request(f"{url}x"), seed=False), "fed from outside"
     world.enqueue.mark_child(of_local := Request(f"{url}y"), None)
-    assert world.enqueue.take(of_local, seed=False), "of a page that is no page of the web"
+    assert world.enqueue.take_request(of_local, seed=False), "of a page that is no page of the web"
 
 
 def test_what_comes_from_no_page_is_told_the_node() -> None:
@@ -162,7 +162,7 @@ def test_what_comes_from_no_page_is_told_the_node() -> None:
     world.enqueue.mark_child(stray := Request(PAGE), None)
     assert not world.enqueue.is_known(stray)
     before = world.node.asked
-    assert world.enqueue.take(Request(f"{HOST}/a"), seed=False)
+    assert world.enqueue.take_request(Request(f"{HOST}/a"), seed=False)
     assert world.node.asked == before
 
 
@@ -171,13 +171,13 @@ def test_a_seed_to_be_fetched_anyway_that_is_known_is_said_once(caplog: pytest.L
     world = World()
     world.node.know(seed_key(world.page_key))  # an agent has taken it
     for _ in range(3):
-        assert not world.enqueue.take(Request(PAGE, dont_filter=True), seed=True)
-    assert not world.enqueue.take(Request(PAGE), seed=True)
+        assert not world.enqueue.take_request(Request(PAGE, dont_filter=True), seed=True)
+    assert not world.enqueue.take_request(Request(PAGE), seed=True)
     (record,) = caplog.records
     assert record.levelno == logging.INFO and "from another agent or an earlier start" in record.getMessage()
     caplog.clear()
     url = f"{HOST}/seed"
-    taken = [world.enqueue.take(Request(url, dont_filter=True), seed=True) for _ in range(3)]
+    taken = [world.enqueue.take_request(Request(url, dont_filter=True), seed=True) for _ in range(3)]
     assert taken == [Verdict.FOUND, Verdict.KNOWN, Verdict.KNOWN]
     (record,) = caplog.records
     assert record.levelno == logging.WARNING and "start() yields" in record.getMessage()
@@ -187,7 +187,7 @@ def test_a_seed_to_be_fetched_anyway_that_is_known_is_said_once(caplog: pytest.L
 def test_a_link_that_gives_what_a_seed_of_its_page_gives_is_a_duplicate(ask: bool) -> None:
     url = f"{HOST}/seed"
     world = World()
-    assert world.enqueue.take(Request(url, dont_filter=True), seed=True)
+    assert world.enqueue.take_request(Request(url, dont_filter=True), seed=True)
     links = [Request(url), Request(url, meta={"page": 2}), Request(url, meta={"page": 3}), Request(url)]
     assert [world.found(link, ask) != "taken" for link in links] == [True, False, True, True]
     assert world.outcome()["ubi/scheduler/duplicates"] == 3
@@ -196,8 +196,8 @@ def test_a_link_that_gives_what_a_seed_of_its_page_gives_is_a_duplicate(ask: boo
 def test_a_seed_that_the_filter_sees_is_one_with_links_to_its_page() -> None:
     url = f"{HOST}/seed"
     world = World()
-    assert world.enqueue.take(Request(url), seed=True)
+    assert world.enqueue.take_request(Request(url), seed=True)
     assert world.found(Request(url, meta={"page": 2})) == "known"
-    assert not world.enqueue.take(Request(url), seed=True) and world.enqueue.take(
+    assert not world.enqueue.take_request(Request(url), seed=True) and world.enqueue.take_request(
         Request(url, dont_filter=True), seed=True
     )

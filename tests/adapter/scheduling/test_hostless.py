@@ -15,7 +15,7 @@ def test_order_is_priority_then_arrival() -> None:
     for number, priority in enumerate((0, 5, 0, 5)):
         assert local.add(Request(f"data:,{number}", priority=priority))
     assert len(local) == 4
-    urls = [request.url for request in iter(local.next, None)]
+    urls = [request.url for request in iter(local.next_request, None)]
     assert urls == ["data:,1", "data:,3", "data:,0", "data:,2"]
     assert not local
 
@@ -34,8 +34,8 @@ def test_it_is_told_when_one_is_added_and_when_one_is_done() -> None:
     assert local.over
     request = Request("data:,x")
     assert local.add(request) and not local.add(request)
-    assert local.next() is request
-    assert local.next() is None and not local.over, "its callback may yet find pages"
+    assert local.next_request() is request
+    assert local.next_request() is None and not local.over, "its callback may yet find pages"
     local.done()
     assert told == [False, True]
 
@@ -44,10 +44,10 @@ def test_no_more_are_out_at_once_than_that() -> None:
     local = Hostless(RequestFingerprinter(), changed=list, most_out=2)
     for number in range(4):
         local.add(Request(f"ftp://h1.example/{number}"))
-    assert local.next() and local.next()
-    assert local.next() is None and len(local) == 2
+    assert local.next_request() and local.next_request()
+    assert local.next_request() is None and len(local) == 2
     local.done()
-    assert local.next() and not local.next()
+    assert local.next_request() and not local.next_request()
 
 
 def test_what_waits_and_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ def test_an_original_is_taken_once() -> None:
     kept = KeptRequests()
     request = Request("http://h1.example/")
     assert kept.add(1, request)
-    assert kept.take(1) is request
-    assert kept.take(1) is None
+    assert kept.take_request(1) is request
+    assert kept.take_request(1) is None
 
 
 def test_the_oldest_goes_when_there_are_too_many() -> None:
@@ -21,7 +21,7 @@ def test_the_oldest_goes_when_there_are_too_many() -> None:
     assert kept.add(0, requests[0]) and kept.add(1, requests[1])
     assert kept.add(0, requests[0])  # again: now the newest
     assert not kept.add(2, requests[2])
-    assert (len(kept), kept.take(1), kept.take(0), kept.take(2)) == (
+    assert (len(kept), kept.take_request(1), kept.take_request(0), kept.take_request(2)) == (
         2,
         None,
         requests[0],

@@ -45,7 +45,7 @@ def found(world: World, url: str, **more: Any) -> Verdict:
     """A request that the page yields."""
     request = Request(url, **more)
     world.enqueue.mark_child(request, world.request)
-    return world.enqueue.take(request, False)
+    return world.enqueue.take_request(request, False)
 
 
 def twice(world: World, url: str) -> Verdict:
@@ -59,7 +59,7 @@ def retried(world: World) -> Verdict:
     entry = Entry(url_key("GET", url), url, 1)
     state, _ = world.node.frontier.add("h1.example", [entry])
     request = world.flights.add(Flight(Request(url), "h1.example", Visit(state, entry, 0))).request
-    return world.enqueue.take(request.replace(dont_filter=True, meta={"retry_times": 1}), False)
+    return world.enqueue.take_request(request.replace(dont_filter=True, meta={"retry_times": 1}), False)
 
 
 def malformed(world: World) -> Verdict:
@@ -73,7 +73,7 @@ def too_large(world: World) -> Verdict:
 
 
 def late(world: World) -> Verdict:
-    return world.enqueue.take(Request(f"{PAGE}a"), False)
+    return world.enqueue.take_request(Request(f"{PAGE}a"), False)
 
 
 SCENES: dict[Verdict, list[tuple[Callable[[World], Verdict], dict[str, Any]]]] = {

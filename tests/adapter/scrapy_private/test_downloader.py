@@ -10,6 +10,17 @@ from scrapy import Request
 from scrapy.core.downloader import Downloader, Slot
 
 from scrapy_ubi.adapter.scrapy_private.downloader import slot_delay
+from scrapy_ubi.adapter.scrapy_private.middlewares import downloader_middlewares
+
+
+def test_the_middlewares_of_a_downloader() -> None:
+    assert "self.middleware: DownloaderMiddlewareManager" in inspect.getsource(Downloader.__init__)
+    ours = object()
+    crawler: Any = SimpleNamespace(engine=SimpleNamespace())
+    crawler.engine.downloader = SimpleNamespace(middleware=SimpleNamespace(middlewares=(ours,)))
+    assert list(downloader_middlewares(crawler)) == [ours]
+    crawler.engine.downloader = object()  # a user's own
+    assert list(downloader_middlewares(crawler)) == []
 
 
 def test_the_delay_of_the_slot_that_a_request_went_through() -> None:

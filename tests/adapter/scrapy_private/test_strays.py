@@ -28,7 +28,7 @@ UNDOCUMENTED = {
     "nextcall", "close_if_idle", "send_catch_log_async", "downloader",
 }  # fmt: skip
 # Private attributes of others that are documented, or mean what we look at only.
-KNOWN = {"_asdict", "_field_defaults", "_fields"}  # named tuples
+KNOWN = {"_asdict", "_field_defaults", "_fields", "_value_"}  # named tuples; enum
 
 
 def sources() -> list[Path]:

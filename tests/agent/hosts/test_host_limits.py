@@ -67,7 +67,7 @@ class House:
         state, page = found
         self.agent.work.out += 1
         state.open_work += 1
-        reason = self.hosts.ended(state) or self.limits.reason(state, page)
+        reason = self.hosts.read_end_reason(state) or self.limits.reason(state, page)
         if not reason:
             self.find(*find, depth=depth)
         self.agent.freed(state, self.now)
@@ -153,7 +153,7 @@ def test_a_request_that_another_agent_requeues_lifts_its_host(kind: str, why: st
     assert house.turns().count("") == taken
     house.hosts.end(house.state, "host/dead")
     house.agent.receive(Received("z", f"y/a/{kind}", kind, 1, 1, "", (Delta(HOST, (again,)),)))
-    assert house.hosts.ended(house.state) or not taken, "mail that comes again says nothing new"
+    assert house.hosts.read_end_reason(house.state) or not taken, "mail that comes again says nothing new"
 
 
 def _more() -> tuple[Entry, ...]:

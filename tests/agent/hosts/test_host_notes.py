@@ -418,4 +418,4 @@ def test_a_host_that_is_given_up_still_says_with_what_it_failed(house: House) ->
     state = house.state()
     house.hosts.put(state, "error", "http/503")
     house.hosts.end(state, "host/dead")
-    assert house.hosts.get(state, "error") == "http/503" and house.hosts.ended(state) == "host/dead"
+    assert house.hosts.get(state, "error") == "http/503" and house.hosts.read_end_reason(state) == "host/dead"

@@ -92,11 +92,11 @@ def test_what_follows_for_one_shard_follows_for_all_that_are_here() -> None:
     assert [state.next_at for state in states] == [house.now + 60.0] * 2
     assert other.next_at <= house.now
     house.hosts.end(states[0], "limit/host_pages")
-    assert [house.hosts.ended(state) for state in states] == ["limit/host_pages", ""]
+    assert [house.hosts.read_end_reason(state) for state in states] == ["limit/host_pages", ""]
     house.hosts.end(states[0], "host/dead", whole=True)
     house.hosts.end(states[1], "host/dead", whole=True)
-    assert [house.hosts.ended(state) for state in states] == ["limit/host_pages", "host/dead"]
-    assert not house.hosts.ended(other)
+    assert [house.hosts.read_end_reason(state) for state in states] == ["limit/host_pages", "host/dead"]
+    assert not house.hosts.read_end_reason(other)
 
 
 def test_the_pages_of_all_shards_are_the_limit() -> None:
@@ -107,7 +107,7 @@ def test_the_pages_of_all_shards_are_the_limit() -> None:
         for _ in range(5):
             popped = house.frontier.pop(1e9, lambda one: True)
             assert popped is not None and popped[0] is state
-            loaded += not house.hosts.ended(state) and not house.limits.reason(*popped)
+            loaded += not house.hosts.read_end_reason(state) and not house.limits.reason(*popped)
             house.frontier.finish(state, popped[1].key)
             house.frontier.free(state, 0.0)
     assert loaded == 6

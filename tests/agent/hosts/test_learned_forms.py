@@ -77,7 +77,7 @@ class House:
 
     def end(self, one: Entry, content: int | None) -> None:
         self.agent.ended(self.state, one.key, [])
-        self.learner.ended(self.state, one, content)
+        self.learner.end_visit(self.state, one, content)
         self.state.check_invariants()
 
     def fetch(self, url: str, content: int | None) -> bool:
@@ -247,7 +247,7 @@ def test_requests_that_are_not_plain_are_never_judged(house: House) -> None:
     house.fetch(url.lower(), 1)
     posted = Entry(url_key("POST", url, b"a"), url, 0, 0, '{"method":"POST"}')
     assert not house.learner.joins(house.state, posted)
-    house.learner.ended(house.state, posted, 5)
+    house.learner.end_visit(house.state, posted, 5)
 
 
 def test_www_is_learned_where_both_names_are_one_host() -> None:

@@ -66,7 +66,7 @@ class Learning(Crawler):
     def read(self, visit: Visit) -> None:
         for url in links_of(visit.entry.url):
             self.node.discover(*entry(url, visit.entry.depth + 1), page=visit)
-        self.node.ended(visit, status=200, content=zlib.crc32(page_of(visit.entry.url).encode()))
+        self.node.end_visit(visit, status=200, content=zlib.crc32(page_of(visit.entry.url).encode()))
 
 
 def spellings() -> set[str]:

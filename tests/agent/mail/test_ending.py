@@ -106,7 +106,7 @@ def test_the_end_of_a_host_is_known_to_its_heir() -> None:
 
 def _ended(one: Ending) -> bool:
     state = one.node.frontier.find(ENDED)
-    return state is not None and one.node.hosts.ended(state) == "limit/test"
+    return state is not None and one.node.hosts.read_end_reason(state) == "limit/test"
 
 
 def test_many_are_ended_a_slice_at_a_time() -> None:
@@ -120,7 +120,7 @@ def test_many_are_ended_a_slice_at_a_time() -> None:
         slices = []
         while state.waiting:
             before = state.waiting
-            assert one.node.next() is None
+            assert one.node.next_visit() is None
             slices.append(before - state.waiting)
             one.wake.clear()
             async with asyncio.timeout(20):
@@ -138,13 +138,13 @@ def test_a_host_that_is_left_alone_ends_without_waiting_for_its_time() -> None:
         one = Ending(MemoryHub(), "a", log)
         state = await one.wait(1)
         one.node.hosts.postpone(state, 3600, "test")
-        assert one.node.next() is None
+        assert one.node.next_visit() is None
         assert state.waiting
         one.node.hosts.end(state, "limit/test")
         one.node.agent.start_exhausted = True
         async with asyncio.timeout(20):
             while not one.node.over:
-                assert one.node.next() is None
+                assert one.node.next_visit() is None
                 one.wake.clear()
                 await one.wake.wait()
         assert [failure.reason for failure in one.node.frontier.failed()] == ["limit/test"]
@@ -163,9 +163,9 @@ def test_a_lifted_host_is_fetched_again() -> None:
         one.node.hosts.lift(ENDED)
         one.node.hosts.lift("unknown.example")
         assert one.node.hosts.blocked_reason(state) == ""
-        visit = one.node.next()
+        visit = one.node.next_visit()
         assert visit is not None
-        one.node.ended(visit)
+        one.node.end_visit(visit)
         await one.node.leave("test")
 
     crawl(run)

@@ -57,7 +57,7 @@ class Turns(Part):
         self.exchanges = ExchangeLoop(self.crawl, publishing, MUCH, self.heard.append, self.clock)
 
     def open(self) -> None:
-        self.exchanges.open(self.post)  # type: ignore[arg-type]
+        self.exchanges.attach(self.post)  # type: ignore[arg-type]
 
     def find(self, pages: int) -> None:
         """Links to a host of another agent."""

@@ -38,9 +38,9 @@ class Asked(Alone):
         """This page is found, and fails for good."""
         assert self.node.discover(*entry(url))
         await until(lambda: self.frontier_has(url))
-        visit = self.node.next()
+        visit = self.node.next_visit()
         assert visit is not None
-        self.node.ended(visit, failed="http/503")
+        self.node.end_visit(visit, failed="http/503")
 
     def frontier_has(self, url: str) -> bool:
         ready = self.node.frontier.next_ready()
@@ -64,13 +64,13 @@ def test_a_node_answers_and_takes_in_again_what_failed() -> None:
         assert [event["what"] for event in history["events"]][:1] == ["joined"]
         (row,) = (await asked.ask(4, Question("hosts", FAR).text()))["rows"]
         assert (row["role"], row["state"], row["queued"], row["done"], row["failed"]) == ("owner", "waiting", 1, 1, 0)
-        visit = asked.node.next()
+        visit = asked.node.next_visit()
         assert visit is not None
         assert visit.entry.url == url and visit.entry.key != one.key
         assert (await asked.ask(5, where))["where"] == "done"  # the first try
         again = Question("url", FAR, host=host, key=f"{visit.entry.key:016x}").text()
         assert (await asked.ask(6, again))["where"] == "in flight"
-        asked.node.ended(visit)
+        asked.node.end_visit(visit)
         told = asked.node.counters()
         assert (told["failed"], told["requeued"]) == ({"http/503": 1}, {"http/503": 1})
         assert still_failed(told["failed"], told["requeued"]) == {}, "failed, then fetched"
@@ -103,9 +103,9 @@ def test_no_limit_of_known_urls_refuses_what_failed() -> None:
         assert not asked.node.discover(*entry("http://h0.example/2"))
         made = await asked.ask(1, Question("requeue", FAR, everything=True).text())
         assert (made["requeued"], made["unfit"]) == (1, 0)
-        visit = asked.node.next()
+        visit = asked.node.next_visit()
         assert visit is not None
-        asked.node.ended(visit)
+        asked.node.end_visit(visit)
         await asked.node.leave("test")
 
     crawl(run)

@@ -23,7 +23,7 @@ URL = "http://h0.example/1"
 
 def why(one: Crawler, held: tuple[bool, IdleReason | None] = (False, None)) -> IdleReason | None:
     node = one.node
-    return WhyIdle(node.status, node.hosts, node.crawl.settings, node.seeds, lambda: held).find(clock.now())
+    return WhyIdle(node.status, node.hosts, node.crawl.settings, node.seeds, lambda: held).find_reason(clock.now())
 
 
 def alone(*urls: str, **settings: Any) -> Callable[[Callable[[Alone], Awaitable[None]]], None]:
@@ -50,9 +50,9 @@ def kind(one: Crawler) -> str:
 def test_a_host_that_has_its_delay() -> None:
     @alone(URL, "http://h0.example/2", host_delay=7.0)
     async def _(one: Alone) -> None:
-        visit = one.node.next()
+        visit = one.node.next_visit()
         assert visit is not None
-        one.node.ended(visit)
+        one.node.end_visit(visit)
         found = why(one)
         assert found is not None
         assert (found.kind, found.names, found.more) == (kinds.DELAY, ("h0.example",), "7 s")
@@ -78,9 +78,9 @@ def test_a_crawl_delay_of_robots_txt() -> None:
         state = one.node.hosts.find("h0.example")
         assert state is not None
         one.node.hosts.set_delay(state, "robots", 30.0)
-        visit = one.node.next()
+        visit = one.node.next_visit()
         assert visit is not None
-        one.node.ended(visit)
+        one.node.end_visit(visit)
         assert kind(one) == kinds.CRAWL_DELAY
 
 
@@ -90,7 +90,7 @@ def test_what_scrapy_has_under_way_counts_where_no_host_waits_or_all_places_are_
         loads = IdleReason(kinds.LOADS, ("h0.example",))
         full = why(one, (True, loads))
         assert full == loads
-        assert one.node.next() is not None
+        assert one.node.next_visit() is not None
         assert why(one, (False, loads)) == loads
 
 
@@ -104,9 +104,9 @@ def test_people_have_paused_it() -> None:
 def test_a_limit_of_the_crawl_is_reached() -> None:
     @alone(URL, crawl_max_pages=1)
     async def _(one: Alone) -> None:
-        visit = one.node.next()
+        visit = one.node.next_visit()
         assert visit is not None
-        one.node.ended(visit)
+        one.node.end_visit(visit)
         assert kind(one) == kinds.LIMIT
 
 

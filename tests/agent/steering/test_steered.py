@@ -105,7 +105,7 @@ def test_what_waits_for_its_permit_goes_back_to_its_queue(host: str) -> None:
     async def test() -> None:
         alone = Alone()
         await alone.ready("http://h0.example/1")
-        visit = alone.node.next()
+        visit = alone.node.next_visit()
         assert visit is not None
         assert alone.node.access.permit_now(visit.host, None), "its robots.txt is loaded"
         waits = asyncio.ensure_future(alone.node.access.permit(visit.host, visit))
@@ -221,16 +221,16 @@ def test_a_longer_delay_holds_from_the_next_load_on_and_a_shorter_one_at_once() 
         await alone.ready(*(f"http://h0.example/{page}" for page in range(4)))
         said(alone.hub, "UBI_HOST_DELAY", 3600)
         await until(lambda: alone.node.frontier.delay == 3600)
-        visit = alone.node.next()
+        visit = alone.node.next_visit()
         assert visit is not None
-        alone.node.ended(visit)
+        alone.node.end_visit(visit)
         state = alone.node.frontier.find("h0.example")
         assert state is not None
         assert state.next_at > clock.now() + 3000
-        assert alone.node.next() is None
+        assert alone.node.next_visit() is None
         said(alone.hub, "UBI_HOST_DELAY", 0.01, n=2)
         await until(lambda: alone.node.frontier.delay == 0.01)
-        await until(lambda: alone.node.next() is not None)
+        await until(lambda: alone.node.next_visit() is not None)
         await alone.node.leave("test")
 
     crawl(test)
@@ -263,9 +263,9 @@ def test_a_host_has_a_delay_of_its_own_whether_it_was_met_before_or_after() -> N
         assert alone.node.discover(*entry("http://h1.example/1"))
         assert alone.node.discover(*entry("http://h2.example/1"))
         for _ in range(3):
-            visit = alone.node.next()
+            visit = alone.node.next_visit()
             assert visit is not None
-            alone.node.ended(visit)
+            alone.node.end_visit(visit)
         pauses = {state.host: state.pause for state in alone.node.frontier.states()}
         assert pauses == {"h0.example": 3600, "h1.example": 3600, "h2.example": 0}
         said(alone.hub, "UBI_HOST_DELAY", None, "h0.example", n=3)
@@ -280,13 +280,13 @@ def test_pages_of_a_host_are_limited_while_it_runs(host: str) -> None:
     async def test() -> None:
         alone = Alone()
         await alone.ready(*(f"http://h0.example/{page}" for page in range(5)))
-        visit = alone.node.next()
+        visit = alone.node.next_visit()
         assert visit is not None
-        alone.node.ended(visit)
+        alone.node.end_visit(visit)
         said(alone.hub, "UBI_HOST_MAX_PAGES", 1, host)
         said(alone.hub, "UBI_HOST_MAX_KNOWN", 6, host, n=2)
         await until(lambda: not alone.node.limits.idle and len(alone.node.live.table.entries) == 2)
-        assert alone.node.next() is None
+        assert alone.node.next_visit() is None
         assert set(alone.given_up) == {"limit/host_pages"}
         assert not alone.node.discover(*entry("http://h0.example/77")).is_taken, "it is ended"
         await alone.node.leave("test")
@@ -317,12 +317,12 @@ def test_the_crawl_ends_at_a_number_of_pages_that_is_set_while_it_runs() -> None
     async def test() -> None:
         alone = Alone()
         await alone.ready(*(f"http://h{host}.example/1" for host in range(5)))
-        visit = alone.node.next()
+        visit = alone.node.next_visit()
         assert visit is not None
-        alone.node.ended(visit)
+        alone.node.end_visit(visit)
         said(alone.hub, "UBI_CRAWL_MAX_PAGES", 1)
         await until(lambda: not alone.node.status.crawl_limits.idle)
-        assert alone.node.next() is None
+        assert alone.node.next_visit() is None
         assert [name for name, _ in alone.limited] == ["limit/crawl_pages"]
         await alone.node.leave("test")
 
@@ -351,9 +351,9 @@ def test_what_is_said_of_a_host_is_said_of_its_shards_and_their_delays_are_as_ma
         said(alone.hub, "UBI_HOST_DELAY", 0.0, n=4)
         said(alone.hub, "UBI_HOST_DELAY", None, "h0.example", n=5)
         await until(lambda: all(state.pause == 0.0 for state in shards))
-        assert alone.node.next() is None
+        assert alone.node.next_visit() is None
         said(alone.hub, PAUSE, None, "h0.example", n=6)
-        await until(lambda: alone.node.next() is not None)
+        await until(lambda: alone.node.next_visit() is not None)
         await alone.node.leave("test")
 
     crawl(test)

@@ -51,7 +51,7 @@ class Crawl:
     def end(self, *visits: Visit) -> None:
         for visit in visits:
             visit.closed = True
-            self.iterations.ended(VisitEnd(visit, None, True, 200, None))
+            self.iterations.end_visit(VisitEnd(visit, None, True, 200, None))
 
     def put_back(self, visit: Visit) -> None:
         self.states[visit.host].put_back(visit.entry.key, None)
@@ -89,7 +89,7 @@ def test_one_that_was_known_when_its_turn_came_takes_no_place() -> None:
     first, known = crawl.take(), crawl.take()
     assert first is not None and known is not None
     known.closed = True
-    crawl.iterations.ended(VisitEnd(known, None, False, 0, None))
+    crawl.iterations.end_visit(VisitEnd(known, None, False, 0, None))
     others = crawl.take_all()
     assert [visit.entry.key for visit in others] == [3, 4]
     crawl.end(first, *others)

@@ -49,7 +49,7 @@ class Big(Crawler):
                 self.node.discover(*entry(f"http://{HOST}/{number}", 1), page=visit)
         assert isinstance(self.log, Counting)
         self.log.by.add(self.name)
-        self.node.ended(visit)
+        self.node.end_visit(visit)
 
 
 async def until(log: Log, pages: int) -> None:

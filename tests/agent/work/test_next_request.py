@@ -46,17 +46,17 @@ def test_a_flood_of_hosts_that_others_fetch_does_not_hide_an_own_one(monkeypatch
         asked, found = 0, None
         while found is None:
             assert part.armed == asked, "it is asked again"
-            found = part.choice.next(part.now)
+            found = part.choice.find_next(part.now)
             asked += 1
             await asyncio.sleep(0)
         assert found[1].key == 1 and asked == 1 + OTHERS // 10
         part.crawl.frontier.look_again()
-        assert part.choice.next(part.now) is None
+        assert part.choice.find_next(part.now) is None
         for _ in range(2 * OTHERS):
-            part.choice.next(part.now)
+            part.choice.find_next(part.now)
             await asyncio.sleep(0)
         armed = part.armed
-        assert part.choice.next(part.now) is None
+        assert part.choice.find_next(part.now) is None
         await asyncio.sleep(0)
         assert part.armed == armed, "all were looked at: it does not spin"
 

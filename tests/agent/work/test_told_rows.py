@@ -20,8 +20,8 @@ def row_by(text: str, at: float, failed: bool = False) -> VisitRow:
     """The row of a page that was visited twice, the last time at `at`."""
     rule = read_recrawl(text)
     assert rule is not None
-    past = rule.first(VisitSeen(at - 1000), 7).past
-    plan = rule.next(past, VisitSeen(at, failed=failed), 7)
+    past = rule.plan_first(VisitSeen(at - 1000), 7).past
+    plan = rule.plan_next(past, VisitSeen(at, failed=failed), 7)
     return VisitRow(2, plan.due, int(failed), *plan.past, 3, "", "", Entry(7, "http://h/7", 0))
 
 

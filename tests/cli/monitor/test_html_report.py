@@ -12,7 +12,7 @@ import pytest
 
 from scrapy_ubi.agent.report.timeline import Event, Sample, row
 from scrapy_ubi.cli.monitor import html_report
-from scrapy_ubi.cli.monitor.html_report import page
+from scrapy_ubi.cli.monitor.html_report import render_page
 from scrapy_ubi.cli.monitor.html_sections import MOST_AGENTS, MOST_EVENTS, ReportFacts
 from scrapy_ubi.cli.monitor.merged_history import History, merged
 from scrapy_ubi.cli.monitor.render_report import measures_of
@@ -65,7 +65,7 @@ class Tags(HTMLParser):
 
 
 def test_the_page_tells_what_is_known() -> None:
-    text = page(facts(), "1.2")
+    text = render_page(facts(), "1.2")
     for title in ("Pages and queue over time", "Balance against capacity", "Hosts by size", "Failures by reason",
                   "Politeness", "Communication overhead", "Exchanges and event loops", "Agents",
                   "What happened when"):  # fmt: skip
@@ -79,7 +79,7 @@ def test_the_page_tells_what_is_known() -> None:
 
 
 def test_the_page_stands_alone() -> None:
-    text = page(facts(), "1.2")
+    text = render_page(facts(), "1.2")
     assert "http://" not in text
     assert "https://" not in text
     assert "url(" not in text
@@ -92,7 +92,7 @@ def test_the_page_stands_alone() -> None:
 
 
 def test_its_policy_allows_the_style_within_and_nothing_else() -> None:
-    text = page(facts(), "1.2")
+    text = render_page(facts(), "1.2")
     (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
     digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
     (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
@@ -105,8 +105,8 @@ def test_nothing_from_outside_is_markup() -> None:
                     host_name=HOSTILE, arguments={HOSTILE: HOSTILE})  # fmt: skip
     status = CrawlStatus(HOSTILE, (hostile, agent("a2")), now=1_700_000_060.0)
     history = merged({HOSTILE: answer(0, [Event(NOW, "joined", HOSTILE[:60], HOSTILE), Event(NOW, "dead", "b")])})
-    text = page(facts(status, history, hosts=[host(HOSTILE)]), HOSTILE)
-    plain = Tags(page(facts(), "1"))
+    text = render_page(facts(status, history, hosts=[host(HOSTILE)]), HOSTILE)
+    plain = Tags(render_page(facts(), "1"))
     assert {tag for tag, _ in Tags(text).tags} <= {tag for tag, _ in plain.tags}
     assert "\x1b" not in text
     assert "\u202e" not in text
@@ -114,12 +114,12 @@ def test_nothing_from_outside_is_markup() -> None:
 
 
 def test_a_gap_that_was_too_short_is_said_loudly() -> None:
-    text = page(facts(history=merged({"a1": answer(gaps=40, short=3, least=0.5)})), "1")
+    text = render_page(facts(history=merged({"a1": answer(gaps=40, short=3, least=0.5)})), "1")
     assert '<span class="warn">3 were shorter than the delay</span>' in text
 
 
 def test_without_a_history_the_rest_is_there() -> None:
-    text = page(facts(history=History(), hosts=[]), "1")
+    text = render_page(facts(history=History(), hosts=[]), "1")
     assert "<h2>Agents</h2>" in text
     assert "<h2>Balance against capacity</h2>" in text
     assert "Pages and queue" not in text
@@ -128,21 +128,21 @@ def test_without_a_history_the_rest_is_there() -> None:
 
 def test_of_one_agent_there_is_no_balance_and_no_overhead() -> None:
     alone = crawl(agent("a1", counters={"letters_sent": 0, "forwarded": 0}))
-    text = page(facts(alone, merged({"a1": answer()})), "1")
+    text = render_page(facts(alone, merged({"a1": answer()})), "1")
     assert "Balance" not in text.split("<footer>")[0].split("</style>")[1]
     assert "Communication overhead" not in text
     assert "1 agent." in text
 
 
 def test_a_crawl_without_pages_or_agents_is_shown() -> None:
-    Tags(page(facts(CrawlStatus("c", now=1.0), History(), hosts=[]), "1"))
-    Tags(page(facts(crawl(agent("a1", counters=dict.fromkeys(("pages", "done", "unique", "hosts"), 0)))), "1"))
+    Tags(render_page(facts(CrawlStatus("c", now=1.0), History(), hosts=[]), "1"))
+    Tags(render_page(facts(crawl(agent("a1", counters=dict.fromkeys(("pages", "done", "unique", "hosts"), 0)))), "1"))
 
 
 def test_the_page_of_a_thousand_agents_is_bounded() -> None:
     agents = [agent(f"a{number}", counters={"hosts": 10 + number % 7}) for number in range(1000)]
     events = [Event(NOW + number, "joined", f"a{number}") for number in range(900)]
-    text = page(
+    text = render_page(
         facts(crawl(*agents), merged({"a1": answer(0, events)}), hosts=[host(f"h{n}") for n in range(999)]), "1"
     )
     assert len(text) < 400_000
@@ -152,5 +152,5 @@ def test_the_page_of_a_thousand_agents_is_bounded() -> None:
 
 @pytest.mark.parametrize("lost", [0, 2])
 def test_lost_agents_are_named_first(lost: int) -> None:
-    text = page(facts(crawl(agent("a1", counters={"lost_agents": lost}))), "1")
+    text = render_page(facts(crawl(agent("a1", counters={"lost_agents": lost}))), "1")
     assert ("2 agents were lost" in text) == bool(lost)

@@ -14,8 +14,8 @@ KILLED = End(-signal.SIGKILL)
 
 def test_agents_that_end_well_make_a_whole_that_ended_well() -> None:
     group = Supervision(["a1", "a2"])
-    assert group.ended("a1", End(0), 1.0) == "" and not group.over
-    assert group.ended("a2", End(0), 2.0) == "" and group.over
+    assert group.note_end("a1", End(0), 1.0) == "" and not group.over
+    assert group.note_end("a2", End(0), 2.0) == "" and group.over
     assert group.result(crawl_over=True).status == 0
     left = group.result(crawl_over=False)
     assert left.status == 0 and "not finished" in left.why
@@ -24,14 +24,14 @@ def test_agents_that_end_well_make_a_whole_that_ended_well() -> None:
 def test_a_killed_agent_is_started_again_at_once_and_later_each_time() -> None:
     group, now = Supervision(["a1"]), 100.0
     for pause in PAUSES[:MOST_RESTARTS]:
-        said = group.ended("a1", KILLED, now)
+        said = group.note_end("a1", KILLED, now)
         assert said == "Agent a1 was killed (SIGKILL); it is started again."
         assert not group.over
         if pause:
             assert group.due(now + pause - 0.1) == []
         now += pause
         assert group.due(now) == ["a1"] and group.due(now) == []
-    said = group.ended("a1", KILLED, now)
+    said = group.note_end("a1", KILLED, now)
     assert said == "Agent a1 was killed (SIGKILL), and was started again 5 times in 10 min: it stays away."
     assert group.over and group.agents["a1"].state is AgentState.DEAD
     assert group.result(crawl_over=True).status == 1 and group.result(True).why == said
@@ -40,7 +40,7 @@ def test_a_killed_agent_is_started_again_at_once_and_later_each_time() -> None:
 def test_restarts_of_long_ago_do_not_count() -> None:
     group, now = Supervision(["a1"]), 0.0
     for _ in range(5 * MOST_RESTARTS):
-        group.ended("a1", KILLED, now)
+        group.note_end("a1", KILLED, now)
         now += PAUSES[-1]
         assert group.due(now) == ["a1"]
         now += WITHIN / MOST_RESTARTS
@@ -50,53 +50,53 @@ def test_restarts_of_long_ago_do_not_count() -> None:
 def test_an_agent_killed_after_the_end_of_the_crawl_is_not_started_again() -> None:
     """It would begin another crawl."""
     group = Supervision(["a1"])
-    assert "after the end of the crawl" in group.ended("a1", End(-9, crawl_over=True), 1.0)
+    assert "after the end of the crawl" in group.note_end("a1", End(-9, crawl_over=True), 1.0)
     assert group.over and group.result(crawl_over=True).status == 1
 
 
 def test_an_agent_that_fails_before_it_has_joined_ends_all() -> None:
     group = Supervision(["a1", "a2", "a3"])
-    group.ended("a3", KILLED, 0.0)
-    said = group.ended("a1", End(1, joined=False, said="UBI_FILTERS has a fault."), 1.0)
+    group.note_end("a3", KILLED, 0.0)
+    said = group.note_end("a1", End(1, joined=False, said="UBI_FILTERS has a fault."), 1.0)
     assert said == "Agent a1 failed at its start. All agents end."
     assert group.ending and group.due(100.0) == []
-    assert group.ended("a2", End(-signal.SIGTERM), 2.0) == "" and group.over
+    assert group.note_end("a2", End(-signal.SIGTERM), 2.0) == "" and group.over
     result = group.result(crawl_over=False)
     assert result.status == 1 and result.why == "Agent a1 failed at its start: UBI_FILTERS has a fault."
 
 
 def test_an_agent_that_fails_later_stays_away_and_the_others_go_on() -> None:
     group = Supervision(["a1", "a2"])
-    assert group.ended("a1", End(1), 1.0) == "Agent a1 failed with exit status 1."
+    assert group.note_end("a1", End(1), 1.0) == "Agent a1 failed with exit status 1."
     assert not group.ending and not group.over
-    group.ended("a2", End(0), 2.0)
+    group.note_end("a2", End(0), 2.0)
     assert group.over and group.result(crawl_over=True).status == 1
 
 
 def test_an_agent_that_is_refused_at_a_restart_stays_away_and_the_others_go_on() -> None:
     group = Supervision(["a1", "a2"])
-    group.ended("a1", KILLED, 1.0)
+    group.note_end("a1", KILLED, 1.0)
     assert group.due(1.0) == ["a1"]
-    group.ended("a1", End(1, joined=False), 2.0)
+    group.note_end("a1", End(1, joined=False), 2.0)
     assert not group.ending and group.agents["a1"].state is AgentState.DEAD
 
 
 def test_one_interruption_lets_them_leave_and_the_second_kills_them() -> None:
     group = Supervision(["a1", "a2", "a3"])
-    group.ended("a3", KILLED, 0.0)
+    group.note_end("a3", KILLED, 0.0)
     assert group.interrupt() == signal.SIGTERM
     assert group.due(100.0) == [] and not group.over
-    assert group.ended("a1", End(0), 1.0) == ""
+    assert group.note_end("a1", End(0), 1.0) == ""
     first = group.result(crawl_over=False)
     assert first.status == 130 and "have left" in first.why
     assert group.interrupt() == signal.SIGKILL
-    assert group.ended("a2", KILLED, 2.0) == "" and group.over
+    assert group.note_end("a2", KILLED, 2.0) == "" and group.over
     assert group.result(crawl_over=False).status == 130 and "were killed" in group.result(False).why
 
 
 def test_an_interruption_while_all_end_kills_them() -> None:
     group = Supervision(["a1", "a2"])
-    group.ended("a1", End(1, joined=False), 1.0)
+    group.note_end("a1", End(1, joined=False), 1.0)
     assert group.interrupt() == signal.SIGKILL
 
 
@@ -116,7 +116,7 @@ def test_whatever_happens_it_comes_to_an_end(seed: int) -> None:
             name = chance.choice(sorted(running))
             running.discard(name)
             code = chance.choice([0, 1, -9, -9, -9, -9])
-            group.ended(name, End(code, chance.random() < 0.9, chance.random() < 0.05), now)
+            group.note_end(name, End(code, chance.random() < 0.9, chance.random() < 0.05), now)
         if chance.random() < 0.01:
             group.interrupt()
         assert now < 1e5, seed

@@ -13,7 +13,7 @@ import pytest
 from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.requests.judged import DUPLICATE_OF
 from scrapy_ubi.agent.hosts.learned_forms import CUT
-from scrapy_ubi.outputs.collector import Collector, find
+from scrapy_ubi.outputs.collector import Collector, find_outputs
 from scrapy_ubi.outputs.duplicates.duplicates_store import ENDING, DuplicatesStore
 from scrapy_ubi.outputs.duplicates.groups import Groups
 from scrapy_ubi.outputs.duplicates.judge import Judge
@@ -131,5 +131,5 @@ def test_planted_duplicates_are_found_across_hosts(tmp_path: Path, kind: str) ->
 def groups_of(places: list[Path], tmp_path: Path) -> list[list[str]]:
     inner = tmp_path / f"groups{len(list(tmp_path.iterdir()))}"
     inner.mkdir()
-    collector = Collector(find(places), DuplicatesStore.name, ENDING, inner)
+    collector = Collector(find_outputs(places), DuplicatesStore.name, ENDING, inner)
     return [[copy.url for copy in group] for group in Groups(collector, inner, 3).all()]

@@ -16,7 +16,7 @@ from scrapy_ubi.cli.commands.options import add_subcommands
 from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.cli.monitor import quality_svg
 from scrapy_ubi.errors import UbiError
-from scrapy_ubi.outputs.collector import Collector, find
+from scrapy_ubi.outputs.collector import Collector, find_outputs
 from scrapy_ubi.outputs.graph import files, quality
 from scrapy_ubi.outputs.graph.graph_store import ENDING
 from tests.outputs.graph.test_numbered import Linked, agent, arcs_of, graph, url
@@ -103,7 +103,8 @@ def test_orders_of_a_graph_that_is_drawn(tmp_path: Path) -> None:
 def graph_of(place: Path, pages: list[Linked]) -> quality.Numbered:
     opened = agent(place / "a", pages)
     graph(place / "out", opened)
-    return quality.Numbered(Collector(find([opened]), "graph", ENDING, place / "out"), place / "out", crawled_only=True)
+    collector = Collector(find_outputs([opened]), "graph", ENDING, place / "out")
+    return quality.Numbered(collector, place / "out", crawled_only=True)
 
 
 @pytest.mark.parametrize("pages", [[], [1], [1, 1000]])

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scrapy.settings import Settings
 
-from scrapy_ubi.outputs.collector import Collector, find
+from scrapy_ubi.outputs.collector import Collector, find_outputs
 from scrapy_ubi.outputs.graph import files, graph_store
 from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphStore, _Payload
 from scrapy_ubi.outputs.graph.numbered import Numbered, reversed_host
@@ -68,7 +68,7 @@ def graph(place: Path, *directories: Path, crawled_only: bool = False, name: str
     place.mkdir(exist_ok=True)
     inner = place / "sort"
     inner.mkdir(exist_ok=True)
-    numbered = Numbered(Collector(find(directories), "graph", ENDING, inner), inner, crawled_only)
+    numbered = Numbered(Collector(find_outputs(directories), "graph", ENDING, inner), inner, crawled_only)
     files.write(numbered, name or str(place / "web"), hosts)
     return numbered
 
@@ -210,7 +210,7 @@ def test_an_index_that_points_nowhere_is_damage(tmp_path: Path, line: str) -> No
     index.write_text(f"{index.read_text()}{line}\n")
     sort = tmp_path / "sort"
     sort.mkdir()
-    collector = Collector(find([place]), "graph", ENDING)
+    collector = Collector(find_outputs([place]), "graph", ENDING)
     numbered = Numbered(collector, sort)
     assert [node.url.decode() for node in numbered.nodes()] == sorted((url(1), url(2)), key=reversed_host)
     assert collector.tally.damaged == 1

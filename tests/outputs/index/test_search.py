@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrapy_ubi.errors import UbiError
-from scrapy_ubi.outputs.collector import find
+from scrapy_ubi.outputs.collector import find_outputs
 from scrapy_ubi.outputs.index.catch_up import catch_up
 from scrapy_ubi.outputs.index.index_record import IndexRecord
 from scrapy_ubi.outputs.index.search_database import SearchDatabase
@@ -54,7 +54,7 @@ def test_later_pages_are_added(tmp_path: Path) -> None:
     kept.close()
     assert names("word", *place) == ["01", "02"]
     with SearchDatabase(tmp_path / "a/out/search.db") as database:
-        assert catch_up(database, find([tmp_path / "a"])).read == 0
+        assert catch_up(database, find_outputs([tmp_path / "a"])).read == 0
 
 
 def test_what_was_cut_is_not_found(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_file_cut_at_every_byte_is_read_as_far_as_it_is_whole(tmp_path: Path) 
         for length in range(len(whole)):
             path.write_bytes(whole[:length])
             database.clear()
-            done = catch_up(database, find([place]))
+            done = catch_up(database, find_outputs([place]))
             assert done.refused == 0
             lines = whole[:length].count(b"\n")
             assert done.read == database.pages == (lines // 2 if ending == "ndjson" else lines) < 3

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrapy_ubi.errors import UbiError
-from scrapy_ubi.outputs.collector import find
+from scrapy_ubi.outputs.collector import find_outputs
 from scrapy_ubi.outputs.index import tantivy_index
 from scrapy_ubi.outputs.index.catch_up import catch_up
 from scrapy_ubi.outputs.index.index_record import IndexRecord
@@ -47,7 +47,7 @@ def test_later_pages_are_added_and_what_was_cut_is_not_found(tmp_path: Path) -> 
     kept.written()
     assert names("word", *place) == ["01", "02"]
     with TantivyIndex(tmp_path / "a/out/search.tantivy") as index:
-        assert catch_up(index, find([tmp_path / "a"])).read == 0
+        assert catch_up(index, find_outputs([tmp_path / "a"])).read == 0
     KeptPages(tmp_path / "a", kept.rows)
     assert names("word", *place) == ["01"]
 

@@ -126,9 +126,9 @@ def test_tables_of_the_host_asked_for_longest_ago_go_first() -> None:
     tables: HostTables[int] = HostTables(most=4)
     for host in ("a", "b"):
         for key in (1, 2):
-            tables.put(tables.of(host), key, key)
-    tables.put(tables.of("a"), 3, 3)
-    assert tables.of("b") == {} and tables.of("a") == {1: 1, 2: 2, 3: 3} and tables.held == 3
+            tables.put(tables.get_table(host), key, key)
+    tables.put(tables.get_table("a"), 3, 3)
+    assert tables.get_table("b") == {} and tables.get_table("a") == {1: 1, 2: 2, 3: 3} and tables.held == 3
 
 
 def test_of_one_host_alone_no_more_keys_are_taken_but_those_there_go_on() -> None:

@@ -72,8 +72,8 @@ def test_until_something_is_known_all_pages_share_alike() -> None:
     rule = Budget(1000 / HOUR, HOUR, 30 * DAY)
     rule.settle(24_000)
     assert rule.alike == DAY
-    past = rule.first(VisitSeen(1e9), 7).past
-    assert rule.next(past, VisitSeen(1e9 + DAY, False)).due == 1e9 + 2 * DAY
+    past = rule.plan_first(VisitSeen(1e9), 7).past
+    assert rule.plan_next(past, VisitSeen(1e9 + DAY, False)).due == 1e9 + 2 * DAY
     rule.settle(24_000, share=0.5)  # of two agents each has half of the pages, and half of the budget
     assert rule.alike == 2 * DAY
 
@@ -81,12 +81,12 @@ def test_until_something_is_known_all_pages_share_alike() -> None:
 def told(rule: Budget, pages: int, changed: bool, at: float = 1e9) -> list[Past]:
     pasts = []
     for page in range(pages):
-        past = rule.first(VisitSeen(at), page).past
+        past = rule.plan_first(VisitSeen(at), page).past
         rule.told(NOTHING, VisitSeen(at))
         for visit in range(1, 4):
             seen = VisitSeen(at + visit * DAY, changed)
             rule.told(past, seen)
-            past = rule.next(past, seen, page).past
+            past = rule.plan_next(past, seen, page).past
         pasts.append(past)
     return pasts
 
@@ -107,7 +107,7 @@ def test_a_restart_begins_with_what_it_meets_and_does_not_overspend() -> None:
     after.settle(FEWEST)
     seen = VisitSeen(1e9 + 4 * DAY, False)
     assert after.price is None
-    assert after.next(pasts[0], seen).due - seen.at == FEWEST / (10 / HOUR)
+    assert after.plan_next(pasts[0], seen).due - seen.at == FEWEST / (10 / HOUR)
     for past in pasts:
         after.told(past, seen)
     after.settle(FEWEST)
@@ -120,7 +120,7 @@ def test_important_pages_are_visited_more_often() -> None:
     pasts = told(rule, FEWEST, False)
     rule.settle(FEWEST * 10)
     waits = [
-        rule.next(pasts[0], VisitSeen(1e9 + 4 * DAY, False, importance=importance)).due
+        rule.plan_next(pasts[0], VisitSeen(1e9 + 4 * DAY, False, importance=importance)).due
         for importance in (0.1, 1.0, 10.0)
     ]
     assert waits == sorted(waits, reverse=True) and waits[0] > waits[-1]
@@ -131,11 +131,11 @@ def test_a_page_that_always_changed_is_tried_early_once_and_then_left_alone() ->
     told(rule, FEWEST, False)
     rule.settle(FEWEST)
     rule.early = True  # as if those visits had been within the budget
-    at, plan = 1e9, rule.first(VisitSeen(1e9), 3)
+    at, plan = 1e9, rule.plan_first(VisitSeen(1e9), 3)
     waits = []
     for _ in range(12):
         at += max(plan.due - at, 1.0)
-        plan = rule.next(plan.past, VisitSeen(at, True), 3)
+        plan = rule.plan_next(plan.past, VisitSeen(at, True), 3)
         waits.append(plan.due - at)
     assert min(waits) <= 2 * HOUR  # to see whether it changes so fast
     assert waits[-1] <= 30 * DAY + 1

@@ -53,11 +53,11 @@ def rule_of(text: str) -> Rule:
 
 def visits(rule: Rule, *changes: bool, at: float = NOW, **seen: Any) -> list[int]:
     """The seconds that a page waits behind each visit, from the second one on."""
-    plan = rule.first(VisitSeen(at), 7)
+    plan = rule.plan_first(VisitSeen(at), 7)
     waits = []
     for changed in changes:
         at = float(plan.due)
-        plan = rule.next(plan.past, VisitSeen(at, changed, **seen), 7)
+        plan = rule.plan_next(plan.past, VisitSeen(at, changed, **seen), 7)
         waits.append(round(plan.due - at))
     return waits
 
@@ -67,7 +67,7 @@ def visits(rule: Rule, *changes: bool, at: float = NOW, **seen: Any) -> list[int
 def test_bounds_hold_whatever_a_rule_is_told(text: str, past: Past, seen: VisitSeen, key: int, pages: int) -> None:
     rule, (least, most) = rule_of(text), BOUNDS[text]
     for _ in range(2):
-        for plan in (rule.first(seen, key), rule.next(past, seen, key)):
+        for plan in (rule.plan_first(seen, key), rule.plan_next(past, seen, key)):
             assert least <= plan.due - seen.at + 1e-4 and plan.due - seen.at <= most + 1
             assert plan.due - seen.at <= max(rule.longest(plan.past), rule.longest(past)) + 1
             assert read_past(list(plan.past)) == plan.past or max(plan.past) >= LATEST
@@ -78,12 +78,12 @@ def test_bounds_hold_whatever_a_rule_is_told(text: str, past: Past, seen: VisitS
 @pytest.mark.parametrize("text", BOUNDS)
 @given(past=pasts, seen=sights, key=st.integers(0, 2**64 - 1))
 def test_a_rule_says_the_same_to_the_same(text: str, past: Past, seen: VisitSeen, key: int) -> None:
-    assert rule_of(text).next(past, seen, key) == rule_of(text).next(past, seen, key)
+    assert rule_of(text).plan_next(past, seen, key) == rule_of(text).plan_next(past, seen, key)
 
 
 @pytest.mark.parametrize("text", BOUNDS)
 def test_the_first_due_times_of_a_host_are_spread(text: str) -> None:
-    due = sorted(rule_of(text).first(VisitSeen(NOW), key * 4).due for key in range(1000))
+    due = sorted(rule_of(text).plan_first(VisitSeen(NOW), key * 4).due for key in range(1000))
     width = due[-1] - due[0]
     assert width > 0.4 * (due[-1] - NOW)
     tenths = [sum(1 for each in due if tenth <= (each - due[0]) * 10 / (width + 1) < tenth + 1) for tenth in range(10)]
@@ -103,31 +103,31 @@ def test_nutch_and_stormcrawler_have_their_factors() -> None:
 
 def test_nutch_shifts_towards_the_change_that_the_page_tells() -> None:
     past = Past(3, 1, int(NOW - 30 * DAY), 30 * DAY, 60 * DAY)
-    plan = rule_of("nutch").next(past, VisitSeen(NOW, True, lastmod=NOW - 10 * DAY))
+    plan = rule_of("nutch").plan_next(past, VisitSeen(NOW, True, lastmod=NOW - 10 * DAY))
     assert plan.due - NOW == pytest.approx(24 * DAY - 3 * DAY, abs=1) and plan.past.interval == 24 * DAY
-    still = rule_of("nutch").next(past, VisitSeen(NOW, False, lastmod=NOW - 100 * DAY))  # as it was for 100 days
+    still = rule_of("nutch").plan_next(past, VisitSeen(NOW, False, lastmod=NOW - 100 * DAY))  # as it was for 100 days
     assert still.past.interval == 100 * DAY and still.due - NOW == pytest.approx(70 * DAY, abs=1)
 
 
 def test_a_visit_that_failed_changes_no_interval_and_counts_for_nothing() -> None:
     past = Past(5, 2, int(NOW - DAY), 2 * DAY, 9 * DAY)
     for text, wait in (("adaptive", 2 * DAY), ("stormcrawler", 2 * HOUR), ("every(1d)", DAY)):
-        plan = rule_of(text).next(past, VisitSeen(NOW, failed=True))
+        plan = rule_of(text).plan_next(past, VisitSeen(NOW, failed=True))
         assert plan.due - NOW == wait
         assert plan.past[:3] == past[:3] and plan.past.watched == past.watched
 
 
 def test_new_visits_lists_again_and_never_a_page_with_items() -> None:
     rule = rule_of("new(1d)")
-    assert rule.first(VisitSeen(NOW, items=True), 7).due == NEVER
-    plan = rule.first(VisitSeen(NOW), 7)
+    assert rule.plan_first(VisitSeen(NOW, items=True), 7).due == NEVER
+    plan = rule.plan_first(VisitSeen(NOW), 7)
     assert NOW < plan.due <= NOW + DAY
-    assert rule.next(plan.past, VisitSeen(plan.due)).due == plan.due + DAY
-    assert rule.next(plan.past, VisitSeen(plan.due, items=True)).due == NEVER
+    assert rule.plan_next(plan.past, VisitSeen(plan.due)).due == plan.due + DAY
+    assert rule.plan_next(plan.past, VisitSeen(plan.due, items=True)).due == NEVER
 
 
 def test_a_rule_is_never_early_and_a_second_late_at_most() -> None:
-    assert rule_of("every(1d)").next(Past(2, 0, int(NOW), DAY, DAY), VisitSeen(NOW + 0.25)).due == NOW + DAY + 1
+    assert rule_of("every(1d)").plan_next(Past(2, 0, int(NOW), DAY, DAY), VisitSeen(NOW + 0.25)).due == NOW + DAY + 1
 
 
 @given(st.lists(st.tuples(st.floats(1, 1e7), st.booleans(), st.booleans()), max_size=200))

@@ -23,12 +23,12 @@ def test_where_it_is_not_believed_the_rule_is_adaptive() -> None:
     adaptive = read_recrawl("adaptive(1d, 1h, 30d)")
     assert adaptive is not None
     for changed in (True, False):
-        assert rule().next(PAST, VisitSeen(NOW, changed)) == adaptive.next(PAST, VisitSeen(NOW, changed))
+        assert rule().plan_next(PAST, VisitSeen(NOW, changed)) == adaptive.plan_next(PAST, VisitSeen(NOW, changed))
     assert rule().announced(PAST, NOW - DAY, NOW, believed=False) == NEVER
 
 
 def test_where_it_is_believed_a_page_waits_for_its_word() -> None:
-    plan = rule().next(PAST, VisitSeen(NOW, True, believed=True))
+    plan = rule().plan_next(PAST, VisitSeen(NOW, True, believed=True))
     assert plan.due == NOW + 30 * DAY
     assert plan.past.interval == DAY  # that of adaptive goes on behind it
     assert rule().announced(plan.past, NOW + DAY, NOW + 2 * DAY, believed=True) == NOW + 2 * DAY

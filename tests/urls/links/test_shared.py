@@ -16,8 +16,8 @@ class Source:
 def test_a_page_is_taken_once() -> None:
     pages, source, page = SharedPages(), Source(), Page(b"<a href=x>")
     pages.keep(source, page, 10)
-    assert pages.take(Source()) is None
-    assert pages.take(source) is page and pages.take(source) is None
+    assert pages.take_page(Source()) is None
+    assert pages.take_page(source) is page and pages.take_page(source) is None
 
 
 def test_those_parsed_first_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,10 +26,10 @@ def test_those_parsed_first_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
     for source in sources:
         pages.keep(source, page, 40)
     pages.keep(sources[4], page, 60)  # once more: counted once
-    assert [pages.take(source) is page for source in sources] == [False, False, False, True, True]
+    assert [pages.take_page(source) is page for source in sources] == [False, False, False, True, True]
     large = Source()
     pages.keep(large, page, 101)
-    assert pages.take(large) is None
+    assert pages.take_page(large) is None
 
 
 def test_a_number_that_another_object_has_now_tells_nothing() -> None:
@@ -39,4 +39,4 @@ def test_a_number_that_another_object_has_now_tells_nothing() -> None:
     before = id(source)
     del source
     others = [Source() for _ in range(100)]
-    assert all(pages.take(other) is None for other in others), before
+    assert all(pages.take_page(other) is None for other in others), before
