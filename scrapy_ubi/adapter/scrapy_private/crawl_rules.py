@@ -40,7 +40,7 @@ class RulesByPage(CrawlSpider):
             if not self._is_told:
                 self._is_told = True
                 logger.info(
-                    "Rules of a UbiCrawlSpider make a request of each link, as this Scrapy's (%s) private names differ.",
+                    "Rules of a UbiCrawlSpider make a request of each link, as private names of Scrapy %s differ.",
                     scrapy.__version__,
                 )
             yield from super()._requests_to_follow(response)
