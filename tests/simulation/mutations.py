@@ -526,7 +526,7 @@ def _visits_due_no_work_of_the_last_leaver() -> Any:
 
 def _end_without_a_look_at_seeds() -> Any:
     """As agents did that took no seeds: they end by themselves. What waits is looked at by no one."""
-    return patch.object(Agent, "open", lambda self: None)
+    return patch.object(Agent, "allow_outside_entries", lambda self: None)
 
 
 def _end_looks_only_whether_seeds_wait() -> Any:

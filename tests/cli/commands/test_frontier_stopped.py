@@ -115,7 +115,7 @@ def test_a_finished_crawl_of_several_goes_on_as_well(
         CrawlByHand(client, "other").agent("a1")
         assert shell("reset", "--yes", "--crawl", "bot:walk") == 0, shell.err
         assert shell.out == "Crawl bot:walk is forgotten.\n"
-        assert {key.split(b":")[1] for key in client.scan_iter(match="ubi:*")} == {b"{other}"}
+        assert {key.split(b":")[1] for key in client.scan_iter(match="ubi:*")} == {b"{other}", b"watched"}
     assert not (project.place / ".ubi" / "bot:walk").exists()
     crawl(project, *agents[0])
     assert site.urls()[HOME] == 2
