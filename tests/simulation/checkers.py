@@ -384,15 +384,16 @@ class Referee:
 
     def _equal_rows(self, process: Process) -> None:
         """When all is quiet the keepers of a host hold the same rows. See `_equal_notes`."""
-        members, rows, late = process.agent.view.members, {}, set()
+        members, rows, late, there = process.agent.view.members, {}, set(), set()
         for other in self.world.alive():
             if other.name in members and members[other.name].incarnation == other.agent.incarnation:
+                there.add(other.name)
                 late |= {state.host for state in other.frontier.states() if state.dirty}
                 for row in _rows(other):
                     rows.setdefault(self.world.host_of(row.entry.url), {}).setdefault(other.name, {})[row.key] = row
         for host in rows.keys() - late:
-            keepers = [name for name in process.agent.keeping.keepers_of(host) if name in self.world.processes]
-            kept = [rows[host].get(name, {}) for name in keepers if self.world.processes[name].up]
+            keepers = [name for name in process.agent.keeping.keepers_of(host) if name in there]
+            kept = [rows[host].get(name, {}) for name in keepers]
             if any(one != kept[0] for one in kept):
                 few = [{key: row[:2] for key, row in one.items() if row != kept[0].get(key)} for one in kept]
                 raise Violation(f"rows of {host} at the end differ between {keepers}: {few}")

@@ -104,6 +104,7 @@ ONCE_FAILED_EARLY = {
     1795959766375: "one had settled alone and was killed, which who was back could not know (no rule was broken)",
     2912000099: "one lost its disk, and the other left with nobody there (no rule was broken)",
     2921001137: "two were lost that one alone had missed, who counted both: so nobody named them (a silent loss)",
+    2921200224: "rows were asked of an empty disk under the name of a dead keeper (no rule was broken)",
     2918000928: "the last one left with pages due to be visited again, and said that others have all that it knew",
 }
 
