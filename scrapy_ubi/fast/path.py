@@ -98,7 +98,8 @@ class LeanPath:
         self._scraper, self._signals = engine.scraper, engine.signals
         methods = [self._manager.methods[name] for name in ("process_request", "process_response")]
         self._calls = lean_calls(self._manager, chain.from_iterable(methods))
-        self._outcome, self._successor = outcome, successor
+        self._outcome = outcome
+        self._successor = successor
         self._output = LeanOutput(engine.scraper, outermost)
         self._says_crawled = type(engine.logformatter).crawled is not LogFormatter.crawled  # at a level of its own?
         self._tasks: dict[Request, asyncio.Task[None]] = {}  # the loop itself holds its tasks weakly

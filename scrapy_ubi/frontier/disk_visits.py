@@ -43,7 +43,8 @@ class StoredVisits(HostRevisits):
 
     def __init__(self, state: DiskState, store: Store) -> None:
         super().__init__()
-        self._state, self._store = state, store
+        self._state = state
+        self._store = store
         self.fresh: dict[int, VisitRow] = {}
         self.writing: Mapping[int, VisitRow] = {}
         self.stale: set[tuple[int, int]] = set()
@@ -109,7 +110,9 @@ class DiskVisits:
     """The visits of all hosts."""
 
     def __init__(self, store: Store, window: Window, flushes: Flushes) -> None:
-        self._store, self._window, self._flushes = store, window, flushes
+        self._store = store
+        self._window = window
+        self._flushes = flushes
         self.hosts: DueHosts[DiskState] = DueHosts()
         self._at_hand: set[DiskState] = set()  # hosts with ready rows, or with a read under way
         self._mine: Mine = _of_none

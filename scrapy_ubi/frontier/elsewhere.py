@@ -34,7 +34,8 @@ class Elsewhere:
     """What one frontier knows of outputs elsewhere. Nothing is kept before `on` is set."""
 
     def __init__(self, store: Store, flushes: Flushes) -> None:
-        self._store, self._flushes = store, flushes
+        self._store = store
+        self._flushes = flushes
         text = store.get(rows.AGENTS)
         names = rows.read_agents(text) if text is not None else []
         self._numbers = {name: number for number, name in enumerate(names, 1)}

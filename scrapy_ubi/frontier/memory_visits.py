@@ -51,7 +51,8 @@ class MemoryVisits:
     """The visits of all hosts."""
 
     def __init__(self, states: Mapping[str, SetState], workbench: Workbench[str]) -> None:
-        self._states, self._workbench = states, workbench
+        self._states = states
+        self._workbench = workbench
         self.hosts: DueHosts[SetState] = DueHosts()
 
     def _of(self, state: HostState) -> HeapedVisits:

@@ -31,7 +31,9 @@ class Rerank:
     """Puts the queues of one frontier in order."""
 
     def __init__(self, window: Window, entries: Entries, flushes: Flushes) -> None:
-        self._window, self._entries, self._flushes = window, entries, flushes
+        self._window = window
+        self._entries = entries
+        self._flushes = flushes
         self._asked: dict[DiskState, tuple[Priorities, Callable[[], None]]] = {}
 
     def ask(self, state: HostState, priorities: Priorities, done: Callable[[], None]) -> None:

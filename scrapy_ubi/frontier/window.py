@@ -44,7 +44,8 @@ class Window:
         self.workbench = workbench
         self.resting: Workbench[DiskState] = Workbench(attrgetter("was_fetched"))
         self.most = max(most, 2 * HEAD)
-        self.head, self.grown = HEAD, GROWN
+        self.head = HEAD
+        self.grown = GROWN
         self.held = 0  # rows in heads, by weight
         self._coming = 0  # rows that are being read
         self._ahead = max(AHEAD, 2 * delay)

@@ -132,7 +132,11 @@ class Collector:
     ) -> None:
         self._latest = latest
         self.tally = CollectTally()
-        self._outs, self._store, self._ending, self._place, self._told = outs, store, ending, place, told
+        self._outs = outs
+        self._store = store
+        self._ending = ending
+        self._place = place
+        self._told = told
         self._read = 0
 
     def collect(self, file: IO[bytes]) -> CollectTally:

@@ -110,8 +110,13 @@ class PageOutputs(PageObserver):
         count: Callable[[str], None],
         judged: Mapping[Flight, Judged] = MappingProxyType({}),
     ) -> None:
-        self._crawler, self._writer, self._flights, self._judged = crawler, writer, flights, judged
-        self._normal, self._name_of, self._count = normal, named, count
+        self._crawler = crawler
+        self._writer = writer
+        self._flights = flights
+        self._judged = judged
+        self._normal = normal
+        self._name_of = named
+        self._count = count
         self._stores = list(stores)
         self._of_items = [store for store in self._stores if store.wants_items]
         self._stats = {store.name: f"ubi/store/{store.name}/items" for store in self._of_items}

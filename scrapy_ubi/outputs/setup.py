@@ -43,7 +43,9 @@ class Outputs:
 
     def __init__(self, crawler: Crawler, settings: UbiSettings, made: list[Store]) -> None:
         assert settings.agent_id is not None, "the agent has its directory"
-        self._crawler, self._settings, self._stores = crawler, settings, made
+        self._crawler = crawler
+        self._settings = settings
+        self._stores = made
         self.writer = Writer(settings.dir, settings.crawl, settings.agent_id, settings.store_mb << 20)
         self._known: list[Compared] = []  # pages of the process before
         if settings.duplicates is not None:

@@ -91,7 +91,8 @@ class ObjectTarget:
     """An object store. `api` is obstore, or what stands in for it."""
 
     def __init__(self, api: Any, store: Any) -> None:
-        self._api, self._store = api, store
+        self._api = api
+        self._store = store
 
     def send(self, path: Path, name: str) -> bool:
         """As `Target.send`. What is larger than `AT_ONCE` goes in pieces, which stores take without a condition."""

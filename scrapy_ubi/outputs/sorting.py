@@ -30,7 +30,8 @@ class Sorter:
 
     def __init__(self, place: Path | None = None, most: int = MOST) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="ubi-sort-", dir=place)
-        self._most, self._size = most, 0
+        self._most = most
+        self._size = 0
         self._records: list[Record] = []
         self.runs: list[Path] = []  # each in order
         self._count = 0

@@ -64,8 +64,11 @@ class Writer:
         clock: Callable[[], float] = unix,
     ) -> None:
         self._directory, self._out = directory, directory / OUT
-        self._crawl, self._agent, self._clock = crawl, agent, clock
-        self.most, self._on_room = most, on_room
+        self._crawl = crawl
+        self._agent = agent
+        self._clock = clock
+        self.most = most
+        self._on_room = on_room
         self._queue: SimpleQueue[Bundle | Mark | Callable[[], None]] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._put = self._written = self._taken = 0  # bytes, since the start

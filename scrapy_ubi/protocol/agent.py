@@ -334,7 +334,8 @@ class Agent:
         lost = self.lease.lost(now)
         if lost and not self._lost:
             self._cancels += 1
-        self._held_lease, self._lost = holds, lost
+        self._held_lease = holds
+        self._lost = lost
         if self.group.sure:  # of who is there; what was found on disk has waited for this
             for record, hint in self.outbox.due_again(now):
                 self.discovery.route(record, hint)

@@ -88,7 +88,8 @@ class Detector:
         """
         forgotten = self._memory is not None and self._memory != memory
         away = forgotten or (self._last_read is not None and sent - self._last_read > self.lease_timeout)
-        self._last_read, self._memory = received, memory
+        self._last_read = received
+        self._memory = memory
         if forgotten:
             self._found = dict(beats)
         self._believe(beats)

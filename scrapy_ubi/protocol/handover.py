@@ -68,7 +68,8 @@ class Handover:
         self.todo: deque[str] = deque()
         self.to_drop: deque[str] = deque()
         self._later: deque[tuple[float, str]] = deque()  # to be dropped from that time on
-        self.failure_timeout, self._most_pending = failure_timeout, most_pending
+        self.failure_timeout = failure_timeout
+        self._most_pending = most_pending
         self._loads_end = loads_end
         self.now = 0.0
         self.again: set[str] = set()

@@ -70,7 +70,9 @@ class Lane:
 
     def __init__(self, store: str, receiver: str, kind: str, incarnation: str) -> None:
         self.name = f"{store}/{receiver}/{kind}"
-        self.receiver, self.kind, self.incarnation = receiver, kind, incarnation
+        self.receiver = receiver
+        self.kind = kind
+        self.incarnation = incarnation
         self.waiting: deque[Record | Sync] = deque()
         self.unacknowledged: dict[int, Letter] = {}
         self.next_seq = 1

@@ -61,7 +61,8 @@ class LossCounter:
         self.peers: Mapping[str, str] = {}
         self.former: list[str] = []
         self.before: tuple[LastWords, ...] = ()
-        self._copies, self._watch = replication, watch
+        self._copies = replication
+        self._watch = watch
         self._was_there = False  # this incarnation has seen a view in which all had settled
         self._elders: set[str] | None = None  # who had looked before this agent looked first
         # Since all had settled: incarnation -> name, of the lost, and of those on their way out.

@@ -63,7 +63,8 @@ class Circle:
 
     def __init__(self, points: array[int], holders: list[str], inner: array[int] | None = None) -> None:
         """Of these, which become its own; `inner` bounds if they are known. `_near` is to be filled yet."""
-        self.points, self.holders = points, holders
+        self.points = points
+        self.holders = holders
         bounds = array("Q", map(_middle, points, points[1:])) if inner is None else inner
         around = _middle(points[-1], points[0] + SIZE) if points else SIZE - 1
         self._around = around % SIZE

@@ -56,7 +56,9 @@ class RedisLink:
         self._place = ServerPlace(at)  # where the pool leads
         self._finder = ServerFinder(at, keys.slot, timeout)
         self._copies = Replicas(at, timeout)
-        self._timeout, self._largest, self._counts = timeout, largest, counts
+        self._timeout = timeout
+        self._largest = largest
+        self._counts = counts
         self._garbage: list[bytes] = []  # fields to delete: no text, or too long
         self._connections = 0  # that may have led to another server
         self._server = b""  # what named the one that the last connection led to

@@ -109,7 +109,9 @@ class Heartbeat:
     def __init__(self, link: BeatConnection, interval: float, agent: BeatCallbacks, counts: Counter[str]) -> None:
         if not interval > 0:
             raise ValueError("the interval of beats must be more than 0 s")
-        self._link, self._interval, self._counts = link, interval, counts
+        self._link = link
+        self._interval = interval
+        self._counts = counts
         self._line, self._on_ack, self._on_read, self._clock, self._stalled, self._apart, self._mail_is_away = agent
         self._looks = Looks(interval)  # the thread's own
         self._last_read = -math.inf  # when the last read was begun, s of the clock; the thread's own
@@ -144,7 +146,8 @@ class Heartbeat:
         """End the thread, after it has written `last_line`. Waits `limit` seconds at most: a server may hang."""
         self._open = False
         with self._turn:
-            self._stopping, self._last_line = True, last_line
+            self._stopping = True
+            self._last_line = last_line
             self._turn.notify()
         try:
             async with asyncio.timeout(limit):
@@ -206,7 +209,8 @@ class Heartbeat:
             return False
         if self._said:
             logger.info("Redis is back: beats are written again")
-        self._failures, self._said = 0, False
+        self._failures = 0
+        self._said = False
         if beats is not None:
             self._hand_over((sent, received, beats))
         return True
@@ -249,7 +253,8 @@ class Heartbeat:
             self._loop.call_soon_threadsafe(callback)
         except RuntimeError:
             with self._turn:
-                self._stopping, self._last_line = True, None
+                self._stopping = True
+                self._last_line = None
 
     # -- in the event loop -------------------------------------------------------------------------------------------
 

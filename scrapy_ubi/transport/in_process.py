@@ -94,8 +94,12 @@ class MemoryTransport:
         max_read_bytes: int = 4_000_000,
         seed_idle: float = SEED_IDLE,
     ) -> None:
-        self._hub, self._agent, self._crawl = hub, agent, crawl
-        self._largest, self._most, self._budget = max_letter_bytes, max_letters, max_read_bytes
+        self._hub = hub
+        self._agent = agent
+        self._crawl = crawl
+        self._largest = max_letter_bytes
+        self._most = max_letters
+        self._budget = max_read_bytes
         self._in_hand = InHand()
         self._seeds_in_hand, self._seed_idle = InHand(), seed_idle
         self._turn = asyncio.Lock()

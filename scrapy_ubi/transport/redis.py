@@ -76,7 +76,8 @@ class RedisTransport:
         self._login = RedisLogin(url) if isinstance(url, str) else url
         self._agent, self._keys = agent, RedisKeys(crawl)
         self._commands = ExchangeCommands(self._keys, agent, max_letter_bytes)
-        self._largest, self._most = max_letter_bytes, max_letters
+        self._largest = max_letter_bytes
+        self._most = max_letters
         self._most_bytes = self._budget = max_read_bytes  # the second: what the next exchange may read
         self._timeout = timeout
         self._counts: Counter[str] = Counter()

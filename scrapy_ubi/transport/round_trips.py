@@ -67,7 +67,9 @@ class RoundTrips:
     def __init__(self, at: Address, name: str, timeout: float, counts: Counter[str], slot: int = 0) -> None:
         self.at = at
         self._server = at  # where the pool leads
-        self._name, self._timeout, self._counts = name, timeout, counts
+        self._name = name
+        self._timeout = timeout
+        self._counts = counts
         self._finder = ServerFinder(at, slot, timeout)
         self._finding = asyncio.Lock()
         self._open = False

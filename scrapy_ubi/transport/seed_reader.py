@@ -44,7 +44,9 @@ class SeedReader:
     """The seeds of one transport."""
 
     def __init__(self, source: SeedSource, commands: ExchangeCommands, counts: Counter[str]) -> None:
-        self._source, self._commands, self._counts = source, commands, counts
+        self._source = source
+        self._commands = commands
+        self._counts = counts
         self._in_hand = InHand()
         self._look_at = 0.0  # when to look for seeds of others (s)
 

@@ -67,7 +67,11 @@ class SignedTransport:
     """`inner`, signed, for this agent. `interval` is that of its beats (s)."""
 
     def __init__(self, inner: Transport, signer: Signer, agent: str, crawl: str, interval: float) -> None:
-        self._inner, self._signer, self._agent, self._crawl, self._interval = inner, signer, agent, crawl, interval
+        self._inner = inner
+        self._signer = signer
+        self._agent = agent
+        self._crawl = crawl
+        self._interval = interval
         self._stream = secrets.token_hex(4)  # names this process's letters
         self._numbers: Counter[str] = Counter()  # letters signed, by receiver
         self._incarnations: dict[str, str] = {}  # of the others, by their last beats

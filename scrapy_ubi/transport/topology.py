@@ -57,7 +57,8 @@ class ServerFinder:
 
     def __init__(self, at: Address, slot: int, timeout: float) -> None:
         self.at = at
-        self._slot, self._timeout = slot, timeout
+        self._slot = slot
+        self._timeout = timeout
         self._learned: tuple[Node, ...] = ()  # servers of the cluster
         self._replicas = 0  # known when last asked
         self._hint: Node | None = None

@@ -91,7 +91,8 @@ class CrawlEvents:
         last = self._last
         if last is not None and status.now < self._calm_until and not _all_is_as_before(last, now):
             return
-        self._last, self._calm_until = now, 0.0
+        self._last = now
+        self._calm_until = 0.0
         if last is None:
             for time, what, agent in sorted(_past(status))[-MOST_FIRST:]:
                 self._note(time, what, agent)

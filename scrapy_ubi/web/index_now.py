@@ -87,7 +87,9 @@ class HostRate:
     """How much of each host within some time: `most` in `seconds`."""
 
     def __init__(self, most: int, seconds: float, clock: Callable[[], float]) -> None:
-        self._most, self._seconds, self._clock = most, seconds, clock
+        self._most = most
+        self._seconds = seconds
+        self._clock = clock
         self._counted: dict[str, tuple[float, int]] = {}  # host -> begin of its time, how much since
 
     def charge(self, host: str, number: int) -> None:

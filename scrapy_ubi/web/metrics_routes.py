@@ -45,7 +45,9 @@ class _Pages:
     """The four pages of one crawl."""
 
     def __init__(self, read: Read, crawl: Callable[[], str], away: tuple[type[Exception], ...]) -> None:
-        self._read, self._crawl, self._away = read, crawl, away
+        self._read = read
+        self._crawl = crawl
+        self._away = away
         self._lock = asyncio.Lock()
         self._status: CrawlStatus | None = None
         self._read_at = 0.0

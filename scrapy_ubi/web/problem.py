@@ -31,7 +31,9 @@ class Problem(Exception):
 
     def __init__(self, status: int, kind: str, message: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
-        self.status, self.kind, self.message = status, kind, message
+        self.status = status
+        self.kind = kind
+        self.message = message
         self.headers: Mapping[str, str] = headers or {}
 
     def document(self) -> dict[str, Any]:

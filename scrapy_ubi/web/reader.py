@@ -47,7 +47,9 @@ class CrawlReader:
         connection: RedisConnection | None = None,
         agent: str | None = None,
     ) -> None:
-        self.settings, self.crawl, self.agent = settings, crawl, agent
+        self.settings = settings
+        self.crawl = crawl
+        self.agent = agent
         self._redis_url = redis_url or settings.get("UBI_REDIS_URL")
         self._connection = connection
         self._made, self._making = ExitStack(), threading.Lock()

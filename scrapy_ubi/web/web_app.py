@@ -62,7 +62,10 @@ class WebApp:
     def __init__(
         self, reader: CrawlReader, access: Access, notices: IndexNow | None = None, hubs: WebSub | None = None
     ) -> None:
-        self._reader, self._access, self._notices, self._hubs = reader, access, notices, hubs
+        self._reader = reader
+        self._access = access
+        self._notices = notices
+        self._hubs = hubs
         self.live = LiveStream(reader)
         self.log = ServerLog(logger)  # for the server that runs it
         self._verbs = sorted(name for name in VERBS if name != "seeds" or reader.source != "agent")

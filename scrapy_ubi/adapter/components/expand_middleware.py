@@ -32,7 +32,8 @@ class PlainLinksMiddleware:
     """Between the spider and all other spider middlewares. `why`: what makes requests of plain links."""
 
     def __init__(self, crawler: Crawler, why: str) -> None:
-        self._crawler, self._why = crawler, why
+        self._crawler = crawler
+        self._why = why
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> PlainLinksMiddleware:

@@ -29,7 +29,10 @@ class SchedulerEvents(NodeEvents):
         feeds: FeedClaims,
         take_seed: Callable[[str, Mapping[str, str]], SeedOutcome],
     ) -> None:
-        self._scheduler, self._ending, self._directory, self._feeds = scheduler, ending, directory, feeds
+        self._scheduler = scheduler
+        self._ending = ending
+        self._directory = directory
+        self._feeds = feeds
         self._take_seed = take_seed
 
     def wake(self) -> None:

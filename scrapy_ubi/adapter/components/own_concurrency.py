@@ -38,7 +38,8 @@ class OwnConcurrency:
     """Of one crawler."""
 
     def __init__(self, crawler: Crawler, loads: Loads) -> None:
-        self._crawler, self._loads = crawler, loads
+        self._crawler = crawler
+        self._loads = loads
         self._timer: asyncio.TimerHandle | None = None
         self._most_seen = 0
         crawler.signals.connect(self._opened, signals.spider_opened)

@@ -15,7 +15,9 @@ class Sources:
     """The sources of one agent, whose local requests are in `local`."""
 
     def __init__(self, node: Node, local: Hostless, seeds: Seeds) -> None:
-        self._node, self.local, self._seeds = node, local, seeds
+        self._node = node
+        self.local = local
+        self._seeds = seeds
         self._start_over = False
         self._held = True  # open by the user's handlers at idle, until they say otherwise
 

@@ -60,8 +60,13 @@ class StartItems:
         count: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._claims, self._members, self._patience = claims, members, patience
-        self._outlasts, self._notices, self._count, self._clock = outlasts, notices, count, clock
+        self._claims = claims
+        self._members = members
+        self._patience = patience
+        self._outlasts = outlasts
+        self._notices = notices
+        self._count = count
+        self._clock = clock
         self._own_held, self._own_kept = f"{HELD} {agent}", f"{KEPT} {agent}"
         self._held: set[str] = set()  # by this agent, not kept yet
         self._back: dict[str, list[Any]] = {}  # items that others hold: kept back

@@ -51,7 +51,9 @@ class _Seen:
     __slots__ = ("head", "headers", "judged", "lifted", "most", "received", "stopped")
 
     def __init__(self, most: int, headers: Headers, lifted: bool) -> None:
-        self.most, self.headers, self.lifted = most, headers, lifted
+        self.most = most
+        self.headers = headers
+        self.lifted = lifted
         self.received = 0
         self.head = b""
         self.judged = self.stopped = False

@@ -46,7 +46,8 @@ class AtOnce:
 
     def __init__(self, first: int, most: int, most_bytes: float = float("inf"), most_files: int = 1 << 30) -> None:
         self._first, self._most = min(first, most), most
-        self._most_bytes, self._most_files = most_bytes, most_files
+        self._most_bytes = most_bytes
+        self._most_files = most_files
         self._target = float(self._first)
         self._usual_failures = 0.0
         self._page_bytes = 0.0

@@ -55,7 +55,11 @@ class NameServers:
         let_go: Callable[[], Awaitable[None]] | None = None,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._ask, self._most, self._timeout, self._let_go, self._now = ask, most, timeout, let_go, now
+        self._ask = ask
+        self._most = most
+        self._timeout = timeout
+        self._let_go = let_go
+        self._now = now
         self._known: OrderedDict[str, tuple[float, list[str] | str]] = OrderedDict()  # a text: why there is none
         self._asking: dict[str, asyncio.Task[list[str]]] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)

@@ -80,7 +80,9 @@ class PageRoom(PageObserver):
         own bound."""
         self._most, self._most_waiting = int(memory * SHARE), int(memory * SHARE_WAITING)
         self._most_small, self._small = int(memory * SHARE_SMALL), int(memory * SHARE * SMALL)
-        self._flights, self._count, self._excuse = flights, count, excuse
+        self._flights = flights
+        self._count = count
+        self._excuse = excuse
         self._taken = self._taken_small = self._waiting = 0
         self._places: dict[Flight, _Place] = {}
         self._there: dict[_Place, None] = {}  # those that `_taken` counts

@@ -56,7 +56,9 @@ class Reach:
         count: Callable[[str], Any],
     ) -> None:
         self.allowed = settings.private_hosts == "allow"
-        self._resolve, self._notices, self._count = resolve, notices, count
+        self._resolve = resolve
+        self._notices = notices
+        self._count = count
         self._refused_schemes = loaded_schemes(scrapy) - {*settings.link_schemes, "http", "https", "data"}
         self._seeds: dict[str, None] = {}
         self._reached: set[str] = set()  # names that led to private addresses

@@ -27,7 +27,8 @@ class RequestHosts:
     """The hosts of one agent's requests."""
 
     def __init__(self, node: Node, settings: UbiSettings, flights: Flights) -> None:
-        self._node, self._flights = node, flights
+        self._node = node
+        self._flights = flights
         names = HostNames(settings)
         self.of_url, self.of_request = names.of_url, names.of_request
         self._closes = asyncio.Event()

@@ -44,7 +44,10 @@ class Unscheduled:
     """Requests of one agent that bypass its scheduler."""
 
     def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings, notices: Notices) -> None:
-        self._crawler, self._node, self._settings, self._notices = crawler, node, settings, notices
+        self._crawler = crawler
+        self._node = node
+        self._settings = settings
+        self._notices = notices
         self._hosts = HostNames(settings)
         self._robots_unread: set[str] = set()  # network locations whose robots.txt was withdrawn
 

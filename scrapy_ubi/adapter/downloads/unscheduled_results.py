@@ -43,7 +43,9 @@ class UnscheduledResults:
         note: Callable[[str, str], object],
         host_of: Callable[[str], str | None],
     ) -> None:
-        self._count, self._note, self._host_of = count, note, host_of
+        self._count = count
+        self._note = note
+        self._host_of = host_of
         self._loaded = 0
         self._failed: Counter[str] = Counter()
 

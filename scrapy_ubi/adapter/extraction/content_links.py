@@ -186,7 +186,8 @@ class _Taken:
     def __init__(self, address: str, extractor: Extractor, anchors: bool) -> None:
         self.urls: dict[str, str] = {}
         self.long = 0
-        self._extractor, self._anchors = extractor, anchors
+        self._extractor = extractor
+        self._anchors = anchors
         self._join = Joiner(address, address, "utf-8").join
         allows = extractor.allows if isinstance(extractor, UbiLinkExtractor) else getattr(extractor, "matches", None)
         self._allows: Callable[[str], bool] = allows or _any

@@ -104,7 +104,8 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         self._usual = self._places.single if unique and process_value is None else None
         simple = not (self._regions or obey_nofollow or self._scrapys)
         self._off_tree = self._usual if simple and tree.can_read(self._places.tags, self._usual or "") else None
-        self._process, self._unique = process_value, unique
+        self._process = process_value
+        self._unique = unique
         self._stripped: Callable[[str], str] = strip_html5_whitespace if strip else str
         self._prepare()
 

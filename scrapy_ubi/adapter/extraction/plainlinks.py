@@ -75,9 +75,11 @@ class PlainLinks:
         else:
             self.urls, texts = _distinct_with(listed, link_texts=link_texts, anchors=anchors)
             self.link_texts, self.anchors = texts
-        self.callback, self.errback = callback, errback
+        self.callback = callback
+        self.errback = errback
         self.cb_kwargs, self.meta, self.headers = cb_kwargs or {}, meta or {}, headers or {}
-        self.priority, self.referer = priority, referer
+        self.priority = priority
+        self.referer = referer
 
     def __len__(self) -> int:
         return len(self.urls)

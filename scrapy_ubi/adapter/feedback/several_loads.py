@@ -27,7 +27,8 @@ class SeveralLoads:
     """The loads of one agent's hosts that have several at once; none without `concurrency`."""
 
     def __init__(self, concurrency: HostConcurrency | None, clock: Callable[[], float] = monotonic) -> None:
-        self._concurrency, self._clock = concurrency, clock
+        self._concurrency = concurrency
+        self._clock = clock
         self._put_off_at: OrderedDict[str, float] = OrderedDict()
 
     def responded(self, host: str, began: float, status: int, seconds: float) -> None:

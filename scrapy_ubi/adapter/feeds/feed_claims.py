@@ -76,7 +76,8 @@ class FeedClaims:
     def __init__(self, crawler: Crawler, shared: bool, alone: bool) -> None:
         self._crawler, self._slots = crawler, FeedSlots(crawler)
         self._feeds = self._slots.feeds()
-        self._shared, self._alone = shared, alone
+        self._shared = shared
+        self._alone = alone
         self._locks: list[AgentLock] = []
         self._exclusive = True  # no other process writes the local files, as far as can be seen
 

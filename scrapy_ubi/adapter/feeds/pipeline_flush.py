@@ -81,7 +81,10 @@ class PipelineFlush:
         longest: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._hooks, self._count, self._longest, self._clock = hooks, count, longest, clock
+        self._hooks = hooks
+        self._count = count
+        self._longest = longest
+        self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._passed = self._durable = 0  # items: through the pipelines, and of these written for certain
         self._turn = asyncio.Lock()  # one call at a time

@@ -104,7 +104,8 @@ class Burst:
 
     def set(self, number: int, seconds: float) -> None:
         """What makes a burst from now on."""
-        self.number, self.seconds = number, seconds
+        self.number = number
+        self.seconds = seconds
         self._last = deque(self._last, maxlen=max(1, number))
 
     def error(self, now: float) -> bool:
@@ -131,8 +132,12 @@ class ErrorLog:
         stop: Callable[[str], object],
         spider: object = None,
     ) -> None:
-        self._path, self._burst, self._clock = path, burst, clock
-        self._count, self._note, self._stop = count, note, stop
+        self._path = path
+        self._burst = burst
+        self._clock = clock
+        self._count = count
+        self._note = note
+        self._stop = stop
         self._file = _File(path, self._unwritten)
         self._spider = spider
         self._ear = _Ear(self._logged, spider)
@@ -215,7 +220,8 @@ class _Ear(logging.Handler):
 
     def __init__(self, heard: Callable[[logging.LogRecord], None], spider: object) -> None:
         super().__init__(logging.ERROR)
-        self._heard, self._spider = heard, spider
+        self._heard = heard
+        self._spider = spider
         self._hears = True
 
     def emit(self, record: logging.LogRecord) -> None:

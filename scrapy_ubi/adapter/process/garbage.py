@@ -58,7 +58,9 @@ class GarbageTurns:
         leaves = found - self._found >= self._since
         if looks != self._looks_at_all:
             self._rest = REST
-            self._found, self._looks_at_all, self._since = found, looks, 0
+            self._found = found
+            self._looks_at_all = looks
+            self._since = 0
         if leaves:
             self._rest = 0
         return self._rest > 0

@@ -44,7 +44,8 @@ class FingerprintKeys(RequestKeys):
         unfiltered: bool = False,
     ) -> None:
         super().__init__(settings, unfiltered)
-        self._fingerprinter, self._count = fingerprinter, count
+        self._fingerprinter = fingerprinter
+        self._count = count
         self.lossy = False
         self._said = False
 

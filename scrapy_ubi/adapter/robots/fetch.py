@@ -41,7 +41,10 @@ class RobotsLoad:
     __slots__ = ("began", "cut", "host", "of_page", "received", "redirected", "timeout")
 
     def __init__(self, of_page: bool, redirected: bool, timeout: float, host: str = "") -> None:
-        self.of_page, self.redirected, self.timeout, self.host = of_page, redirected, timeout, host
+        self.of_page = of_page
+        self.redirected = redirected
+        self.timeout = timeout
+        self.host = host
         self.begin()
 
     def begin(self) -> None:

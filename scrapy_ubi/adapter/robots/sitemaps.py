@@ -153,7 +153,10 @@ class Sitemaps(PageObserver):
         found: Callable[[Request, Request], object],
         listed: Callable[[Request, float], bool] | None = None,
     ) -> None:
-        self._crawler, self.most, self._found, self._listed = crawler, most, found, listed
+        self._crawler = crawler
+        self.most = most
+        self._found = found
+        self._listed = listed
 
     def named(self, urls: list[str], base: str, page: Request) -> None:
         """The robots.txt at `base` names these, and `page` had it fetched."""

@@ -34,8 +34,12 @@ class SeedTwins:
         stats: StatBuffer,
         put_back: Callable[[Visit, Request], None],
     ) -> None:
-        self._crawler, self._spider, self._node, self._seeds = crawler, spider, node, seeds
-        self._stats, self._put_back = stats, put_back
+        self._crawler = crawler
+        self._spider = spider
+        self._node = node
+        self._seeds = seeds
+        self._stats = stats
+        self._put_back = put_back
         self._links: dict[int, Visit] = {}  # under way, by the key of the seed
         self._keys: dict[Visit, int] = {}  # the same, the other way round
         self._waiting: dict[Visit, tuple[Visit, Request]] = {}  # the seed that waits for a link

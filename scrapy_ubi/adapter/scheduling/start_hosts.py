@@ -16,7 +16,8 @@ class StartHosts(PageObserver):
     """Tells `reach` of start requests that are handed out. For a crawl that counts depth."""
 
     def __init__(self, reach: Reach, sitemaps: Sitemaps) -> None:
-        self._reach, self._sitemaps = reach, sitemaps
+        self._reach = reach
+        self._sitemaps = sitemaps
 
     def begun(self, flight: Flight) -> None:
         """A request is handed out."""

@@ -38,7 +38,8 @@ class VisitedPages(PageObserver):
 
     def __init__(self, crawler: Crawler, settings: UbiSettings, flights: Flights, count: Callable[[str], None]) -> None:
         self._always = settings.recrawl_call == "always"
-        self._flights, self._count = flights, count
+        self._flights = flights
+        self._count = count
         crawler.signals.connect(self.scraped, signals.item_scraped)
 
     def begun(self, flight: Flight) -> None:

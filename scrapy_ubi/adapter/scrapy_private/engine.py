@@ -230,7 +230,8 @@ class _Idle:
     """The signals of an engine while it asks whether the spider may be closed: `asked` has the last word."""
 
     def __init__(self, usual: SignalManager, asked: Callable[[bool], bool]) -> None:
-        self._usual, self._asked = usual, asked
+        self._usual = usual
+        self._asked = asked
 
     def send_catch_log(self, signal: object, **named: Any) -> list[tuple[Any, Any]]:
         """As `SignalManager.send_catch_log`."""

@@ -54,7 +54,9 @@ class OneTransfer:
     __slots__ = ("_host", "_may_start", "broken", "lapsed", "repeats")
 
     def __init__(self, may_start: Callable[[str], bool], host: str, repeats: int = 0) -> None:
-        self._may_start, self._host, self.repeats = may_start, host, repeats
+        self._may_start = may_start
+        self._host = host
+        self.repeats = repeats
         self.lapsed = self.broken = False
 
     def __call__(self) -> bool:
@@ -155,7 +157,9 @@ class _Reached:
     """An endpoint of a host that connects to the addresses only that are allowed."""
 
     def __init__(self, endpoint: Any, host: str, reach: Reaches) -> None:
-        self._endpoint, self._host, self._reach = endpoint, host, reach
+        self._endpoint = endpoint
+        self._host = host
+        self._reach = reach
 
     def connect(self, factory: Any) -> Deferred[Any]:
         refused: list[str] = []
@@ -182,7 +186,10 @@ class _Looking:
     """A factory that makes no protocol for an address that is not allowed; these are noted in `refused`."""
 
     def __init__(self, factory: Any, host: str, reach: Reaches, refused: list[str]) -> None:
-        self._factory, self._host, self._reach, self._refused = factory, host, reach, refused
+        self._factory = factory
+        self._host = host
+        self._reach = reach
+        self._refused = refused
 
     def doStart(self) -> None:
         self._factory.doStart()

@@ -284,7 +284,9 @@ class AgentDisk:
     async def erase(self) -> None:
         """Throw everything away and begin with nothing. Raises as `open` does."""
         await self._let_go()
-        self._closed, self._flush, self._group = False, None, None
+        self._closed = False
+        self._flush = None
+        self._group = None
         await self._usable(self._make_anew)
 
     def _make_anew(self) -> None:

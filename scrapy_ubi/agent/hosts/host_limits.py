@@ -76,7 +76,8 @@ class HostLimits:
 
     def follow(self, settings: UbiSettings, of_host: Mapping[str, UbiSettings]) -> None:
         """The limits are those of these settings, of some hosts those of others, from now on."""
-        self._settings, self._of_host = settings, of_host
+        self._settings = settings
+        self._of_host = of_host
         every = (settings, *of_host.values())
         self._notes = any(one.host_max_seconds or one.host_max_depth or one.host_stable_iterations for one in every)
         self.idle = not (

@@ -80,7 +80,8 @@ class HostNotes:
     def work_for(self, agent: Agent, frontier: Frontier) -> None:
         """Work for this agent and its frontier: what is noted there is followed. Linear in the hosts held. Comes before
         all else."""
-        self._agent, self._frontier = agent, frontier
+        self._agent = agent
+        self._frontier = frontier
         self._brief.clear()
         if self._shards is not None:
             frontier.on_new = self._met

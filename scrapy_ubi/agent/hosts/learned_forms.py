@@ -116,7 +116,9 @@ class LearnedForms:
 
     def work_for(self, agent: Agent, hosts: HostNotes, joins: MergedUrls) -> None:
         """Work for this agent."""
-        self._agent, self._hosts, self._joins = agent, hosts, joins
+        self._agent = agent
+        self._hosts = hosts
+        self._joins = joins
 
     # -- before a load
 

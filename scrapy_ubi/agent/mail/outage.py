@@ -57,4 +57,6 @@ class Outage:
         """A try has succeeded. `told`: the log says already that Redis is back, by what it has forgotten."""
         if self._said and not (told and self._said == AWAY):
             logger.info(BETTER[self._said])
-        self.kind, self._said, self._pause = "", "", 0.0
+        self.kind = ""
+        self._said = ""
+        self._pause = 0.0

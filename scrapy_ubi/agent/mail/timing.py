@@ -67,7 +67,8 @@ class Timing:
     def begun(self, now: float) -> None:
         """An exchange begins."""
         self.wait(now)
-        self.sent, self.eager = now, False
+        self.sent = now
+        self.eager = False
         self._done = self._agent.counters.done
 
     def end_exchange(self, now: float) -> None:

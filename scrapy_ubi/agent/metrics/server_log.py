@@ -58,5 +58,6 @@ class ServerLog(logging.LoggerAdapter[logging.Logger]):
                 text,
                 more,
             )
-            self._said_at, self._unsaid = now, 0
+            self._said_at = now
+            self._unsaid = 0
         return True

@@ -61,7 +61,8 @@ class HostSums:
             if needs is not None and waits and needs.at_most(state, waits, usual, now) > self._longest:
                 found = needs.needs_of(state, usual, now)
                 if (takes := found.needs()) > self._longest:
-                    self._longest, self._slowest = takes, found
+                    self._longest = takes
+                    self._slowest = found
             self._held += bool(waits) and not has_left and not agent.tenure.free(state.host, agent.group.alive)
 
     def as_counters(self) -> dict[str, Any]:

@@ -84,5 +84,7 @@ class GapWatch:
     def taken(self) -> Gaps:
         """What was measured since the last time."""
         gaps = Gaps(self._measured, self._short, self._least)
-        self._measured, self._short, self._least = 0, 0, 0.0
+        self._measured = 0
+        self._short = 0
+        self._least = 0.0
         return gaps

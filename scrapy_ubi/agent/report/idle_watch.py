@@ -64,7 +64,9 @@ class IdleWatch:
         """Look again, at this time (s, the agent's clock)."""
         mark = self._marks()
         if self._quiet_since is None or mark != self._mark:
-            self._mark, self._quiet_since, self.reason = mark, now, None
+            self._mark = mark
+            self._quiet_since = now
+            self.reason = None
             return
         quiet = self.quiet(now)
         if quiet < QUIET:

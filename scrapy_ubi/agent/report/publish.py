@@ -110,7 +110,8 @@ class Publisher:
 
     def _take(self, now: float, counters: dict[str, Any], spent: float) -> None:
         """These are the counters of this time (s); to count has taken so long (s)."""
-        self._counted, self._counters = now, counters
+        self._counted = now
+        self._counters = counters
         self._big_host.check_hosts(counters["queued"], counters["in_flight"])
         self._count_at = now + (self._clock() - now + spent) * COUNTING
 

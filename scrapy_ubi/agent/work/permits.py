@@ -267,7 +267,8 @@ class Permits:
 
     def pause(self, everything: bool, hosts: frozenset[str]) -> None:
         """Deny requests of the queue, of all hosts or of these, until it is said otherwise."""
-        self._paused, self._paused_hosts = everything, hosts
+        self._paused = everything
+        self._paused_hosts = hosts
         self.look_again()
 
     def close(self) -> None:

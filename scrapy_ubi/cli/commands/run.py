@@ -111,7 +111,11 @@ class Run:
         remarks: Sequence[str] = (),
     ) -> None:
         self._remarks = remarks
-        self._plan, self._to, self._valkey, self._json, self._judge = plan, to, valkey, as_json, judge
+        self._plan = plan
+        self._to = to
+        self._valkey = valkey
+        self._json = as_json
+        self._judge = judge
         self._screen = Screen(sys.stderr if as_json else sys.stdout)
         self._processes = AgentProcesses(self._arguments, None if valkey is None else valkey.users)
         self._supervision = Supervision(place.name for place in plan.places)

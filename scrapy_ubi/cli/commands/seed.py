@@ -154,7 +154,10 @@ class SeedWriter:
     agents' answers, else of what is refused here. `pending`: those not answered, by id, as written."""
 
     def __init__(self, to: RedisConnection, status: CrawlStatus, told: Callable[[ToldSeed], None], waits: bool) -> None:
-        self._to, self._status, self._told, self._waits = to, status, told, waits
+        self._to = to
+        self._status = status
+        self._told = told
+        self._waits = waits
         self._crawl, self._keys = status.crawl, RedisKeys(status.crawl)
         self._signed = signing.seeds(to, status)
         self.pending: dict[bytes, str] = {}

@@ -24,7 +24,8 @@ class CheckedTable:
     """One table. `path`: its place in the document."""
 
     def __init__(self, value: object, path: Path, where: Where) -> None:
-        self.path, self._where = path, where
+        self.path = path
+        self._where = where
         if not isinstance(value, dict):
             head = f"[{written(path)}]"
             raise UbiRulesError(

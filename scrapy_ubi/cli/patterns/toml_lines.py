@@ -37,7 +37,8 @@ def lines_of(text: str) -> dict[Path, int]:
 
 class _Reader:
     def __init__(self, text: str) -> None:
-        self._text, self._at = text, 0
+        self._text = text
+        self._at = 0
         self._lines: dict[Path, int] = {}
         self._line, self._counted = 1, 0  # the line of a place, so that each line end is counted once
         self._tables: dict[Path, int] = {}  # arrays of tables, and how many they have so far

@@ -94,7 +94,8 @@ class Load:
     def __init__(self, request: Request, crawler: Crawler, limits: tuple[int, int, bool]) -> None:
         meta = request.meta
         maxsize, warnsize, fails_on_loss = limits
-        self.request, self.crawler = request, crawler
+        self.request = request
+        self.crawler = crawler
         self.bodyless = request.method == "HEAD"
         self.began = monotonic()
         self.maxsize: int = meta.get("download_maxsize", maxsize)
@@ -106,7 +107,9 @@ class Load:
         """Nothing has come yet. Again, before a second attempt."""
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ended = self.warned = False
-        self.status, self.reason, self.version = 0, "", "1.1"
+        self.status = 0
+        self.reason = ""
+        self.version = "1.1"
         self.fields: list[Field] = []
         self.headers = Headers()
         self.peer: Peer | None = None
@@ -121,7 +124,10 @@ class Load:
     def head(self, status: int, reason: str, version: str, fields: list[Field], length: int | None, peer: Peer) -> None:
         """The head has come. `length` is that of the body: None when only its end will tell."""
         self.request.meta["download_latency"] = monotonic() - self.began
-        self.status, self.reason, self.version, self.peer = status, reason, version, peer
+        self.status = status
+        self.reason = reason
+        self.version = version
+        self.peer = peer
         self.fields = fields
         self.headers = _headers(fields, length, self.bodyless)
         announced = UNKNOWN_LENGTH if length is None else length
@@ -146,7 +152,8 @@ class Load:
         if self._stop(signals.bytes_received, data=data):
             return
         if self.maxsize and self.received > self.maxsize:
-            self.first, self.rest = b"", None
+            self.first = b""
+            self.rest = None
             self._too_large(self.received, expected=False)
         elif self.warnsize and self.received > self.warnsize and not self.warned:
             self._warn(self.received, expected=False)

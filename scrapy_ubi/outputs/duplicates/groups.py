@@ -52,7 +52,9 @@ class Groups:
 
     def __init__(self, collector: Collector, place: Path, near: int | None) -> None:
         self.pages = self.refused = self.exact = self.near_ones = self.shells = 0
-        self._collector, self._place, self._near = collector, place, near
+        self._collector = collector
+        self._place = place
+        self._near = near
         self._hosts: Counter[str] = Counter()
         self._rows: Any = np.zeros(0, ROW)
         self._parent: NDArray[np.uint32] = np.zeros(0, np.uint32)

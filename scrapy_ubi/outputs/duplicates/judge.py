@@ -102,7 +102,10 @@ class Judge(PageObserver):
     def __init__(
         self, near: int | None, action: str, count: Callable[[str], None], note: Callable[[str, str], None]
     ) -> None:
-        self._near, self.action, self._count, self._note = near, action, count, note
+        self._near = near
+        self.action = action
+        self._count = count
+        self._note = note
         self._hosts: OrderedDict[str, HostPages] = OrderedDict()
         self._digests = self._sketches = 0
         self.judged: dict[Flight, Judged] = {}

@@ -49,7 +49,8 @@ class CollectedGraph:
         self, name: str, place: Path, hosts: bool = False, progress: Progress = lambda done, total: None
     ) -> None:
         self._names, self._arcs = f"{name}{HOSTS if hosts else URLS}", f"{name}{HOST_ARCS if hosts else ARCS}"
-        self._place, self._hosts = place, hosts
+        self._place = place
+        self._hosts = hosts
         self.nodes = sum(1 for _ in self.names())
         if not self.nodes:
             raise UbiGraphDamaged(f"{self._names} has no node.")

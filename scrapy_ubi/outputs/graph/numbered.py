@@ -78,7 +78,9 @@ class Numbered:
 
     def __init__(self, collector: Collector, place: Path, crawled_only: bool = False) -> None:
         self.found = FoundNode()
-        self._collector, self._place, self._crawled_only = collector, place, crawled_only
+        self._collector = collector
+        self._place = place
+        self._crawled_only = crawled_only
         self._lines = LineSorter(place, "lines")
         self._hosts: dict[str, str] = {}
         self._keys: Keys = np.empty(0, np.uint64)

@@ -25,7 +25,9 @@ class NumberSorter:
     """`add` numbers, then iterate once over `blocks` in order, without doubles. Raises OSError."""
 
     def __init__(self, place: Path, name: str, most: int = MOST_NUMBERS) -> None:
-        self._place, self._name, self._most = place, name, most
+        self._place = place
+        self._name = name
+        self._most = most
         self._waits: list[Keys] = []
         self._size = self._count = 0
         self._runs: list[Path] = []
@@ -97,7 +99,9 @@ class LineSorter:
     """`add` lines, then iterate once over them in order, each once. Raises OSError."""
 
     def __init__(self, place: Path, name: str, most: int = MOST_LINES) -> None:
-        self._place, self._name, self._most = place, name, most
+        self._place = place
+        self._name = name
+        self._most = most
         self._waits: set[bytes] = set()
         self._size = self._count = 0
         self._runs: list[Path] = []

@@ -61,7 +61,8 @@ class Archive:
     def __init__(self, paths: list[Path], most: int) -> None:
         self.broken = 0  # records and lines that do not hold
         self.records = 0
-        self._paths, self._most = paths, most
+        self._paths = paths
+        self._most = most
         self._table = sqlite3.connect("", check_same_thread=False, isolation_level=None)
 
     def build_index(self) -> None:

@@ -49,7 +49,9 @@ class Wacz:
     total)` is called with bytes."""
 
     def __init__(self, paths: list[Path], place: Path, told: Callable[[int, int], None]) -> None:
-        self._paths, self._place, self._told = paths, place, told
+        self._paths = paths
+        self._place = place
+        self._told = told
         self._total, self._done = sum(path.stat().st_size for path in paths), 0
         self._resources: list[dict[str, Any]] = []
         self._when = time.gmtime()

@@ -50,7 +50,8 @@ class WarcCollector(Collector):
         told: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
         super().__init__(outs, "warc", WARC, output and output.absolute().parent, told)
-        self._output, self._number = output, 0
+        self._output = output
+        self._number = 0
         self._compress = members.by_isal() or members.by_zlib
         self._paths: list[Path] = []
         self._removed: dict[str, Span] = {}  # name of a record -> where it is

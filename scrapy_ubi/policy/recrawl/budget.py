@@ -89,7 +89,8 @@ class Lately:
 
     def __init__(self, budget: float) -> None:
         self.budget = budget
-        self._visits, self._at = 0.0, 0.0
+        self._visits = 0.0
+        self._at = 0.0
 
     def count(self, at: float) -> None:
         """A visit."""
@@ -109,7 +110,9 @@ class Budget(Settled):
 
     def __init__(self, budget: float, least: float = HOUR, most: float = 30 * DAY) -> None:
         check_bounds(math.sqrt(least * most), least, most)
-        self.budget, self.least, self.most = budget, least, most
+        self.budget = budget
+        self.least = least
+        self.most = most
         self.price: float | None = None  # None: not known yet
         self.alike = math.sqrt(least * most)  # the interval of what is not known; so long until pages were counted
         self.census = Census(least, most)

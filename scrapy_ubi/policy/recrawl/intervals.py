@@ -85,8 +85,13 @@ class Adaptive(Settled):
         failed: float = 0.0,
     ) -> None:
         check_bounds(first, least, most)
-        self.begin, self.least, self.most = first, least, most
-        self.unchanged, self.changed, self.shift, self.failed = unchanged, changed, shift, failed
+        self.begin = first
+        self.least = least
+        self.most = most
+        self.unchanged = unchanged
+        self.changed = changed
+        self.shift = shift
+        self.failed = failed
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> Adaptive:
