@@ -3,7 +3,8 @@
 Rules of this module:
 
 * Three crawls are run, one after the other, as processes: plain Scrapy (which asks the site, and is recorded), plain
-  Scrapy again, and agents (both of the recording).
+  Scrapy again, and agents (both of the recording). Where the first was cut off, by `--pages` or by the project, plain
+  Scrapy runs once more in its place: what was under way at its end is in the recording, and not among its items.
 * The project's settings are used but for those of `APART`, where crawls would write over each other's outputs or wait
   for a site that is not asked.
 * However it ends, no process is left, and no file but those of `--keep`; where something differs all is kept.
@@ -110,6 +111,11 @@ class ComparedCrawl:
     def _again(self) -> frozenset[int]:
         alone = self.results[0] if len(self.results) == 1 else None
         return frozenset(alone["again"]) if alone is not None and alone["items"] == len(self.items) else frozenset()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the crawl has come to its end by itself."""
+        return all(one["reason"] == "finished" for one in self.results)
 
     @property
     def failed(self) -> set[tuple[str, str]]:
@@ -220,6 +226,8 @@ class Comparison:
             raise UbiRefused(
                 f"Plain Scrapy has asked for nothing with '{plain(self._opts.spider, 64)}': nothing to compare."
             )
+        if not first.is_finished:  # what came last was recorded, and not all of it was looked at
+            first = self._plain("plain Scrapy", "whole", REPEAT)
         second = self._plain("plain Scrapy, again", "again", REPEAT)
         number = self._opts.agents
         agents = self._agents("1 agent" if number == 1 else f"{number} agents", second)
@@ -297,6 +305,7 @@ class Comparison:
     ) -> None:
         crawl.place.mkdir()
         log = crawl.place / "log.txt"
+        counted = _RequestCount(crawl.place)
         before, begun = os.times(), time.monotonic()
         with log.open("wb") as output:
             self._process = subprocess.Popen(
@@ -308,7 +317,7 @@ class Comparison:
                 start_new_session=True,
             )
         while self._process.poll() is None:
-            made = sum(path.read_bytes().count(b"\n") for path in crawl.place.glob(f"{REQUESTS}-*"))
+            made = counted.count()
             self._show(crawl, made, time.monotonic() - begun)
             if at_each is not None:
                 at_each(crawl.place, made)
@@ -336,6 +345,25 @@ class Comparison:
                 self._screen.tell(line)
         elif last:
             self._screen.say(line)
+
+
+class _RequestCount:
+    """Counts the requests that the processes of a crawl have written down, reading of each file what is new."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._read: dict[Path, int] = {}  # bytes
+        self._lines = 0
+
+    def count(self) -> int:
+        """Return how many there are by now."""
+        for path in self._place.glob(f"{REQUESTS}-*"):
+            with path.open("rb") as file:
+                file.seek(self._read.get(path, 0))
+                new = file.read()
+            self._read[path] = self._read.get(path, 0) + len(new)
+            self._lines += new.count(b"\n")
+        return self._lines
 
 
 class _KillOne:

