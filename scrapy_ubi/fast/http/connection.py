@@ -19,8 +19,9 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 from scrapy.exceptions import DownloadFailedError
 
 from scrapy_ubi.adapter.scrapy_private.socket_gate import NoRight, Right
-from scrapy_ubi.fast.http.load import Field, Load, Peer, header_name
+from scrapy_ubi.fast.http.load import UNKNOWN, Field, Load, Peer, header_name
 from scrapy_ubi.fast.http.mending import after_interim, may_end, mend
+from scrapy_ubi.fast.http.no_transport import NOT_CONNECTED
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.route import Route
 
@@ -55,8 +56,8 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, route: Route, pool: Pool) -> None:
         self.route = route
-        self.transport: asyncio.Transport | None = None
-        self._peer = Peer(None, None)
+        self.transport = NOT_CONNECTED
+        self._peer = UNKNOWN
         self._pool = pool
         self._load: Load | None = None
         self._parser: HttpResponseParser | None = None
@@ -81,7 +82,7 @@ class Connection(asyncio.Protocol):
         """Write a request; what comes is its response. Raises `NoRight`, with nothing written, and the connection
         closed."""
         transport = self.transport
-        assert transport is not None and self._load is None
+        assert self._load is None
         if transport.is_closing():
             raise Unanswered("The connection was closed")
         if self._parser is None:
@@ -102,7 +103,6 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The transport has room: the next slices of a large request."""
         transport = self.transport
-        assert transport is not None
         while self._unsent and not transport.is_closing():
             if self._right is not None and not self._right():
                 self._unsent = b""
@@ -116,14 +116,13 @@ class Connection(asyncio.Protocol):
 
     def is_open(self) -> bool:
         """Whether a request can be written, as far as is known."""
-        return self.transport is not None and not self.transport.is_closing()
+        return not self.transport.is_closing()
 
     def abort(self) -> None:
         """Close at once. Nothing is told to a load that is under way."""
         self._load = None
         self._pool.forget(self)
-        if self.transport is not None:
-            self.transport.abort()
+        self.transport.abort()
 
     def fail(self, error: Exception) -> None:
         """Close at once, with this error for a load that is under way."""
@@ -317,7 +316,6 @@ class Connection(asyncio.Protocol):
     def _conclude(self, load: Load) -> None:
         """The load has what it needs: keep the connection, or close it."""
         transport = self.transport
-        assert transport is not None
         keep = self._keep and self._complete and not (self._surplus or self._doubtful or load.ended)
         load.complete()
         self._load = None

@@ -160,7 +160,6 @@ def _let_go(attempt: asyncio.Task[Connection]) -> None:
 
 
 def _tell_tls(connection: Connection) -> None:
-    assert connection.transport is not None
     tls = connection.transport.get_extra_info("ssl_object")
     cipher = tls.cipher()
     logger.debug(

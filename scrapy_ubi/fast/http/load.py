@@ -82,6 +82,9 @@ class Peer:
         return known.issuer.rfc4514_string(), known.subject.rfc4514_string()
 
 
+UNKNOWN = Peer(None, None)  # before anybody has answered
+
+
 class Load:
     """One request and its response. `done` is resolved at the end: with None, or with the error."""
 
@@ -112,7 +115,7 @@ class Load:
         self.version = "1.1"
         self.fields: list[Field] = []
         self.headers = Headers()
-        self.peer: Peer | None = None
+        self.peer = UNKNOWN
         self.first = b""  # most bodies come in one piece
         self.rest: BytesIO | None = None  # the whole body, where there are more
         self.received = 0
@@ -188,7 +191,6 @@ class Load:
         url = self.request.url.partition("#")[0]
         body = self.first if self.rest is None else self.rest.getvalue()
         cls = responsetypes.from_args(headers=self.headers, url=url, body=body)
-        assert self.peer is not None
         response = cls(
             url=url,
             status=self.status,
@@ -222,10 +224,11 @@ class Load:
 
     def _stop(self, signal: object, **arguments: Any) -> bool:
         """Tell who listens; whether one of them wants the rest left out."""
-        self.stopped = scrapys.stopped_by(signal, self.crawler, self.request, arguments)
-        if self.stopped is not None:
-            self._end()
-        return self.stopped is not None
+        self.stopped = stopped = scrapys.stopped_by(signal, self.crawler, self.request, arguments)
+        if stopped is None:
+            return False
+        self._end()
+        return True
 
     def _too_large(self, size: int, *, expected: bool) -> None:
         message = scrapys.too_large(size, self.maxsize, self.request, expected)

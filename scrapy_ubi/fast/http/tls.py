@@ -18,6 +18,8 @@ import asyncio
 import ssl
 from typing import Any, cast
 
+from scrapy_ubi.fast.http.no_transport import NOBODY, NOT_CONNECTED
+
 RECORD = 16_384  # bytes of a record at most (RFC 8446, 5.1): no read gives more
 # Bytes that are given to TLS at once: it keeps the most memory that it ever needed while the connection is open, idle
 # or not, and asyncio reads up to 256 KiB. In records of 16 KiB, of which a part may be waiting, that makes 33 KB.
@@ -32,10 +34,10 @@ class TlsTransport(asyncio.Protocol):
         self, context: ssl.SSLContext, name: str, above: asyncio.Protocol, session: ssl.SSLSession | None = None
     ) -> None:
         """`name`: of the server, as TLS has it."""
-        self._above: asyncio.Protocol | None = above
+        self._above = above
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._in, self._out, server_hostname=name, session=session)
-        self._below: asyncio.Transport | None = None
+        self._below = NOT_CONNECTED
         self._open = False
         self._unwritten: bytes = b""
         self._error: Exception | None = None
@@ -59,18 +61,17 @@ class TlsTransport(asyncio.Protocol):
         """The transport below closes itself."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        above, self._above = self._above, None  # they know each other: neither would go before garbage is looked for
+        above, self._above = self._above, NOBODY  # they know each other: neither would go before garbage is looked for
         if not self._open:
             self._fail(exc or ConnectionResetError("The connection was closed during the TLS handshake"))
-        elif above is not None:
+        else:
             above.connection_lost(self._error or exc)
 
     def resume_writing(self) -> None:
-        if self._open and self._above is not None:
+        if self._open:
             self._above.resume_writing()
 
     def _shake_hands(self) -> None:
-        assert self._below is not None and self._above is not None
         try:
             self._tls.do_handshake()
         except ssl.SSLWantReadError:
@@ -97,7 +98,6 @@ class TlsTransport(asyncio.Protocol):
 
     def _read(self, data: bytes = b"") -> None:
         """Give all that has come to the connection above, in one piece. `data`: what TLS is still to be given."""
-        assert self._below is not None and self._above is not None
         pieces: list[bytes] = []
         ends = False
         rest, read = memoryview(data), self._tls.read
@@ -131,7 +131,7 @@ class TlsTransport(asyncio.Protocol):
             self.resume_writing()
 
     def _flush(self) -> None:
-        if self._out.pending and self._below is not None and not self._below.is_closing():
+        if self._out.pending and not self._below.is_closing():
             self._below.write(self._out.read())
 
     # The transport of the connection above
@@ -148,26 +148,24 @@ class TlsTransport(asyncio.Protocol):
         self._flush()
 
     def is_closing(self) -> bool:
-        return self._below is None or self._below.is_closing()
+        return self._below.is_closing()
 
     def abort(self) -> None:
         """Close at once, without a word."""
         self.ready.cancel()
-        if self._below is not None:
-            self._below.abort()
+        self._below.abort()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        assert self._below is not None
         self._below.set_write_buffer_limits(high, low)
 
     def get_write_buffer_size(self) -> int:
-        return len(self._unwritten) + (0 if self._below is None else self._below.get_write_buffer_size())
+        return len(self._unwritten) + self._below.get_write_buffer_size()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         """As asyncio's: `ssl_object` is that of this connection."""
         if name == "ssl_object":
             return self._tls
-        return default if self._below is None else self._below.get_extra_info(name, default)
+        return self._below.get_extra_info(name, default)
 
 
 def _looked_at(ready: asyncio.Future[None]) -> None:

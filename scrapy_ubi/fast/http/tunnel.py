@@ -10,6 +10,7 @@ import re
 from typing import cast
 
 from scrapy_ubi.fast.http import scrapys
+from scrapy_ubi.fast.http.no_transport import NOT_CONNECTED
 from scrapy_ubi.fast.http.request_head import connect_head
 from scrapy_ubi.fast.http.route import Route
 
@@ -26,11 +27,11 @@ class Tunnel(asyncio.Protocol):
         self._route = route
         self._answer = b""
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._transport: asyncio.Transport | None = None
+        self._transport = NOT_CONNECTED
 
     async def open(self) -> None:
         """Ask for the tunnel. Raises TunnelError, ConnectionError."""
-        assert self._transport is not None and self._route.tunnel is not None
+        assert self._route.tunnel is not None
         host, port = self._route.tunnel
         name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self._transport.write(connect_head(name.encode("ascii"), self._route.authorization))
@@ -46,7 +47,6 @@ class Tunnel(asyncio.Protocol):
             return
         status = _STATUS.match(head)
         if end and status is not None and status[1] == b"200" and not rest:
-            assert self._transport is not None
             self._transport.pause_reading()  # what comes from now on is TLS
             self._opened.set_result(None)
             return

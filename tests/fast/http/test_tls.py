@@ -210,3 +210,22 @@ def test_no_more_idle_connections_than_of_8192_files_however_many_there_may_be(m
     for files, wanted in ((1 << 20, 2730), (8192, 2730), (1024, pool.MOST_IDLE)):
         monkeypatch.setattr(pool.open_files, "ask_for", lambda wanted, files=files: files)
         assert pool.most_idle() == wanted
+
+
+@pytest.mark.parametrize("given_up", ["before its connection", "after its loss"])
+def test_tls_that_is_given_up_without_a_connection_is_closed_and_says_nothing(given_up: str) -> None:
+    async def main() -> None:
+        above = Above()
+        if given_up == "before its connection":
+            ours = TlsTransport(ssl.create_default_context(), "raw", above)
+        else:
+            ours = (below := Below(above)).ours
+            below.server.write(b"late")
+            ours.connection_lost(None)
+            ours.data_received(below.goes.read())
+            ours.resume_writing()
+        ours.abort()
+        assert ours.is_closing()
+        assert (above.data, above.resumed, ours.get_write_buffer_size()) == (b"", 0, 0)
+
+    run(main())
