@@ -86,7 +86,7 @@ class BulkEnqueue(CandidateBatch):
         flight = decision.flights.get(response.request)
         self._links = flight.links if flight is not None else None
         self._filters = not decision.link_filter.idle
-        self._offsite = not shared.anywhere and passing.has_offsite
+        self._offsite = not shared.anywhere and passing.sites.has_offsite
         self._quick = decision.keys.plain
         self._form_of = decision.keys.normal_form if self._quick else normal_form
         self._host_of = None if decision.keys.by_name else decision.keys.host_of  # None: its name is its host
@@ -126,7 +126,7 @@ class BulkEnqueue(CandidateBatch):
                 forms.append(normal)
             host = names[name] if name in names else self._host(name, normal)
             if host is _OFF_SITE:
-                self._passing.refuse_off_site(name, url)
+                self._passing.sites.refuse_off_site(name, url)
                 continue
             if filters and self._is_filtered(number, url, normal if rest is None else normal_form(url) or ""):
                 continue
@@ -202,7 +202,7 @@ class BulkEnqueue(CandidateBatch):
     def _host(self, name: str, normal: str) -> str:
         """The partition key of a link, for all of that name, but where they may be of several shards; `_OFF_SITE` where
         no link may lead there."""
-        if self._offsite and self._passing.off_site(name):
+        if self._offsite and self._passing.sites.off_site(name):
             host = _OFF_SITE
         else:
             host = name if self._host_of is None else self._host_of(normal)
@@ -277,8 +277,8 @@ class BulkEnqueue(CandidateBatch):
                 return True
         except ValueError:  # a port that is none, for example
             return False
-        if self._offsite and passing.off_site(name):
-            passing.refuse_off_site(name, url)
+        if self._offsite and passing.sites.off_site(name):
+            passing.sites.refuse_off_site(name, url)
         else:
             self._decision.refuse_too_long(url)
         return True
@@ -287,8 +287,8 @@ class BulkEnqueue(CandidateBatch):
         """Take a link whose place takes more than one look. `safe`: its normal form by the safe steps; `name`: its
         host."""
         decision = self._decision
-        if self._offsite and self._passing.off_site(name):
-            self._passing.refuse_off_site(name, url)
+        if self._offsite and self._passing.sites.off_site(name):
+            self._passing.sites.refuse_off_site(name, url)
             return
         if self._filters and self._is_filtered(number, url, safe):
             return
@@ -325,7 +325,7 @@ class BulkEnqueue(CandidateBatch):
         """Add to the stats what this slice has come to."""
         stats = self._crawler.stats
         plain = links - self._apart
-        self._passing.count(self._shared.depth, plain)
+        self._passing.depth.count(self._shared.depth, plain)
         if self._taken:
             stats.inc_value("ubi/scheduler/enqueued", self._taken)
         if self._known:

@@ -56,7 +56,7 @@ class PageLinks:
         self._crawler = crawler
         self._decision = decision
         self.passing = ScrapyRules(crawler)
-        self._why = why or self.passing.watcher
+        self._why = why or self.passing.sites.watcher
         self._texts: dict[tuple[Any, Any], str] = {}  # of links that say nothing but who parses them
         self.taken = 0  # links, in all
 
@@ -67,13 +67,13 @@ class PageLinks:
         signals of requests. Raises ValueError or TypeError for what the spider has said wrongly, such as a callback
         that is none of its methods."""
         why = self._why or ("" if unheard else "somebody listens to request_scheduled or request_dropped")
-        self.passing.begin(response)
+        self.passing.depth.begin(response)
         shared = None if why else self._shared(plain, response)
         if shared is None:
             self._note(plain, response)
             yield from self._expand(plain, response, ordinary, why or "not all that they carry can travel")
             return
-        if self.passing.too_deep(shared.depth, len(plain)):
+        if self.passing.depth.too_deep(shared.depth, len(plain)):
             self._note(plain, response)
             return
         batch = BulkEnqueue(self._crawler, self._decision, self.passing, plain, response, page, shared, ordinary)
@@ -105,7 +105,7 @@ class PageLinks:
         if not (plain.meta or plain.cb_kwargs or plain.headers or plain.link_texts or plain.referer):
             text = self._texts.get((plain.callback, plain.errback))
             if text is not None:
-                return Shared(text, *self.passing.place(plain.priority, response), False, None)
+                return Shared(text, *self.passing.depth.place(plain.priority, response), False, None)
         return self._encoded(plain, response)
 
     def _encoded(self, plain: PlainLinks, response: Response) -> Shared | None:
