@@ -16,7 +16,7 @@ from scrapy_ubi.agent.group.beats import Beats
 from scrapy_ubi.agent.group.group_watch import GroupWatch
 from scrapy_ubi.agent.group.limit_watch import LimitWatch
 from scrapy_ubi.agent.group.ticker import Ticker
-from scrapy_ubi.agent.mail.exchange import Exchange
+from scrapy_ubi.agent.mail.exchange import Exchange, NoExchange
 from scrapy_ubi.agent.mail.exchange_loop import ExchangeLoop
 from scrapy_ubi.agent.report.status import Status
 from scrapy_ubi.agent.work.engine_wakeup import EngineWakeup
@@ -69,7 +69,7 @@ class Turns:
         self._asked_to_leave = False
         self._said_ahead = False
 
-    def exchanged(self, exchange: Exchange) -> None:
+    def exchanged(self, exchange: Exchange | NoExchange) -> None:
         """Hear that an exchange of mail has ended."""
         tally = self._crawl.tally
         tally.dead_letters, tally.writes_refused = exchange.dead_letters, exchange.writes_refused

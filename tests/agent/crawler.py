@@ -192,7 +192,7 @@ class Crawler:
 
     async def crash(self) -> None:
         """kill -9. An exchange under way may still reach Redis, but nobody hears what it brings."""
-        self.exchanges.exchange = None
+        self.exchanges.detach()
         self.node.lifecycle.ticker.stop()
         await self.transport.stop_beating(None)
         self.task.cancel()

@@ -120,8 +120,8 @@ def test_who_is_asked_to_leave_hears_it_once_and_only_in_an_incarnation_of_its_o
         control, exchanges = hub.shelf(SETTINGS.crawl).control, first.exchanges
         for word in (b"", b"0badcafe", b"\xff", crawlers[1].node.agent.incarnation.encode()):
             control[b"drain:a0"] = word
-            trips = exchanges.exchange.control if exchanges.exchange else None
-            await until(lambda trips=trips: exchanges.exchange is not None and exchanges.exchange.control is not trips)
+            trips = exchanges.exchange.control
+            await until(lambda trips=trips: exchanges.exchange.control is not trips)
         assert not asked
         before = first.node.agent.incarnation
         first.node.agent._rejoin()

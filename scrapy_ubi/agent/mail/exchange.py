@@ -26,6 +26,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -57,7 +58,36 @@ TOO_SLOW = (
     "line."
 )
 
+NOTHING_SENT: Future[Incoming] = Future()  # an exchange that never ends
+
 Profile = Callable[[], str | None]
+
+
+class NoExchange:
+    """In place of one before the agent has joined, and after it has left: there is nobody to exchange mail with."""
+
+    def __init__(self) -> None:
+        self.busy = self.full = self.disk_full = self.away = self.counts_anew = False
+        self.control: Fields = {}
+        self.outage = Outage()
+        self.told_at = -math.inf
+        self.published: bool | None = None
+        self.dead_letters = self.writes_refused = 0
+        self.slowest = 0.0
+
+    def collect(self, now: float) -> bool:
+        """Nothing has ended."""
+        return False
+
+    def may_send(self, now: float, hurry: bool) -> bool:
+        """Nothing begins."""
+        return False
+
+    def send(self, now: float, profile: Profile) -> None:
+        """Nothing is sent."""
+
+    def count_anew(self) -> None:
+        """Nothing is counted."""
 
 
 class Exchange:
@@ -89,11 +119,10 @@ class Exchange:
         self._check = check
         self._flush = flush
         self._on_arrival = on_arrival
-        self._absence = settings.lease_timeout
         self._most_waiting = settings.flush_records
         self._seeds = check.seeds
         self._most_outbox = settings.outbox_records
-        self._timing = Timing(agent, settings.flush_interval)
+        self._timing = Timing(agent, settings.flush_interval, settings.lease_timeout)
         self.outage = Outage()
         self._begin = {State.DISK: self._begin_disk, State.LOOK: self._begin_look, State.MAIL: self._begin_mail}
         self._follow: Mapping[Then, Callable[[float, Any], None]] = {
@@ -107,10 +136,8 @@ class Exchange:
             Then.HALVED: self._halved,
         }
         self._state = State.IDLE
-        self._under_way: Future[Incoming] | None = None
+        self._under_way = NOTHING_SENT
         self._asks_end = False  # the exchange under way asks whether the crawl is over
-        self._absent = False  # the control hash must be looked at before anything is sent
-        self._looked = 0.0  # when it was asked for last (s)
         self._unsent = Unsent(agent, settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER)
         self.full = self.disk_full = self.counts_anew = False
         self.published: bool | None = None
@@ -158,8 +185,7 @@ class Exchange:
 
     def send(self, now: float, profile: Profile) -> None:
         """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""
-        shadowed = self._agent.group.shadowed
-        self._absent = bool(self._timing.sent) and (shadowed or now - self._looked > self._absence)
+        self._timing.check_absence(now)
         self._state = self._next(now)
         out, blocked = self._begin[self._state](now, profile)
         self._under_way = self._io.send(self._carry(out, blocked), self._on_arrival)
@@ -168,13 +194,13 @@ class Exchange:
         # What was collected at a mere look, and had no room, comes first: the next drain would not be durable with it.
         if now < self.outage.retry_at or (self._unsent.out is None and self._flush.due):
             return State.DISK
-        return State.LOOK if self._absent else State.MAIL
+        return State.LOOK if self._timing.absent else State.MAIL
 
     def _begin_disk(self, now: float, profile: Profile) -> tuple[Outgoing, str | None]:
         """What to send, and the profile that is published where the disk has no room for it."""
         self._timing.wait(now)
         self._flush.collect(self.run.run)
-        return NOTHING, profile() if self.disk_full and not self._absent else None
+        return NOTHING, profile() if self.disk_full and not self._timing.absent else None
 
     def _begin_look(self, now: float, profile: Profile) -> tuple[Outgoing, str | None]:
         if self._agent.group.shadowed:
@@ -187,7 +213,6 @@ class Exchange:
         self._flush.collect(self.run.run)
         if not self._timing.sent:
             self.run.begin_exchanges(now)
-            self._looked = now
         self._timing.begun(now)
         blocked = profile() if self.disk_full else None
         return self._asking(out, now), blocked
@@ -237,7 +262,7 @@ class Exchange:
     async def _look(self, profile: str | None) -> Incoming | None:
         """What Redis has, whatever state it is in, while nothing may leave."""
         try:
-            return await self._transport.exchange(replace(LOOK if self._absent else Outgoing(), profile=profile))
+            return await self._transport.exchange(replace(LOOK if self._timing.absent else Outgoing(), profile=profile))
         except TransportFull as error:
             return error.incoming
         except TransportDown:
@@ -247,12 +272,12 @@ class Exchange:
 
     def collect(self, now: float) -> bool:
         """Take in what the exchange under way has brought; False when there is nothing (yet)."""
-        if self._under_way is None or not self._under_way.done():
+        if not self._under_way.done():
             return False
         waits = now < self.outage.retry_at and (self.disk_full or self._state is not State.DISK)
         if waits or not self._settled(now):
             return False  # what has come stays where it is
-        future, self._under_way = self._under_way, None
+        future, self._under_way = self._under_way, NOTHING_SENT
         state, self._state = self._state, State.IDLE
         self.disk_full = False
         error = future.exception()
@@ -336,8 +361,6 @@ class Exchange:
         self.published = incoming.published
         if incoming.control is not None:
             self._timing.looked(now)
-            # What was asked for before an absence may have waited for its end.
-            self._looked = now if self._absent else self._timing.sent
             self._look_at(incoming.control, now)
         if self._agent.outlived:
             return

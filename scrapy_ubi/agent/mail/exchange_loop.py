@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
-from scrapy_ubi.agent.mail.exchange import Exchange
+from scrapy_ubi.agent.mail.exchange import Exchange, NoExchange
 from scrapy_ubi.agent.waits import wait_briefly
 
 A_MOMENT = 0.5  # s: who waits for an exchange looks again after it
@@ -48,7 +48,7 @@ class ExchangeLoop:
         crawl: Crawl,
         publishing: Profiles,
         most_waiting: int,
-        on_exchange: Callable[[Exchange], None],
+        on_exchange: Callable[[Exchange | NoExchange], None],
         clock: Callable[[], float],
     ) -> None:
         self._crawl = crawl
@@ -57,22 +57,24 @@ class ExchangeLoop:
         self._on_exchange = on_exchange
         self._clock = clock
         self._ended = asyncio.Event()
-        self.exchange: Exchange | None = None
+        self.exchange: Exchange | NoExchange = NoExchange()
+        self._closed = True
         self.hurry = False
 
     def attach(self, exchange: Exchange) -> None:
         """From now on there is somebody to exchange mail with."""
-        self.exchange, exchange.counts_anew = exchange, self._crawl.counts_anew
+        self._closed = False
+        self.exchange = exchange
+        exchange.counts_anew = self._crawl.counts_anew
 
     def detach(self) -> None:
         """From now on the result of an exchange under way is not used."""
-        self.exchange = None
+        self._closed = True
+        self.exchange = NoExchange()
 
     def turn(self, now: float) -> None:
         """Give and take mail, when there is some."""
         exchange = self.exchange
-        if exchange is None:
-            return
         if exchange.collect(now):
             self._ended.set()
             if exchange.published is not None:
@@ -83,7 +85,7 @@ class ExchangeLoop:
             self._crawl.agent.tick(now)
             exchange.send(now, self._publishing.profile)
 
-    def _counted(self, exchange: Exchange) -> None:
+    def _counted(self, exchange: Exchange | NoExchange) -> None:
         """A profile was taken, or left out."""
         taken, exchange.published = bool(exchange.published), None
         self._crawl.published(taken)
@@ -98,7 +100,7 @@ class ExchangeLoop:
 
     def soon(self, call: Callable[[], None]) -> None:
         """Call this in the next turn of the loop, unless the exchanges are closed by then."""
-        asyncio.get_running_loop().call_soon(lambda: call() if self.exchange is not None else None)
+        asyncio.get_running_loop().call_soon(lambda: None if self._closed else call())
 
     def look_for_much(self) -> None:
         """Hurry when much waits to be sent."""
@@ -130,37 +132,35 @@ class ExchangeLoop:
     @property
     def busy(self) -> bool:
         """Whether something waits for an exchange to take it."""
-        return self.exchange is not None and self.exchange.busy
+        return self.exchange.busy
 
     def has_told(self, since: float) -> bool:
         """Whether all that was new at this time (s) has left, with a profile that was made later."""
-        return self.exchange is not None and self.exchange.told_at >= since
+        return self.exchange.told_at >= since
 
     def control(self) -> Mapping[str, str]:
         """What the control hash said last."""
-        return self.exchange.control if self.exchange is not None else {}
+        return self.exchange.control
 
     def slowest(self) -> float:
         """How long the slowest exchange took that was answered since this was asked last (s)."""
-        if (exchange := self.exchange) is None:
-            return 0.0
-        slowest, exchange.slowest = exchange.slowest, 0.0
+        slowest, self.exchange.slowest = self.exchange.slowest, 0.0
         return slowest
 
     @property
     def disk_full(self) -> bool:
         """Whether the last flush could not be written."""
-        return self.exchange is not None and self.exchange.disk_full
+        return self.exchange.disk_full
 
     @property
     def blocked(self) -> bool:
         """Whether the disk or Redis is full."""
-        return self.exchange is not None and (self.exchange.full or self.exchange.disk_full)
+        return self.exchange.full or self.exchange.disk_full
 
     @property
     def trouble(self) -> MailTrouble:
         """What keeps mail from leaving now."""
-        return MailTrouble(self.disk_full, self.choked, self.exchange.outage.kind if self.exchange is not None else "")
+        return MailTrouble(self.disk_full, self.choked, self.exchange.outage.kind)
 
     @property
     def choked(self) -> bool:
@@ -169,8 +169,6 @@ class ExchangeLoop:
         marks wait, would be fetched again.
         """
         exchange = self.exchange
-        if exchange is None:
-            return False
         return exchange.disk_full or (
             (exchange.full or exchange.away) and len(self._crawl.agent.outbox) >= self._most_waiting
         )

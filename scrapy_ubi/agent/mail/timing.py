@@ -5,7 +5,8 @@ Rules of this module:
 * What would be fetched again were the agent killed is told the others soon. What they wait for is hurried only where it
   may matter to them: who has plenty to fetch, like most of a group that crawls at full pelt, sends and reads less
   often, so as to spare Redis and itself, and where it is quick, reads less often than it sends.
-* The control hash is looked at twice a second, not in every exchange: what it says may come that much later.
+* The control hash is looked at twice a second, not in every exchange: what it says may come that much later. Who was
+  absent for as long as a lease lasts, or may live a second time, looks there before anything is sent.
 """
 
 from __future__ import annotations
@@ -22,13 +23,17 @@ IDLE = 1.0  # s between two exchanges of an agent that can neither fetch nor ans
 
 
 class Timing:
-    """The pace of one agent's mail. `interval`: between two flushes (s). `sent`: when the last exchange began, 0.0
-    before the first one; `due`: when the next one is to begin as a rule (s).
+    """The pace of one agent's mail. `interval`: between two flushes (s); `lease_timeout`: an absence (s). `sent`: when
+    the last exchange began, 0.0 before the first one; `due`: when the next one is to begin as a rule (s); `absent`: the
+    control hash must be looked at before anything is sent.
     """
 
-    def __init__(self, agent: Agent, interval: float) -> None:
+    def __init__(self, agent: Agent, interval: float, lease_timeout: float) -> None:
         self._agent = agent
         self._interval = interval
+        self._lease_timeout = lease_timeout
+        self.absent = False
+        self._looked = 0.0  # when what the control hash says was asked for last (s)
         self.sent = self.due = 0.0
         self.eager = False  # letters came, and want an answer
         self._done = 0  # pages done when the last exchange began
@@ -60,12 +65,19 @@ class Timing:
         agent = self._agent
         return agent.work.out >= PLENTY and agent.tenure.complete is agent.view and not agent.leaving
 
+    def check_absence(self, now: float) -> None:
+        """An exchange is about to begin: see whether the agent was absent."""
+        if self.sent:
+            self.absent = self._agent.group.shadowed or now - self._looked > self._lease_timeout
+
     def wait(self, now: float) -> None:
         """The next exchange is an interval from now."""
         self.due = now + self._interval
 
     def begun(self, now: float) -> None:
         """An exchange begins."""
+        if not self.sent:
+            self._looked = now
         self.wait(now)
         self.sent = now
         self.eager = False
@@ -92,5 +104,6 @@ class Timing:
         self._control_due = 0.0
 
     def looked(self, now: float) -> None:
-        """What the control hash says was read."""
+        """What the control hash says was read. What was asked for before an absence may have waited for its end."""
         self._control_due = now + CONTROL
+        self._looked = now if self.absent else self.sent
