@@ -23,7 +23,8 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.adapter.process.agent_directory import BESIDE, COMMAND, holder, take_lock
 from scrapy_ubi.agent.crawl.store_files import GONE, SEEN, STORE
-from scrapy_ubi.agent.report.timeline_file import NEW, TIMELINE
+from scrapy_ubi.agent.report.timeline import Timeline
+from scrapy_ubi.agent.report.timeline_file import NEW, TIMELINE, read_timeline
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.settings import home
 
@@ -40,6 +41,14 @@ class FoundDirectory:
     path: Path
     agent: str
     crawl: str
+
+    def timeline(self, now: float) -> Timeline:
+        """What is kept of it, at this time (unix s). Raises UbiDirectoryError."""
+        try:
+            return read_timeline(self.path, now)[0]
+        except OSError as error:
+            what = f"The timeline in {self.path} cannot be read"
+            raise UbiDirectoryError(f"{what} ({error.strerror or error}).") from error
 
 
 def find_directories(settings: BaseSettings, crawl: str | None) -> tuple[list[FoundDirectory], str]:

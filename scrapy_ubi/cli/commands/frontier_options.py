@@ -151,7 +151,28 @@ Sub = Callable[[str, str, str, str], argparse.ArgumentParser]
 
 def add_frontier_subcommands(sub: Sub) -> None:
     """Add them; `sub` makes a sub-parser of a name, a short and a long description, and examples."""
+    for add in (
+        _add_crawls,
+        _add_hosts,
+        _add_host,
+        _add_url,
+        _add_failed,
+        _add_requeue,
+        _add_collect,
+        _add_quality,
+        _add_rank,
+        _add_search,
+        _add_wacz,
+        _add_reset,
+    ):
+        add(sub)
+
+
+def _add_crawls(sub: Sub) -> None:
     sub("crawls", "the crawls in this Redis, and how old they are", CRAWLS, EXAMPLES["crawls"])
+
+
+def _add_hosts(sub: Sub) -> None:
     hosts = _look(sub("hosts", "the hosts: queues, states, failures", HOSTS, EXAMPLES["hosts"]))
     hosts.add_argument("--sort", choices=SORTS, default="queued", help="in which order (default: queued, most first)")
     _limit(hosts, "hosts")
@@ -159,20 +180,35 @@ def add_frontier_subcommands(sub: Sub) -> None:
     hosts.add_argument("--shards", action="store_true", help="each shard of a host (UBI_HOST_SHARDS) by itself")
     hosts.add_argument("--search", metavar="TEXT", help="only hosts whose names have this in them")
     hosts.add_argument("--after", metavar="PLACE", type=_place, help="the next page: `after` of the JSON before")
+
+
+def _add_host(sub: Sub) -> None:
     host = _look(sub("host", "one host: its queue, its delay, its failures", HOST, EXAMPLES["host"]))
     host.add_argument("host", metavar="HOST", help="its name, as `scrapy ubi hosts` shows it, or a URL of it")
     _limit(host, "waiting URLs")
+
+
+def _add_url(sub: Sub) -> None:
     url = _look(sub("url", "where a URL is, and what became of it", URL, EXAMPLES["url"]))
     url.add_argument("url", metavar="URL", help="an absolute http or https URL")
+
+
+def _add_failed(sub: Sub) -> None:
     failed = _look(sub("failed", "the requests that failed permanently", FAILED, EXAMPLES["failed"]))
     _choice(failed)
     _limit(failed, "requests")
+
+
+def _add_requeue(sub: Sub) -> None:
     requeue = _look(sub("requeue", "have failed requests fetched again", REQUEUE, EXAMPLES["requeue"]))
     _choice(requeue)
     requeue.add_argument("--all", action="store_true", help="every failed request")
     requeue.add_argument(
         "--outputs-of", metavar="AGENT", help="pages whose outputs this agent has, in place of failed requests"
     )
+
+
+def _add_collect(sub: Sub) -> None:
     collect = sub(
         "collect",
         "what all agents have kept: items, links, WARC, graph, index, duplicates",
@@ -195,9 +231,15 @@ def add_frontier_subcommands(sub: Sub) -> None:
         "UBI_DUPLICATES says, else 3)",
     )
     _outputs(collect)
+
+
+def _add_quality(sub: Sub) -> None:
     quality = sub("quality", "how good the pages fetched first were", QUALITY, EXAMPLES["quality"])
     quality.add_argument("-o", "--output", metavar="FILE", help="draw the curves there (SVG)")
     _outputs(quality)
+
+
+def _add_rank(sub: Sub) -> None:
     rank = sub("rank", "PageRank of a collected graph, as scores for the next crawl", RANK, EXAMPLES["rank"])
     rank.add_argument("--graph", metavar="NAME", required=True, help="the graph: what its files' names begin with")
     rank.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write; OUT.gz is packed")
@@ -214,6 +256,9 @@ def add_frontier_subcommands(sub: Sub) -> None:
         help="end when all ranks, which add up to 1, change by less than this (default: 1e-06)",
     )  # fmt: skip
     rank.add_argument("--iterations", metavar="N", type=_ROWS, default=200, help="iterations, at most (default: 200)")
+
+
+def _add_search(sub: Sub) -> None:
     search = sub("search", "the pages that have some words, the best first", SEARCH, EXAMPLES["search"])
     search.add_argument("words", metavar="WORDS", nargs="+", help="what is searched for")
     _limit(search, "pages")
@@ -221,11 +266,17 @@ def add_frontier_subcommands(sub: Sub) -> None:
         "--index", metavar="FILE", help="search in what `collect index -o FILE.db` has made (or FILE.tantivy)"
     )
     _outputs(search)
+
+
+def _add_wacz(sub: Sub) -> None:
     wacz = sub("wacz", "WARC files, or those of all agents, as one WACZ file", WACZ, EXAMPLES["wacz"])
     wacz.add_argument("warc", metavar="WARC", nargs="*", help="WARC files, or globs (default: what the agents kept)")
     wacz.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write")
     wacz.add_argument("--force", action="store_true", help="replace a file of that name")
     _outputs(wacz)
+
+
+def _add_reset(sub: Sub) -> None:
     reset = sub("reset", "forget a crawl", RESET, EXAMPLES["reset"])
     add_directories(reset)
     reset.add_argument("--finished", action="store_true", help="all crawls of this project that are finished")

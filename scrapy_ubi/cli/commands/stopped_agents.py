@@ -26,8 +26,6 @@ from scrapy_ubi.agent.profile.figures import counted_requeued
 from scrapy_ubi.agent.report import timeline_answer
 from scrapy_ubi.agent.report.live_answers import NONCE_BYTES
 from scrapy_ubi.agent.report.queries import HISTORY, Question, Source, answer
-from scrapy_ubi.agent.report.timeline import Timeline
-from scrapy_ubi.agent.report.timeline_file import read_timeline
 from scrapy_ubi.cli.commands.directories import FoundDirectory, locked
 from scrapy_ubi.cli.commands.redis_connection import setting
 from scrapy_ubi.cli.monitor.answers import Answer
@@ -69,7 +67,8 @@ class Stopped:
     def ask(self, question: Question, keys: RequestKeys) -> Answer:
         """The answer. Failed requests are taken in again durably; a crawl that was finished is no longer finished."""
         if question.ask == HISTORY:
-            return timeline_answer.answer(question, self.place.agent, self._timeline(), time.time())
+            now = time.time()
+            return timeline_answer.answer(question, self.place.agent, self.place.timeline(now), now)
         requeued = Counter[str]()
         made = answer(question, self._source(keys, requeued))
         if self._frontier.changed:
@@ -82,14 +81,6 @@ class Stopped:
             return []
         self.facts = {**self.facts, "counters": counted_requeued(self.facts["counters"], requeued)}
         return [ledger.crawl_row(self.facts)]
-
-    def _timeline(self) -> Timeline:
-        """What is kept of it. Raises UbiDirectoryError."""
-        try:
-            return read_timeline(self.place.path, time.time())[0]
-        except OSError as error:
-            what = f"The timeline in {self.place.path} cannot be read"
-            raise UbiDirectoryError(f"{what} ({error.strerror or error}).") from error
 
     def reopen(self) -> None:
         """The crawl is not finished: there is work again, here or in another agent's directory."""
