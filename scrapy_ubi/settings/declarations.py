@@ -15,7 +15,7 @@ from scrapy_ubi.settings.declare import derived, derived_of, made_of, rules_of, 
 from scrapy_ubi.settings.loads_at_once import ONE_AT_A_TIME, Loads, LoadsByHost
 from scrapy_ubi.settings.values import WHOLE, Duplicates, MaxBody
 from scrapy_ubi.urls import HostRules
-from scrapy_ubi.urls.host_shards import HostShards
+from scrapy_ubi.urls.host_shards import NO_SHARDS, HostShards
 
 REPLICAS = 200  # golden: agents of one crawl must agree on it
 
@@ -82,11 +82,11 @@ class Declarations:
         "function of a request names as its host.",
         "partition", agree="ownership",
     )
-    host_shards: HostShards | None = setting(
-        None,
+    host_shards: HostShards = setting(
+        NO_SHARDS,
         "Giant hosts, each cut into so many shards, which agents own and fetch side by side; delays are as many "
         "times as long, so that the site feels the same rate, unless it is 'fast'.",
-        "shards", agree="ownership",
+        "shards", agree="ownership", shown="None",
     )
     replication: int = setting(
         1, "How many successors keep a copy of a host: as many agents may be lost at once without losing a URL.",

@@ -49,17 +49,15 @@ def check_relations(settings: UbiSettings) -> None:
             "make the heartbeat shorter, so that an agent can keep its lease",
         )
     check_shards(settings.host_shards, settings.partition, settings.host_rules)
-    check_hosts(
-        settings.host_concurrency, settings.partition, settings.host_rules, by_ip=settings.polite_by_ip
-    )
+    check_hosts(settings.host_concurrency, settings.partition, settings.host_rules, by_ip=settings.polite_by_ip)
     check_recrawl(settings.recrawl, settings.recrawl_rounds, iterate=settings.host_iterate, sitemaps=settings.sitemaps)
     fingerprinter = settings.fingerprinter if settings.fingerprints else None
     check_iterations(settings.host_iterate, settings.max_load_seconds, settings.rank, fingerprinter)
 
 
-def check_shards(cut: HostShards | None, partition: Partition, rules: HostRules | None) -> None:
+def check_shards(cut: HostShards, partition: Partition, rules: HostRules | None) -> None:
     """Raise UbiSettingError where a host that is cut is none that the other settings make partition keys of."""
-    for host in cut.numbers if cut is not None else ():
+    for host in cut.numbers:
         if (key := partition_key(f"http://{host}/", partition, rules)) != host:
             raise UbiSettingError(
                 "UBI_HOST_SHARDS",

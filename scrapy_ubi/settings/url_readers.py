@@ -55,7 +55,7 @@ def _read_partition(row: Setting, value: object) -> str:
     raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}, as a text")
 
 
-def _read_shards(row: Setting, value: object) -> HostShards | None:
+def _read_shards(row: Setting, value: object) -> HostShards:
     """Hosts that are cut into shards."""
     try:
         return host_shards.read_shards(value)

@@ -25,10 +25,10 @@ _usual_host = re.compile(USUAL_HOST).fullmatch
 _NAME = re.compile(r"[A-Za-z0-9_.-]+(?::[0-9]{1,5})?|\[[0-9A-Fa-f:.]+\](?::[0-9]{1,5})?")
 
 
-def host_keys(partition: Partition, rules: HostRules | None, shards: HostShards | None, normal_form: HostOf) -> HostOf:
+def host_keys(partition: Partition, rules: HostRules | None, shards: HostShards, normal_form: HostOf) -> HostOf:
     """The partition key of any URL, None for what is none of http; `normal_form` is that by which URLs are compared."""
     whole = partial(partition_key, partition=partition, rules=rules)
-    if shards is None:
+    if not shards:
         return whole
     cut = shards.numbers
     shard = shards.key

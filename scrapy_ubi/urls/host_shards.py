@@ -40,14 +40,20 @@ def host_of_key(key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HostShards:
-    """Into how many shards which hosts are cut, by partition key; those of `fast` have their delays in each shard."""
+    """Into how many shards which hosts are cut, by partition key; those of `fast` have their delays in each shard. It
+    is false where none is cut (`NO_SHARDS`)."""
 
     numbers: Mapping[str, int]
     fast: frozenset[str] = frozenset()
 
+    def __bool__(self) -> bool:
+        return bool(self.numbers)
+
     @property
     def name(self) -> str:
         """The table in one text, which agents compare, and people read."""
+        if not self.numbers:
+            return NONE
         hosts = sorted(self.numbers.items())
         return ", ".join(f"{host} {number}{f' {FAST}' if host in self.fast else ''}" for host, number in hosts)
 
@@ -86,23 +92,21 @@ class HostShards:
 
     def slowed(self, key: str, seconds: float) -> float:
         """How long to wait between two loads under this partition key, where so long is waited for at its host."""
-        return seconds if host_of_key(key) in self.fast else seconds * self.number(key)
+        return seconds if MARK not in key or host_of_key(key) in self.fast else seconds * self.number(key)
 
     def share(self, key: str, limit: int) -> int:
         """The part of a limit of the host that is this key's: the limit, of a host that is not cut."""
-        number = self.number(key)
+        number = self.number(key) if MARK in key else 1
         return limit if number == 1 else limit // number + (self.place(key) < limit % number)
 
 
-def name_of(shards: HostShards | None) -> str:
-    """What agents compare."""
-    return NONE if shards is None else shards.name
+NO_SHARDS = HostShards({})
 
 
-def read_name(text: str) -> HostShards | None:
+def read_name(text: str) -> HostShards:
     """The table with this name. Raises ValueError."""
     if text == NONE:
-        return None
+        return NO_SHARDS
     numbers = {}
     fast = set()
     for part in text.split(", "):
@@ -115,8 +119,8 @@ def read_name(text: str) -> HostShards | None:
     return HostShards(_bounded(numbers), frozenset(fast))
 
 
-def read_shards(value: object) -> HostShards | None:
-    """The table in the value of a setting: a mapping, or its JSON. None where it names no host. Raises ValueError."""
+def read_shards(value: object) -> HostShards:
+    """The table in the value of a setting: a mapping, or its JSON. Raises ValueError."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -133,7 +137,7 @@ def read_shards(value: object) -> HostShards | None:
         numbers[host] = _number(host, number)
         if number is not said:
             fast.add(host)
-    return HostShards(_bounded(numbers), frozenset(fast)) if numbers else None
+    return HostShards(_bounded(numbers), frozenset(fast))
 
 
 def _number(host: str, number: object) -> int:

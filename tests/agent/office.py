@@ -29,7 +29,7 @@ from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Incoming, Outgoing
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
-from scrapy_ubi.urls.host_shards import HostShards
+from scrapy_ubi.urls.host_shards import NO_SHARDS, HostShards
 
 CRAWL = "crawl"
 LIMIT = 60.0  # s: what has not come by then never will
@@ -74,7 +74,7 @@ def found(*urls: str) -> list[dict[str, Any]]:
 
 
 def inbox_check(
-    agent: Agent, judge: Judge, longest_url: int, shards: HostShards | None = None, seeds: SeedInbox | None = None
+    agent: Agent, judge: Judge, longest_url: int, shards: HostShards = NO_SHARDS, seeds: SeedInbox | None = None
 ) -> InboxCheck:
     """One to which people put no questions; without `seeds` none can come."""
     queries = QueryInbox(agent.me, unasked, lambda: 0.0, lambda call: call())

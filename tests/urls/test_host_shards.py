@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.urls import normal_form, url_key
 from scrapy_ubi.urls.host_keys import host_keys, named_key
-from scrapy_ubi.urls.host_shards import HostShards, host_of_key, name_of, read_name, read_shards
+from scrapy_ubi.urls.host_shards import HostShards, host_of_key, read_name, read_shards
 
 CUT = HostShards({"shop.example": 8, "big.example:8080": 3}, frozenset({"big.example:8080"}))
 KEY = host_keys("host", None, CUT, normal_form)
@@ -69,7 +69,7 @@ def test_delays_are_as_many_times_as_long_but_for_a_host_that_is_fast() -> None:
 )
 def test_a_setting_is_read_and_its_name_as_well(value: Any, name: str) -> None:
     shards = read_shards(value)
-    assert name_of(shards) == name
+    assert shards.name == name
     assert read_name(name) == shards
 
 

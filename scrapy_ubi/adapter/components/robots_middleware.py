@@ -95,7 +95,7 @@ class UbiRobotsMiddleware:
             return answer
         with nullcontext() if is_page else scheduler.gate.places.left(request):
             known = await self._known(authority, request, agent, scheduler)
-        if not known.noted or scheduler.settings.host_shards is not None:
+        if not known.noted or scheduler.settings.host_shards:
             self._note_there(authority, known, request, scheduler)
         if known.record.delay and not is_page:
             most = scheduler.settings.max_delay

@@ -43,7 +43,7 @@ def remarks(settings: BaseSettings) -> Iterator[str]:
     if settings.getint("CONCURRENT_REQUESTS_PER_IP") > 0 and not wanted.polite_by_ip:
         yield "CONCURRENT_REQUESTS_PER_IP is set, but hosts on one address share a delay only by UBI_POLITE_BY_IP."
     delay = settings.getfloat("DOWNLOAD_DELAY")
-    if delay and wanted.host_shards is not None and wanted.host_shards.fast:
+    if delay and wanted.host_shards.fast:
         yield (
             f"DOWNLOAD_DELAY is {delay:g} s, which Scrapy waits at each agent between two loads of a host, of a fast "
             "one of UBI_HOST_SHARDS as well: set UBI_HOST_DELAY in its place."
@@ -95,7 +95,7 @@ def let_through(settings: BaseSettings, priority: int) -> None:
 
 def _most_at_once(wanted: UbiSettings) -> int:
     """How many loads of one host an agent may have open: an agent may own all shards of one."""
-    loads, cut = wanted.host_concurrency, wanted.host_shards.numbers if wanted.host_shards is not None else {}
+    loads, cut = wanted.host_concurrency, wanted.host_shards.numbers
     return max([loads.most, *(number * loads.for_host(host).most for host, number in cut.items())])
 
 

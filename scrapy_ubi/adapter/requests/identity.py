@@ -48,6 +48,10 @@ NO_FILTER = ("scrapy.dupefilters.BaseDupeFilter", BaseDupeFilter)
 _KEY_META = (NONCE, HOST, ASKED, "verbatim_url", "redirect_times", "redirect_urls")
 
 
+def _as_it_is(normal: str) -> str:
+    return normal
+
+
 def _is_canonical(url: str) -> bool:
     """Whether Scrapy's fingerprint of this URL, taken as it is, is that of other spellings of it, too."""
     try:
@@ -74,12 +78,11 @@ class RequestKeys:
         self._unfiltered = unfiltered
         self._normaliser = Normaliser(parse(settings.normalise), settings.host_rules)
         self.normal_form = self._normaliser.function
-        self._whole = host_keys(settings.partition, settings.host_rules, None, self.normal_form)
-        self._shards = settings.host_shards
+        self._host_of = host_keys(settings.partition, settings.host_rules, settings.host_shards, _as_it_is)
         self._names = HostNames(settings)
         self.asks = self._names.asks  # whether UBI_PARTITION is a function, which is asked of each request
         by_name = settings.partition == "host" and settings.host_rules is None
-        self.by_name = by_name and self._shards is None
+        self.by_name = by_name and not settings.host_shards
         """Whether the partition key of a URL without a port is the name of its host."""
         self.lossy = bool(self._normaliser.changed)  # whether any step is
 
@@ -126,10 +129,8 @@ class RequestKeys:
             if found is None:
                 return None
             safe, normal, steps = found, found, ()
-        host = self._whole(normal)
-        if host is None:
-            return None
-        return Place(host if self._shards is None else self._shards.key(host, normal), normal, safe, steps)
+        host = self._host_of(normal)
+        return None if host is None else Place(host, normal, safe, steps)
 
     def key(self, request: Request, place: Place) -> int:
         """The key, 64 bits unsigned."""
@@ -156,9 +157,9 @@ class RequestKeys:
 
     def host_of(self, normal: str) -> str:
         """The partition key of a normal form."""
-        host = self._whole(normal)
+        host = self._host_of(normal)
         assert host is not None, normal
-        return host if self._shards is None else self._shards.key(host, normal)
+        return host
 
     @property
     def unfiltered(self) -> bool:

@@ -82,7 +82,7 @@ class HostNames:
         key = named_key(name, self._partition, self._rules)
         if key is None:
             raise BadHost(f"{name!r:.100} is no host name")
-        return key if self._shards is None else self._shards.key(key, normal)
+        return self._shards.key(key, normal)
 
 
 def _load(path: str) -> Namer:

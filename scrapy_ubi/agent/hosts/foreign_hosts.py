@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
-from scrapy_ubi.urls.host_shards import HostShards
+from scrapy_ubi.urls.host_shards import NO_SHARDS, HostShards
 
 MOST_HOSTS = 10_000  # some 400 bytes each
 LONG_AGO = float("-inf")
@@ -40,7 +40,7 @@ class ForeignHosts:
     """The hosts of other agents from which this agent has loaded something. `clock` is the agent's (s); `met` tells
     which they are; `shards` are the hosts that are cut."""
 
-    def __init__(self, clock: Callable[[], float], shards: HostShards | None = None) -> None:
+    def __init__(self, clock: Callable[[], float], shards: HostShards = NO_SHARDS) -> None:
         self._clock = clock
         self._shards = shards
         self.met: OrderedDict[str, _Met] = OrderedDict()
@@ -56,7 +56,7 @@ class ForeignHosts:
 
     def slowed(self, host: str, seconds: float) -> float:
         """A delay that is wanted of this host, as it holds for one of its shards, if this is one."""
-        return seconds if self._shards is None else self._shards.slowed(host, seconds)
+        return self._shards.slowed(host, seconds)
 
     def forget_host(self, host: str) -> None:
         """The host has become this agent's own: it has notes."""

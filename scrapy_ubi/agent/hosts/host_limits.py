@@ -68,7 +68,7 @@ class HostLimits:
         self._hosts = hosts
         self._wall = wall
         self._note = note
-        self._shards = settings.host_shards
+        self._share = settings.host_shards.share  # of a shard in a limit of its host
         self._watched: dict[str, tuple[int, int]] = {}  # host -> number of the iteration, URLs known at its beginning
         self.refused = 0
         self.counted: Counter[str] = Counter()
@@ -97,7 +97,7 @@ class HostLimits:
         if not reason.startswith(PREFIX):
             limits = self._of(state.host)
             most = limits.host_max_known
-            reason = KNOWN if most and self._share(state, most) <= state.known else ""
+            reason = KNOWN if most and self._share(state.host, most) <= state.known else ""
             if not reason and limits.host_max_depth:
                 reason = DEPTH if _is_too_deep(self._facts(state), entry, limits) else ""
         if reason:
@@ -137,7 +137,7 @@ class HostLimits:
         """How many pages of this host its limit allows yet, whatever waits."""
         most = self._of(state.host).host_max_pages
         done = self._hosts.before(state) + 1
-        return max(0, self._share(state, most) - done) if most else state.waiting
+        return max(0, self._share(state.host, most) - done) if most else state.waiting
 
     def passed(self, state: HostState) -> None:
         """A request whose turn had come is done without a load, as its page is known: it counts for no limit."""
@@ -157,17 +157,14 @@ class HostLimits:
 
     def _reached(self, state: HostState, entry: Entry) -> str:
         """The limit that the host's state has reached, if any, where it is this page's turn."""
-        settings, done, share = self._of(state.host), self._hosts.before(state), self._share
-        if settings.host_max_pages and share(state, settings.host_max_pages) <= done:
+        host, share = state.host, self._share
+        settings, done = self._of(host), self._hosts.before(state)
+        if settings.host_max_pages and share(host, settings.host_max_pages) <= done:
             return PAGES
-        if settings.host_max_known and share(state, settings.host_max_known) <= done and not _is_again(state, entry):
+        if settings.host_max_known and share(host, settings.host_max_known) <= done and not _is_again(state, entry):
             return KNOWN  # more were known, from elsewhere: these are the first
         most = settings.host_max_iterations
-        return ITERATIONS if most and share(state, most) <= done // settings.host_load_take else ""
-
-    def _share(self, state: HostState, limit: int) -> int:
-        """The share of a host in its limit, all of it where the host is not cut."""
-        return limit if self._shards is None else self._shards.share(state.host, limit)
+        return ITERATIONS if most and share(host, most) <= done // settings.host_load_take else ""
 
     def _begun(self, facts: _Facts, entry: Entry, limits: UbiSettings) -> _Facts:
         """With what is to be known of the first page."""

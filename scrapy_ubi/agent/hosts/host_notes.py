@@ -35,7 +35,7 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import MOST_NOTES, Entry, HostState, Notes
 from scrapy_ubi.protocol.notes import canonical
-from scrapy_ubi.urls.host_shards import MARK, HostShards
+from scrapy_ubi.urls.host_shards import MARK, NO_SHARDS, HostShards
 
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
 DELAY, UNTIL, END = "delay", "until", "end"
@@ -64,7 +64,7 @@ class HostNotes:
     `MOST_POSTPONE`). `ahead`: times of a clock that was ahead.
     """
 
-    def __init__(self, clock: Callable[[], float], wall: Callable[[], float], shards: HostShards | None = None) -> None:
+    def __init__(self, clock: Callable[[], float], wall: Callable[[], float], shards: HostShards = NO_SHARDS) -> None:
         self._clock = clock
         self._wall = wall
         self._shards = shards
@@ -83,10 +83,10 @@ class HostNotes:
         self._agent = agent
         self._frontier = frontier
         self._brief.clear()
-        if self._shards is not None:
+        if self._shards:
             frontier.on_new = self._met
         for state in frontier.states():
-            if self._shards is not None:
+            if self._shards:
                 self.follow_delays(state)
             if state.notes.version:
                 self.arrived(state)
@@ -352,7 +352,7 @@ class HostNotes:
     def follow_delays(self, state: HostState) -> None:
         """Its delay is the largest of those noted; that of a shard hangs on the crawl's, too."""
         pause = max(self.delays(state).values(), default=0.0)
-        if self._shards is not None and MARK in state.host:
+        if MARK in state.host:
             pause = min(self._shards.slowed(state.host, max(pause, self._frontier.delay)), MOST_POSTPONE)
         state.pause = pause
 
@@ -360,14 +360,14 @@ class HostNotes:
 
     def begin_delay(self, state: HostState) -> None:
         """The delay of this host begins now. Shards wait each by its place, so that they do not begin all at once."""
-        if self._shards is None or MARK not in state.host:
+        if MARK not in state.host:
             self._frontier.defer(state, self._clock())
         else:
             self._put_off(state, (self._shards.place(state.host) + 1) / self._shards.number(state.host) * state.pause)
 
     def _together(self, state: HostState) -> list[HostState]:
         """The states here of all shards of a host that is cut, this one among them; itself where it is not cut."""
-        if self._shards is None or MARK not in state.host:
+        if MARK not in state.host:
             return [state]
         found = map(self._frontier.find, self._shards.siblings(state.host))
         return [one for one in found if one is not None]
@@ -376,7 +376,6 @@ class HostNotes:
         """A host is met for the first time."""
         if MARK in state.host:
             self.follow_delays(state)
-            assert self._shards is not None
             self._put_off(state, self._shards.place(state.host) / self._shards.number(state.host) * state.pause)
 
     def _put_off(self, state: HostState, seconds: float) -> None:

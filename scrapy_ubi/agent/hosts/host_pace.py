@@ -45,7 +45,7 @@ class HostPace:
     def _set(self, delay: float, frontier: Frontier) -> None:
         now = self._clock()
         frontier.delay, shorter = delay, delay < frontier.delay
-        for state in frontier.states() if self._live.now.host_shards is not None else ():
+        for state in frontier.states() if self._live.now.host_shards else ():
             self._hosts.follow_delays(state)
         for state in frontier.states() if shorter or not self._live.begun else ():
             latest = now + max(delay, state.pause)

@@ -31,7 +31,7 @@ from scrapy_ubi.protocol.received import OtherVersion, Received, Refused, sift
 from scrapy_ubi.protocol.wire import decode, decode_header
 from scrapy_ubi.transport import Fields, RawFields
 from scrapy_ubi.urls.host_keys import HostOf, starts_of
-from scrapy_ubi.urls.host_shards import MARK, HostShards
+from scrapy_ubi.urls.host_shards import HostShards
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -94,7 +94,7 @@ class InboxCheck:
         judge: Judge,
         longest_url: int,
         queries: Queries,
-        shards: HostShards | None,
+        shards: HostShards,
         seeds: SeedInbox,
     ) -> None:
         self._queries = queries
@@ -173,9 +173,9 @@ class InboxCheck:
 
     def _strange(self, letter: Received) -> str:
         """A name in this letter that is no host's and no shard's; empty where there is none."""
-        shards = self._shards
+        holds = self._shards.holds
         for delta in letter.deltas:
-            if MARK in delta.host if shards is None else not shards.holds(delta.host):
+            if not holds(delta.host):
                 return delta.host
         return ""
 

@@ -22,7 +22,7 @@ from scrapy_ubi.ground.untrusted.checks import is_count
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.redis_keys import LAYOUT
-from scrapy_ubi.urls import host_rules, host_shards, normaliser
+from scrapy_ubi.urls import host_rules, normaliser
 from scrapy_ubi.urls.host_shards import host_of_key
 
 MOST_REASONS = 100  # kinds of failure, and of what is noted, counted by name; what comes beyond is counted as `other`
@@ -108,7 +108,7 @@ def fixed(
         "steps": normaliser.version_of(normaliser.parse(settings.normalise)),
         "fingerprinter": settings.fingerprinter,
         "host_rules": host_rules.name_of(settings.host_rules),
-        "host_shards": host_shards.name_of(settings.host_shards),
+        "host_shards": settings.host_shards.name,
         "named_by": settings.named_by,
         "replication": settings.replication,
         "max_letter_bytes": settings.max_letter_bytes,

@@ -113,8 +113,7 @@ class RuntimeSettings:
 
     def _keys(self, host: str) -> list[str]:
         """The partition keys that what is said of a host is said of: those of its shards, where it is cut."""
-        shards = self._given.host_shards
-        return [host] if shards is None else shards.keys_of(host)
+        return self._given.host_shards.keys_of(host)
 
     def _tell(self, entries: list[LiveEntry]) -> None:
         """Say in the log what has changed the settings."""

@@ -53,7 +53,7 @@ def spot(url: str, group: GroupSettings, longest: int, chain: FilterChain | None
         )
     key = f"{keys.key(request, place):016x}"
     by = group.fingerprinter if settings.fingerprints else ""
-    shards = settings.host_shards.number(place.host) if settings.host_shards is not None else 1
+    shards = settings.host_shards.number(place.host)
     if len(request.url) > longest:
         name, why = "url_too_long", f"it is longer than UBI_MAX_URL_LENGTH, {longest}"
     return Spot(url, place.host, key, name, why, by, shards)
@@ -82,7 +82,7 @@ def host_of(text: str, group: GroupSettings) -> str | None:
     if mark and "://" not in name:
         shards, host = shards_named(group.shards), partition_key(as_requested(f"http://{name}/"), partition, rules)
         key = f"{host}{MARK}{number}"
-        return key if shards is not None and shards.holds(key) else None
+        return key if shards.holds(key) else None
     return partition_key(as_requested(text if "://" in text else f"http://{text}/"), partition, rules)
 
 

@@ -18,7 +18,6 @@ from scrapy_ubi.ground.untrusted.terminal_text import plain
 from scrapy_ubi.protocol.ring import RingCollision
 from scrapy_ubi.settings import MOST_REPLICAS, replicas_for
 from scrapy_ubi.urls.host_rules import name_of
-from scrapy_ubi.urls.host_shards import name_of as shards_name
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
@@ -50,7 +49,7 @@ def _group_given(settings: BaseSettings, opts: argparse.Namespace) -> GroupSetti
         if number > MOST_REPLICAS:
             problem = f"times the capacity of '{plain(name, 64)}' is {number}"
             raise UbiSettingError("--replicas", problem, f"an agent has at most {MOST_REPLICAS}, make one smaller")
-    shards = shards_name(setting(settings, "host_shards"))
+    shards = setting(settings, "host_shards").name
     named = {"rules_name": name_of(rules), "shards": shards}
     return GroupSettings(replicas, opts.partition, opts.replication, rules=rules, **named)
 

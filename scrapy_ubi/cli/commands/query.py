@@ -39,7 +39,6 @@ from scrapy_ubi.ground.untrusted.terminal_text import plain
 from scrapy_ubi.settings import FINGERPRINTER, REPLICAS
 from scrapy_ubi.settings.url_readers import PARTITIONS
 from scrapy_ubi.urls.host_rules import name_of
-from scrapy_ubi.urls.host_shards import name_of as shards_name
 from scrapy_ubi.urls.host_shards import read_name
 from scrapy_ubi.urls.normaliser import is_composition
 
@@ -231,7 +230,7 @@ def _group(
         rules_name = str(kept.get("host_rules", name_of(rules)))
         fingerprinter = str(kept.get("fingerprinter", FINGERPRINTER))
         by = (str(said["partition"]), int(said["replication"]))
-        shards = str(kept.get("host_shards", shards_name(setting(settings, "host_shards"))))
+        shards = str(kept.get("host_shards", setting(settings, "host_shards").name))
         read_name(shards)
         own_namer = "" if (own := str(setting(settings, "partition"))) in PARTITIONS else own
         named_by = str(kept.get("named_by", own_namer))

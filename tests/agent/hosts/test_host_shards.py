@@ -19,7 +19,7 @@ from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls.host_shards import HostShards
+from scrapy_ubi.urls.host_shards import NO_SHARDS, HostShards
 from tests.agent.office import Office, found, inbox_check, letter
 from tests.frontier.frontiers import DictKind, reopened
 
@@ -123,9 +123,9 @@ def test_loads_from_another_agents_shard_keep_the_longer_delay_too() -> None:
     assert foreign.next_at("other.example", 0.0) == 102.0
 
 
-@pytest.mark.parametrize("shards", [None, SHARDS], ids=["whole", "cut"])
+@pytest.mark.parametrize("shards", [NO_SHARDS, SHARDS], ids=["whole", "cut"])
 @pytest.mark.parametrize("host", ["shop.example#4", "shop.example#x", "other.example#0"])
-def test_a_letter_about_no_shard_is_set_aside_whole(host: str, shards: HostShards | None) -> None:
+def test_a_letter_about_no_shard_is_set_aside_whole(host: str, shards: HostShards) -> None:
     office = Office()
     check = inbox_check(office.agent, lambda host, entry: None, 2000, shards=shards)
     assert check.receive(letter([{"host": host, "done": [f"{7:016x}"]}], run="r"), "r")
