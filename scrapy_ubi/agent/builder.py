@@ -169,7 +169,8 @@ def build_node(
     def follow() -> None:
         """Have the parts work for the agent that the crawl has now."""
         crawl.frontier.loads = HostLoads(loads_at_once) if loads_at_once is not None else None
-        crawl.frontier.pace = crawl.recrawl.pace if crawl.recrawl is not None else None
+        if crawl.recrawl is not None:
+            crawl.frontier.pace = crawl.recrawl.pace
         crawl.tally.traffic = start.traffic
         hosts.work_for(crawl.agent, crawl.frontier)
         if learner is not None:

@@ -19,22 +19,23 @@ What a crash leaves is the last flush that was written: what was out waits again
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from operator import attrgetter
 
 from scrapy_ubi.frontier import queue_rows, rows
 from scrapy_ubi.frontier.disk_state import DiskState, KeyStates
 from scrapy_ubi.frontier.disk_visits import DiskVisits
+from scrapy_ubi.frontier.due_hosts import Mine
 from scrapy_ubi.frontier.entries import Entries
 from scrapy_ubi.frontier.failures import Failures
 from scrapy_ubi.frontier.flush import Extra, Flush
 from scrapy_ubi.frontier.flushes import LEAST_GARBAGE, Flushes
 from scrapy_ubi.frontier.host_loads import HostLoads
+from scrapy_ubi.frontier.host_totals import SumsLog
 from scrapy_ubi.frontier.rerank import Rerank
-from scrapy_ubi.frontier.scan import Result, Scan, read_all
+from scrapy_ubi.frontier.scan import Priorities, Result, Scan, read_all
 from scrapy_ubi.frontier.seen import Seen
 from scrapy_ubi.frontier.store import Store
-from scrapy_ubi.frontier.visit_pace import VisitPace
+from scrapy_ubi.frontier.visit_pace import NoPace
 from scrapy_ubi.frontier.window import Window
 from scrapy_ubi.frontier.workbench import Workbench
 from scrapy_ubi.protocol.host import NONE, Entry, Failure, HostState, Notes
@@ -53,35 +54,24 @@ class DiskFrontier:
         self.delay = delay
         self.on_new: Callable[[HostState], None] | None = None
         self.loads: HostLoads | None = None
-        self.pace: VisitPace | None = None
+        self.pace = NoPace()
         self.store = store
         self.seen = seen
         self.keys = KeyStates(seen)
         self.workbench: Workbench[DiskState] = Workbench(attrgetter("was_fetched"))
         self.window = Window(self.workbench, most, delay)
         self._flushes = Flushes(self.keys, self.window, offset, saved)
-        self.log = self._flushes.log
         self._entries = Entries(store, self.keys, self.window, self._flushes)
         self._rerank = Rerank(self.window, self._entries, self._flushes)
-        self.written = self._flushes.written
         self.visits = visits = DiskVisits(store, self.window, self._flushes)
-        self.reorder, self.look_at, self.look_again = self._rerank.ask, self._rerank.look_at, visits.look_again
+        self._failures = Failures(store, self._flushes)
+        # Asked for every page, or link: the part answers.
         self.keep_row, self.visited, self.not_visited = visits.keep, visits.visited, visits.not_visited
-        self.wake, self.awaits, self.due_before = visits.wake, visits.hosts.awaits, visits.hosts.due_before
-        self.read: Callable[[Iterable[Scan]], list[Result]] = partial(read_all, store)  # in any thread
-        self.note_status, self.status_of = self._entries.note_status, self._entries.status_of
-        failures = Failures(store, self._flushes)
-        self.fail, self.failed, self.forgive = failures.fail, failures.failed, failures.forgive
-        elsewhere = self._entries.elsewhere
-        self.keep_elsewhere, self.know_outputs = elsewhere.keep, elsewhere.start
+        self.note_status = self._entries.note_status
         self.looks_on = False  # the last `pop` or `needs` has not looked at all hosts whose time has come: ask again
         self.lost = 0  # of the last flushes the store had lost so many, when it was opened (`restore`)
         self._offset = offset
         self._states: dict[str, DiskState] = {}
-        self.elsewhere: Callable[[str], Iterator[Failure]] = lambda agent: elsewhere.pages(agent, self._states)
-        self.forget_elsewhere: Callable[[str, Failure], None] = lambda agent, page: elsewhere.forget(
-            agent, page, self._states.get(page.host)
-        )
         self.find: Callable[[str], HostState | None] = self._states.get  # for every link: the dict answers
 
     # -- hosts
@@ -216,7 +206,7 @@ class DiskFrontier:
                 continue
             held = 0.0
             if state.visits.ready:
-                if self.pace is not None and (held := self.pace.held(state, bool(state.head), now)):
+                if held := self.pace.held(state, bool(state.head), now):
                     if state.waiting and not state.head:  # what waits of it is read meanwhile
                         self.visits.put_aside(state, held - now)
                 elif (entry := self.visits.next(state, now, loads, self.delay)) is not None:
@@ -285,7 +275,71 @@ class DiskFrontier:
         """The time from which on `needs` has something; None when it has nothing whatever the time."""
         return 0.0 if self._rerank.wants or self.visits.wants else self.window.next_read()
 
+    def look_again(self) -> None:
+        """What was not allowed may be allowed now."""
+        self.visits.look_again()
+
+    def look_at(self, state: HostState) -> None:
+        """If this host may not be fetched when its time comes, it is asked again whether it may."""
+        self._rerank.look_at(state)
+
+    def reorder(self, state: HostState, priorities: Priorities, done: Callable[[], None]) -> None:
+        """Give what waits of this host first new priorities, when it is read; then `done` is called."""
+        self._rerank.ask(state, priorities, done)
+
+    # -- pages that are visited again
+
+    def wake(self, wall: int, mine: Mine) -> None:
+        """It is that time (unix s): pages of such hosts that are due by then have their turn."""
+        self.visits.wake(wall, mine)
+
+    def awaits(self, mine: Mine) -> bool:
+        """Whether a page of such a host is due to be visited again, now or later."""
+        return self.visits.hosts.awaits(mine)
+
+    def due_before(self, wall: int, mine: Mine) -> int:
+        """How many hosts of these have a page that is due before that time (unix s); linear in the hosts."""
+        return self.visits.hosts.due_before(wall, mine)
+
+    # -- what became of pages
+
+    def status_of(self, state: HostState, key: int) -> int | None:
+        """The HTTP status with which a page was done here; one row may be read. Raises `StoreDamaged`."""
+        return self._entries.status_of(state, key)
+
+    def fail(self, failure: Failure) -> None:
+        """Keep a failure, while there is room."""
+        self._failures.fail(failure)
+
+    def failed(self, host: str | None = None) -> Iterator[Failure]:
+        """The failures kept, of one host or of all."""
+        return self._failures.failed(host)
+
+    def forgive(self, failure: Failure) -> None:
+        """Forget a failure."""
+        self._failures.forgive(failure)
+
+    def know_outputs(self) -> None:
+        """From now on keep at which agent the outputs of a page are."""
+        self._entries.elsewhere.start()
+
+    def keep_elsewhere(self, host: str, entry: Entry, agent: str) -> None:
+        """A page is done here, and its outputs are at that agent."""
+        self._entries.elsewhere.keep(host, entry, agent)
+
+    def elsewhere(self, agent: str) -> Iterator[Failure]:
+        """The pages whose outputs are at that agent, as far as is known here."""
+        return self._entries.elsewhere.pages(agent, self._states)
+
+    def forget_elsewhere(self, agent: str, page: Failure) -> None:
+        """Such a page is not to be given again."""
+        self._entries.elsewhere.forget(agent, page, self._states.get(page.host))
+
     # -- reading
+
+    def read(self, scans: Iterable[Scan]) -> list[Result]:
+        """Read these, in any thread. Raises `StoreDamaged`."""
+        return read_all(self.store, scans)
 
     def needs(self, now: float, allowed: Callable[[HostState], bool]) -> list[Scan]:
         """What is to be read now: each is read once, and must be taken."""
@@ -330,6 +384,15 @@ class DiskFrontier:
     def unwritten(self) -> Flush | None:
         """The flush that was collected and is not `written`."""
         return self._flushes.unwritten
+
+    @property
+    def log(self) -> SumsLog:
+        """The sums of hosts' keys, as they were logged."""
+        return self._flushes.log
+
+    def written(self, flush: Flush) -> None:
+        """This flush is durable. Raises `StoreFull` when the seen table cannot grow: call it again."""
+        self._flushes.written(flush)
 
     def collect(self, extra: Iterable[Extra] = ()) -> Flush:
         """Everything since the last flush, with rows of the agent's own (key, value; None deletes)."""

@@ -12,7 +12,7 @@ from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.frontier.memory_visits import MemoryVisits
 from scrapy_ubi.frontier.queue import HostQueue
 from scrapy_ubi.frontier.scan import Priorities
-from scrapy_ubi.frontier.visit_pace import VisitPace
+from scrapy_ubi.frontier.visit_pace import NoPace
 from scrapy_ubi.frontier.workbench import Workbench
 from scrapy_ubi.protocol.frontier_contract import MOST_FAILED
 from scrapy_ubi.protocol.host import Entry, Failure, HostState, Notes
@@ -27,7 +27,7 @@ class MemoryFrontier:
         self.delay = delay
         self.on_new: Callable[[HostState], None] | None = None
         self.loads: HostLoads | None = None
-        self.pace: VisitPace | None = None
+        self.pace = NoPace()
         self.looks_on = False  # the last `pop` has not looked at all hosts whose time has come: ask again
         self.workbench: Workbench[str] = Workbench(lambda host: self._states[host].was_fetched)
         self._states: dict[str, SetState] = {}
@@ -81,23 +81,23 @@ class MemoryFrontier:
 
     def pop(self, now: float, allowed: Callable[[HostState], bool]) -> tuple[HostState, Entry] | None:
         """Hand out the next entry of the first host that is ready and allowed; the host is then busy."""
-        states = self._states
+        states, loads = self._states, self.loads
         while (host := self.workbench.take(now, lambda host: allowed(states[host]))) is not None:
             state = states[host]
             if state.next_at > now:  # put off since it was put on the workbench
                 self.workbench.release(host, state.next_at)
                 continue
-            if self.loads is not None and (at := self.loads.next_at(host)) > now:
+            if loads is not None and (at := loads.next_at(host)) > now:
                 self.workbench.release(host, at)
                 continue
             held = 0.0
-            if state.visits.ready and self.pace is not None:
+            if state.visits.ready:
                 held = self.pace.held(state, bool(state.queued), now)
             entry = self._visits.next(state) if state.visits.ready and not held else None
             if entry is None and (key := self._queues[host].pop(state.queued)) is not None:
                 entry = state.hand_out(key)
             if entry is not None:
-                if self.loads is not None and self.loads.handed_out(host, at := now + max(self.delay, state.pause)):
+                if loads is not None and loads.handed_out(host, at := now + max(self.delay, state.pause)):
                     self.workbench.release(host, self._next_at(state, at))
                 return state, entry
             self.workbench.release(host, held or None)

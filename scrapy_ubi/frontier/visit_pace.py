@@ -19,7 +19,15 @@ LATE, LEAST_LATE = 5, 0.2  # visits; s: by which a slot may be used late
 MOST_TURNS = 8192  # hosts with a slot; beyond, the slots that are over are forgotten
 
 
-class VisitPace:
+class NoPace:
+    """Visits have no bound: none is held back."""
+
+    def held(self, state: HostState, pages_wait: bool, now: float) -> float:
+        """Until when this host has no visit; 0.0 where it has one now, if it is not the turn of a page of its queue."""
+        return 0.0
+
+
+class VisitPace(NoPace):
     """The pace of one agent's visits. Times are seconds of its clock."""
 
     def __init__(self) -> None:
@@ -39,7 +47,6 @@ class VisitPace:
         return max(LATE / self.rate, LEAST_LATE)
 
     def held(self, state: HostState, pages_wait: bool, now: float) -> float:
-        """Until when this host has no visit; 0.0 where it has one now, if it is not the turn of a page of its queue."""
         if not self.rate:
             return now + 1.0
         if pages_wait and not state.visits.after_page:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.frontier.scan import Priorities
 from scrapy_ubi.frontier.store import Store, StoreDamaged, StoreError
-from scrapy_ubi.frontier.visit_pace import VisitPace
+from scrapy_ubi.frontier.visit_pace import NoPace
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.snapshot import Changes, Saved
@@ -22,13 +22,13 @@ Allowed = Callable[[HostState], bool]
 
 class NodeFrontier(Frontier, Protocol):
     """A frontier as the node drives it. Times are seconds of the agent's clock. `loads`: of hosts of which several
-    requests may be handed out at once, None where there are none. `pace`: of visits, None where it has no bound.
+    requests may be handed out at once, None where there are none. `pace`: of visits, where it has a bound.
     `looks_on`: the last `pop` or reading has not looked at all hosts whose time has come, so that it is to be asked
     again; who asks sets it back before.
     """
 
     loads: HostLoads | None
-    pace: VisitPace | None
+    pace: NoPace
     looks_on: bool
 
     def next_ready(self) -> float | None:

@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from scrapy_ubi.frontier.visit_pace import VisitPace
+from scrapy_ubi.frontier.visit_pace import NoPace, VisitPace
 from scrapy_ubi.ground.clock import is_ahead, no_later
 from scrapy_ubi.policy.recrawl import NOTHING, Past, Plan, Rule, VisitSeen, read_recrawl
 from scrapy_ubi.policy.recrawl.sitemap_rule import Sitemap
@@ -90,7 +90,7 @@ class Recrawl:
         self._wall = wall
         self._settled = 0.0
         self.listed: Listing | None = None  # with a rule that heeds sitemaps
-        self.pace = VisitPace() if rule.rate(1.0) is not None else None
+        self._pace = VisitPace()
         self.unchanged = self.failed = 0
         self.ahead = 0  # rows of a clock that was ahead
 
@@ -99,6 +99,11 @@ class Recrawl:
         """None where pages are visited once."""
         rule = read_recrawl(settings.recrawl)
         return cls(rule, settings.recrawl_rounds, wall) if rule is not None else None
+
+    @property
+    def pace(self) -> NoPace:
+        """How many pages are visited again a second."""
+        return self._pace if self.rule.rate(1.0) is not None else NoPace()
 
     @property
     def heeds_sitemaps(self) -> bool:
@@ -168,8 +173,8 @@ class Recrawl:
     def tick(self, agent: Agent, now: float) -> None:
         """It is that time (s, the agent's clock)."""
         share = 1 / max(len(agent.view.members), 1)
-        if self.pace is not None and (rate := self.rule.rate(share)) is not None:
-            self.pace.follow(rate, now)
+        if (rate := self.rule.rate(share)) is not None:
+            self._pace.follow(rate, now)
         agent.work.wake(int(self._wall()))
         if now - self._settled > SETTLE:
             self._settled = now
