@@ -45,7 +45,7 @@ from scrapy_ubi.transport.pulses import MOST_SLOTS, WIDTH, Whole
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.transport.rights import ask_rights, ask_seed_rights, lacking
 from scrapy_ubi.transport.round_trips import Argument, RedisCommand, RoundTrips, paired
-from scrapy_ubi.transport.seed_reader import OUTSIDE, SeedReader, SeedSource
+from scrapy_ubi.transport.seed_reader import OUTSIDE, NoSeeds, SeedReader, SeedSource
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class RedisTransport:
         self._trips: RoundTrips | None = None
         self._ahead: float | None = None  # the server's clock is, of this process's (s)
         self._in_hand = InHand()
-        self._seeds = SeedReader(seeds, self._commands, self._counts) if seeds is not None else None
+        self._seeds = SeedReader(seeds, self._commands, self._counts) if seeds is not None else NoSeeds()
         self._garbage: dict[str, set[bytes]] = {}  # key -> fields to delete from that hash: no text, or too long
         self._turn = asyncio.Lock()  # exchanges one after another: each id is handed out once
         self._heartbeat: Heartbeat | None = None
@@ -108,13 +108,12 @@ class RedisTransport:
         """Connect and try a read, a write and a script. Raises TransportError or TransportDown, one sentence."""
         name = f"ubi:{self._keys.crawl}:{self._agent}"
         at = address(*self._login)
-        if at.kind == "cluster" and self._seeds is not None:
+        if at.kind == "cluster":
             self._seeds.need_slot(self._keys)
         self._trips = RoundTrips(at, name, self._timeout, self._counts, self._keys.slot)
-        needs_seeds = self._seeds is not None and self._seeds.needed
         rights = [ask_rights(self._keys, self._agent, at.kind)]
-        rights += [ask_seed_rights(self._keys)] if needs_seeds else []
-        seeds = self._seeds.probes() if self._seeds is not None and needs_seeds else ()
+        rights += [ask_seed_rights(self._keys)] if self._seeds.needed else []
+        seeds = self._seeds.probes() if self._seeds.needed else ()
         when, *_ = await self._trips.connect(
             [*self._commands.probes(self._budget), *seeds, *rights],
             lambda results: lacking(results[-len(rights) :], results),
@@ -129,18 +128,18 @@ class RedisTransport:
 
     async def _try_seeds(self) -> None:
         """See whether seeds can come by this server, where the crawl can do without."""
-        if self._seeds is None or self._seeds.needed:
+        if self._seeds.needed or not self._seeds.is_open:
             return
         results = await self._server.attempt([*self._seeds.probes(), ask_seed_rights(self._keys)])
         wrong = lacking(results[-1:], results) or next((one for one in results if isinstance(one, Exception)), None)
         if wrong is not None and not isinstance(wrong, lib.OutOfMemoryError):
-            self._seeds = None
+            self._seeds = NoSeeds()
             logger.info("This crawl takes no URLs from outside (scrapy ubi seed): %s.", self._server.explain(wrong))
 
     @property
     def takes_seeds(self) -> bool:
         """See the contract."""
-        return self._seeds is not None
+        return self._seeds.is_open
 
     def now(self) -> float:
         """The server's time."""
@@ -295,10 +294,10 @@ class RedisTransport:
             leaving, garbage = self._in_hand.leaving, dict(self._garbage)
             commands = [*self._commands.deletions(out, leaving, garbage), *self._commands.writes(out)]
             reads = self._commands.reads(out, self._in_hand.room(self._most), self._budget, self._in_hand.held)
-            if self._seeds is not None:
-                commands += self._seeds.moves(out)
-                commands += [self._commands.end_crawl(out.end)] if out.end is not None else []
-                reads |= self._seeds.reads(out, self._budget)
+            commands += self._seeds.moves(out)
+            if out.end is not None and self._seeds.is_open:
+                commands.append(self._commands.end_crawl(out.end))
+            reads |= self._seeds.reads(out, self._budget)
             began = clock.now()
             results = await self._carry([*commands, *reads.values()])
             took = clock.now() - began
@@ -309,8 +308,7 @@ class RedisTransport:
             for key in garbage:
                 self._garbage.pop(key, None)
             seeds = self._letters(read[self._keys.seeds]) if self._keys.seeds in read else ()
-            if self._seeds is not None:
-                self._seeds.exchanged(out, seeds)
+            self._seeds.exchanged(out, seeds)
             told = (answer for each, answer in zip(commands, written, strict=True) if scripts.PUBLISH in each.args)
             published = next((bool(answer) for answer in told if isinstance(answer, int)), None)
             return self._incoming(written, letters, read, seeds, published)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +40,35 @@ class SeedSource:
     needed: bool = True
 
 
-class SeedReader:
+class NoSeeds:
+    """A transport by which no seeds come."""
+
+    is_open = False  # whether seeds may come
+    needed = False  # whether the crawl waits for seeds
+
+    def probes(self) -> Iterable[RedisCommand]:
+        """What the transport cannot do without."""
+        return ()
+
+    def need_slot(self, keys: RedisKeys) -> None:
+        """In a cluster the list must be where the crawl is. Raises TransportError, one sentence."""
+
+    def moves(self, out: Outgoing) -> Iterable[RedisCommand]:
+        """What makes seeds of the list, ahead of the read."""
+        return ()
+
+    def reads(self, out: Outgoing, budget: int) -> dict[str, RedisCommand]:
+        """Key, or `OUTSIDE` -> the command that reads it."""
+        return {}
+
+    def exchanged(self, out: Outgoing, read: Sequence[tuple[str, RawFields]]) -> None:
+        """An exchange has succeeded, and these seeds were read in it."""
+
+
+class SeedReader(NoSeeds):
     """The seeds of one transport."""
+
+    is_open = True
 
     def __init__(self, source: SeedSource, commands: ExchangeCommands, counts: Counter[str]) -> None:
         self._source = source
@@ -49,21 +76,15 @@ class SeedReader:
         self._counts = counts
         self._in_hand = InHand()
         self._look_at = 0.0  # when to look for seeds of others (s)
+        self.needed = source.needed
 
-    @property
-    def needed(self) -> bool:
-        """Whether the crawl waits for seeds."""
-        return self._source.needed
-
-    def probes(self) -> Iterator[RedisCommand]:
-        """What the transport cannot do without."""
+    def probes(self) -> Iterable[RedisCommand]:
         yield self._commands.look_outside()
         yield self._commands.read_seeds(0, 0, self._source.idle, ())
         if self._source.seed_list:
             yield self._commands.move_list(self._source.seed_list, 0)
 
     def need_slot(self, keys: RedisKeys) -> None:
-        """In a cluster the list must be where the crawl is. Raises TransportError, one sentence."""
         name = self._source.seed_list
         if name and key_slot(name.encode()) != keys.slot:
             raise TransportError(
@@ -71,13 +92,11 @@ class SeedReader:
                 f"crawl; give the list a name that begins with {{{keys.crawl}}}."
             )
 
-    def moves(self, out: Outgoing) -> Iterator[RedisCommand]:
-        """What makes seeds of the list, ahead of the read."""
+    def moves(self, out: Outgoing) -> Iterable[RedisCommand]:
         if out.read_seeds and self._source.seed_list:
             yield self._commands.move_list(self._source.seed_list, out.read_seeds)
 
     def reads(self, out: Outgoing, budget: int) -> dict[str, RedisCommand]:
-        """Key, or `OUTSIDE` -> the command that reads it."""
         looks = {OUTSIDE: self._commands.look_outside()} if out.look_outside else {}
         if not out.read_seeds:
             return looks
@@ -97,7 +116,6 @@ class SeedReader:
         return Outside(int(waiting), mark.decode("ascii", "backslashreplace"))
 
     def exchanged(self, out: Outgoing, read: Sequence[tuple[str, RawFields]]) -> None:
-        """An exchange has succeeded, and these seeds were read in it."""
         self._in_hand.deleted([answer.number for answer in out.seeds_answered])
         self._in_hand.deleted([number for number, _ in out.seeds_for])
         self._in_hand.hand_out(number for number, _ in read)
