@@ -63,9 +63,11 @@ from scrapy_ubi.agent.work.handout import Handout
 from scrapy_ubi.agent.work.host_access import HostAccess
 from scrapy_ubi.agent.work.iterations import Iterations
 from scrapy_ubi.agent.work.next_request import NextRequest
+from scrapy_ubi.agent.work.permits import Permits, SeveralPermits
 from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.ground import clock as clocks
 from scrapy_ubi.ground.clock import unix
+from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 
@@ -135,7 +137,13 @@ def build_node(
     visits = visits_of(crawl, learner, addresses, clock, loads_at_once, hosts.times)
     if iterations is not None:
         iterations.barrier = Barrier(crawl, crawl_limits, iterations, waker, visits.settle, note)
-    access = HostAccess(crawl, visits, waker, fatal, foreign, clock, loads_at_once, hosts.rests)
+
+    def make_permits(agent: Agent) -> Permits:
+        if loads_at_once is None:
+            return Permits(agent, clock, foreign, hosts.rests)
+        return SeveralPermits(agent, clock, foreign, hosts.rests, loads_at_once)
+
+    access = HostAccess(crawl, visits, waker, fatal, clock, make_permits)
     choice = NextRequest(crawl, fatal, hosts, limits, learner, events.given_up, waker.arm, iterations)
     handout = Handout(crawl, choice, visits, crawl_limits, live, exchanges, limit_watch.check_limits, waker, clock)
 

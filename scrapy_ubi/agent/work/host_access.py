@@ -13,18 +13,16 @@ from collections.abc import Callable
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.crawl.fatal import Fatal
-from scrapy_ubi.agent.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.agent.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.agent.work.permits import PATIENCE, Permits
 from scrapy_ubi.agent.work.visits import Visit, Visits
-from scrapy_ubi.frontier.host_loads import Limit
-from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.memory_state import SetState
 
 
 class HostAccess:
-    """The access of one agent to hosts. `clock` gives the agent's time (s); `foreign` is what it knows of other agents'
-    hosts; `limit` and `rests` are those of `Permits`."""
+    """The access of one agent to hosts. `clock` gives the agent's time (s); `make_permits` makes those of
+    an agent."""
 
     def __init__(
         self,
@@ -32,25 +30,21 @@ class HostAccess:
         visits: Visits,
         waker: EngineWakeup,
         fatal: Fatal,
-        foreign: ForeignHosts,
         clock: Callable[[], float],
-        limit: Limit | None = None,
-        rests: Callable[[HostState], bool] = lambda state: False,
+        make_permits: Callable[[Agent], Permits],
     ) -> None:
         self._crawl = crawl
         self._visits = visits
         self._waker = waker
         self._fatal = fatal
-        self._foreign = foreign
         self._clock = clock
-        self._limit = limit
-        self._rests = rests
+        self._make_permits = make_permits
         crawl.follow(self._begin)
 
     def _begin(self) -> None:
         """Give permits of the agent that the crawl has now."""
         self._agent = self._crawl.agent
-        self.permits = Permits(self._agent, self._clock, self._foreign, self._limit, self._rests)
+        self.permits = self._make_permits(self._agent)
 
     def permit_now(self, host: str, visit: Visit | None, foreign: bool = False) -> bool | None:
         """As `permit`, without waiting: None where one would have to wait."""

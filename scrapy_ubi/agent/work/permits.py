@@ -70,7 +70,7 @@ class _Place:
 
 class Permits:
     """The permits of one agent, by host. `clock` gives the agent's time; `foreign` is what it knows of other
-    agents' hosts; `limit` says how many loads of a host may be open at once, 0 for one after the other, as without it.
+    agents' hosts. `SeveralPermits` has more than one of a host.
     """
 
     def __init__(
@@ -78,7 +78,6 @@ class Permits:
         agent: Agent,
         clock: Callable[[], float],
         foreign: ForeignHosts | None = None,
-        limit: Limit | None = None,
         rests: Callable[[HostState], bool] = lambda state: False,
     ) -> None:
         self._agent = agent
@@ -87,7 +86,6 @@ class Permits:
         self._free_at: OrderedDict[str, float] = OrderedDict()
         self._clock = clock
         self.foreign = foreign if foreign is not None else ForeignHosts(clock)
-        self._limit = limit
         # host -> what holds its permits: of each the borrowed state, None for a request of the queue
         self._held: dict[str, tuple[_Holder, ...]] = {}
         self._lines: dict[str, OrderedDict[_Place, None]] = {}
@@ -164,8 +162,7 @@ class Permits:
 
     def _has_room(self, host: str) -> bool:
         """Whether a host with open loads may have one more."""
-        held = self._held[host]
-        return self._limit is not None and len(held) < self._limit(host) and not isinstance(held[0], _Foreign)
+        return False
 
     def _wait_for_foreign(self, host: str) -> float:
         now = self._clock()
@@ -218,9 +215,6 @@ class Permits:
             self._held[host] = (*self._held.get(host, ()), state)
         else:
             self._held[host] = (_Foreign(),)
-            return True
-        if self._limit is not None and self._limit(host):
-            self._agent.frontier.defer(state, self._clock())
         return True
 
     def is_foreign(self, host: str) -> bool:
@@ -246,8 +240,7 @@ class Permits:
         if isinstance(holder, _Foreign):
             self.foreign.load_ended(host)
         elif holder is not None:
-            several = self._limit is not None and self._limit(host) > 0
-            self._agent.work.give_back(holder, None if several else self._clock())
+            self._give_back(host, holder)
         found = self._agent.frontier.find(host)
         delay = max(self._agent.frontier.delay, 0.0 if found is None else found.pause)
         if delay:
@@ -255,6 +248,10 @@ class Permits:
         if (line := self._lines.get(host)) is not None:
             next(iter(line)).turn.set()
         return True
+
+    def _give_back(self, host: str, state: HostState) -> None:
+        """A load beside the scheduler has ended: the delay of its host begins."""
+        self._agent.work.give_back(state, self._clock())
 
     def look_again(self) -> None:
         """Something changed that permits depend on: let the waiters check again."""
@@ -275,3 +272,33 @@ class Permits:
         """Deny all that wait, and all that ask later."""
         self.closed = True
         self.look_again()
+
+
+class SeveralPermits(Permits):
+    """The permits of an agent that may have several loads of a host open at once. `limit` says how many, 0 for one
+    after the other."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        clock: Callable[[], float],
+        foreign: ForeignHosts,
+        rests: Callable[[HostState], bool],
+        limit: Limit,
+    ) -> None:
+        super().__init__(agent, clock, foreign, rests)
+        self._limit = limit
+
+    def _has_room(self, host: str) -> bool:
+        held = self._held[host]
+        return len(held) < self._limit(host) and not isinstance(held[0], _Foreign)
+
+    def _hold(self, host: str, state: HostState | None) -> bool:
+        super()._hold(host, state)
+        holder = state if state is not None else self._held[host][-1]
+        if isinstance(holder, HostState) and self._limit(host):
+            self._agent.frontier.defer(holder, self._clock())
+        return True
+
+    def _give_back(self, host: str, state: HostState) -> None:
+        self._agent.work.give_back(state, None if self._limit(host) > 0 else self._clock())

@@ -8,7 +8,8 @@ from random import Random
 
 import pytest
 
-from scrapy_ubi.agent.work.permits import Permits
+from scrapy_ubi.agent.hosts.foreign_hosts import ForeignHosts
+from scrapy_ubi.agent.work.permits import SeveralPermits
 from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.protocol.host import Entry, HostState
 from tests.agent.work.test_permits import HOST, Turnstile, run, soon
@@ -20,7 +21,13 @@ class Wide(Turnstile):
     def __init__(self, limit: int, delay: float = 0.0) -> None:
         super().__init__(delay)
         self.limit = limit
-        self.permits = Permits(self.agent, lambda: self.now, limit=lambda host: self.limit)
+        self.permits = SeveralPermits(
+            self.agent,
+            lambda: self.now,
+            ForeignHosts(lambda: self.now),
+            lambda state: False,
+            lambda host: self.limit,
+        )
         self.agent.frontier.loads = HostLoads(lambda host: self.limit)  # type: ignore[attr-defined]
 
     def queue(self, count: int, host: str = HOST) -> list[tuple[HostState, Entry]]:
