@@ -40,8 +40,8 @@ def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
         add(Sessions(crawler, node, settings, scheduler.notices, count))
     if settings.recrawl:
         add(VisitedPages(crawler, settings, flights, count))
-    if not scheduler.reach.allowed and crawler.get_spider_middleware(DepthMiddleware) is not None:
-        add(StartHosts(scheduler.reach, scheduler.sitemaps))
+    if not parts.reach.allowed and crawler.get_spider_middleware(DepthMiddleware) is not None:
+        add(StartHosts(parts.reach, scheduler.sitemaps))
     if stores is not None:
         for of_outputs in stores.observers(flights, keys.normal_form, seeds.name, parts.stats, node.note):
             add(of_outputs)

@@ -195,7 +195,7 @@ class UbiRobotsMiddleware:
                 state is not None,
                 timeout,
                 self._crawler.engine.download_async,
-                scheduler.reach.follows,
+                scheduler.gate.reach.follows,
                 scheduler.gate.hosts.key_for(request),
             )
         except (Withdrawn, ForeignHost, PrivateHost):

@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from scrapy_ubi.adapter.components.sources import Sources
     from scrapy_ubi.adapter.components.start_items import StartItems
     from scrapy_ubi.adapter.downloads.gate import Gate
-    from scrapy_ubi.adapter.downloads.reach import Reach
     from scrapy_ubi.adapter.robots.sitemaps import Sitemaps
     from scrapy_ubi.adapter.scheduling.dequeue import Dequeue
     from scrapy_ubi.adapter.scheduling.enqueue import Enqueue
@@ -66,7 +65,6 @@ class UbiScheduler(BaseScheduler):
     hooks: EngineHooks
     node: Node
     gate: Gate
-    reach: Reach
     asks_each: bool  # whether a function of the project is asked about each request
     sources: Sources
     sitemaps: Sitemaps

@@ -54,8 +54,8 @@ from scrapy_ubi.adapter.scheduling.dequeue import Dequeue
 from scrapy_ubi.adapter.scheduling.drops import Drops
 from scrapy_ubi.adapter.scheduling.enqueue import Enqueue
 from scrapy_ubi.adapter.scheduling.hostless import SHARE, Hostless
-from scrapy_ubi.adapter.scheduling.inspect_mode import Trial
-from scrapy_ubi.adapter.scheduling.kept_requests import MOST_ALONE, MOST_HOLDERS_ALONE, KeptRequests
+from scrapy_ubi.adapter.scheduling.inspect_mode import Trial, WholeCrawl
+from scrapy_ubi.adapter.scheduling.kept_requests import KeptRequests
 from scrapy_ubi.adapter.scheduling.link_decision import LinkDecision
 from scrapy_ubi.adapter.scheduling.link_filter import LinkFilter
 from scrapy_ubi.adapter.scheduling.link_scores import LinkScores
@@ -114,7 +114,7 @@ def check_addon(settings: BaseSettings) -> None:
 class SchedulerBuilder:
     """Puts one scheduler together, for the spider that is being opened."""
 
-    trial: Trial | None = None  # where this is only a look at a page or two
+    mode: WholeCrawl = WholeCrawl()  # or only a look at a page or two
     origin: Origin
     directory: AgentDirectory
     feeds: FeedClaims
@@ -147,7 +147,7 @@ class SchedulerBuilder:
         self._make_parts()
         scheduler.hooks = EngineHooks(self.crawler.engine)
         scheduler.hooks.outlast_start()
-        disk = await self._open_disk() if self.trial is None else None
+        disk = None if self.mode.is_trial else await self._open_disk()
         self.put_together(disk)
         self._closes_with_scheduler()
         await scheduler.node.open()
@@ -168,8 +168,9 @@ class SchedulerBuilder:
         await self.read_link_rules(wanted)
         self.projects = project_observers.make(wanted.observers, self.crawler)
         if is_trial(self.crawler):
-            self.trial = Trial()
-            scheduler.is_trial, wanted = True, self.trial.settings(wanted)
+            self.mode = Trial()
+            scheduler.is_trial = True
+        wanted = self.mode.settings(wanted)
         self.directory = AgentDirectory.open(wanted)
         scheduler.agent_id = self.directory.agent_id
         scheduler.settings = replace(wanted, agent_id=scheduler.agent_id, dir=self.directory.path, dir_given=True)
@@ -185,7 +186,7 @@ class SchedulerBuilder:
         scheduler = self.scheduler
         self.feeds = FeedClaims(self.crawler, scheduler.settings.shared_feeds, scheduler.alone)
         scheduler.feed_times = feed_params.times()
-        if self.trial is None:
+        if not self.mode.is_trial:
             self.feeds.claim(self.spider)
 
     def _make_parts(self) -> None:
@@ -193,11 +194,7 @@ class SchedulerBuilder:
         proxies = ("*",) if scheduler.alone else settings.proxies  # alone: no other agent writes what it reads
         self.codec = Codec(self.spider, crawler.settings, proxies, make_codecs(settings.codecs or {}))
         self.keys = make_keys(crawler, settings, self.stats)
-        if self.trial is not None:
-            self.kept = self.trial.kept
-        else:
-            alone = settings.redis_url is None
-            self.kept = KeptRequests(MOST_ALONE, MOST_HOLDERS_ALONE) if alone else KeptRequests()
+        self.kept = self.mode.kept_requests(settings.redis_url is None)
 
         def note(what: str) -> None:
             scheduler.node.note(what)  # the node is made of this, and not there yet
@@ -209,16 +206,14 @@ class SchedulerBuilder:
     async def _open_disk(self) -> AgentDisk:
         """Open the directory's frontier and files, with what is kept beside them. Raises UbiError."""
         settings, beside = self.scheduler.settings, list[Beside]()
-        if settings.stores or settings.duplicates is not None:  # else the module is not loaded
-            self.stores = load_object(OUTPUTS).from_settings(self.crawler, settings)
-        if any(hasattr(one, HOOK) for one in pipelines(self.crawler)):  # likewise
+        if any(hasattr(one, HOOK) for one in pipelines(self.crawler)):  # else the module is not loaded
             from scrapy_ubi.adapter.feeds.pipeline_flush import PipelineFlush
 
-            self.batches = PipelineFlush.connect(self.crawler, self.stats.count)
-        if self.batches is not None:
-            beside.append(self.batches)
-        if self.stores is not None:
-            beside.append(self.stores.writer)
+            self.batches = batches = PipelineFlush.connect(self.crawler, self.stats.count)
+            beside += [batches] if batches is not None else []
+        if settings.stores or settings.duplicates is not None:  # likewise
+            self.stores = stores = load_object(OUTPUTS).from_settings(self.crawler, settings)
+            beside.append(stores.writer)
         disk = await AgentDisk.open(settings.dir, settings, clock.now, beside)
         self.metrics = await measured.open_metrics(settings, disk, self.stores)
         return disk
@@ -244,7 +239,7 @@ class SchedulerBuilder:
     def put_together(self, disk: AgentDisk | None = None) -> None:
         """Make the node, and what hangs on it. The scheduler has its settings, agent and hooks."""
         scheduler, crawler = self.scheduler, self.crawler
-        scheduler.reach, scheduler.count, scheduler.asks_each = self.reach, self.stats.count, self.keys.asks
+        scheduler.count, scheduler.asks_each = self.stats.count, self.keys.asks
         node = scheduler.node = self.make_node(measured.transport_of(self.make_transport(), self.metrics), disk)
         if self.metrics is not None:
             self.metrics.node = node
@@ -346,11 +341,10 @@ class SchedulerBuilder:
         """Have parts closed when the scheduler is: those named last come first."""
         scheduler = self.scheduler
         close, stores = scheduler.closing.callback, self.stores
-        if self.trial is not None:
-            close(self.trial.close)
+        close(self.mode.close)
         for part in (self.directory, self.errors, self.downloads, self.link_filter):
             close(part.close)
-        if self.trial is None:
+        if not self.mode.is_trial:
             names = stores.names if stores is not None else ()
             close(lambda: self.ending.say(scheduler.node, scheduler.settings, names))
         close(lambda: self.stats.close(scheduler.node, self.keys.changed, scheduler.page_links.taken))

@@ -103,7 +103,7 @@ class Gate:
         self._most_seconds = settings.max_load_seconds
         self._flights = flights
         self.hosts = RequestHosts(node, settings, flights)
-        self._reach = reach
+        self.reach = reach
         self._received = received
         self._waiting: dict[str, dict[Flight, None]] = {}  # host -> the flights that wait for its permit, in order
         self.closing = False
@@ -130,8 +130,8 @@ class Gate:
         self._has_pages |= flight.visit is not None
         if _is_beside(flight):
             if not self._has_pages and "redirect_urls" not in request.meta:
-                self._reach.seed(request.url)  # start() awaits it, to log in for example: no page has led there
-            await self._reach.bypasses(request)
+                self.reach.seed(request.url)  # start() awaits it, to log in for example: no page has led there
+            await self.reach.bypasses(request)
             if (answer := self.left_alone(flight)) is not None:
                 return answer
         if flight.withdrawn or self._ends(flight) or self._unscheduled.lacks_robots(flight):
