@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from math import inf
 
 from scrapy_ubi.agent.profile import idle_reason as kinds
 from scrapy_ubi.agent.profile.idle_reason import IdleReason, reason, sentence
@@ -50,8 +51,8 @@ class IdleWatch:
         self._marks = marks
         self._find = find
         self._profiles = profiles
-        self._mark: object = None
-        self._quiet_since: float | None = None
+        self._mark: object = self  # as nothing that `marks` gives
+        self._quiet_since = inf  # s
         self._said: dict[str, tuple[float, float]] = {}  # kind -> when it may be said again (s), and the step
         self._last = ""
         self._seen = ""  # the kind that the last look found
@@ -63,7 +64,7 @@ class IdleWatch:
     def check_idle(self, now: float) -> None:
         """Look again, at this time (s, the agent's clock)."""
         mark = self._marks()
-        if self._quiet_since is None or mark != self._mark:
+        if mark != self._mark:
             self._mark = mark
             self._quiet_since = now
             self.reason = None
@@ -84,7 +85,7 @@ class IdleWatch:
 
     def quiet(self, now: float) -> float:
         """For how long nothing was fetched (s)."""
-        return now - self._quiet_since if self._quiet_since is not None else 0.0
+        return max(0.0, now - self._quiet_since)
 
     def is_over(self, now: float) -> bool:
         """Whether there is nothing left to explain."""
