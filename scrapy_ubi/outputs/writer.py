@@ -50,6 +50,31 @@ class Mark:
     ready: threading.Event = field(default_factory=threading.Event)
 
 
+class _Naming:
+    """The names of an agent's parts in `out`, and the record there of the run that they are of."""
+
+    def __init__(self, out: Path, crawl: str, agent: str, started: float) -> None:
+        self._out = out
+        self._crawl = crawl
+        self._agent = agent
+        self._started = started
+        self._serial = 0
+        self.run = ""  # as the record says it; empty where that is not known yet
+
+    def next_stem(self) -> str:
+        """The name of another part."""
+        self._serial += 1
+        return part_files.stem(self._crawl, self._agent, self._started, self._serial)
+
+    def say_run(self, run: str) -> None:
+        """Have the record name this run, if it is known. Raises OSError."""
+        if run and run != self.run:
+            began = part_files.read_record(self._out).get("began")
+            since = began if isinstance(began, float) else self._started
+            part_files.write_record(self._out, {"crawl": self._crawl, "agent": self._agent, "run": run, "began": since})
+            self.run = run
+
+
 class Writer:
     """The writer of one agent, in its `directory`. `most` bytes may wait. `on_room` is called, in the writer's thread,
     when that was asked for (`tell_of_room`) and what waits has fallen below the half of it."""
@@ -64,8 +89,7 @@ class Writer:
         clock: Callable[[], float] = unix,
     ) -> None:
         self._directory, self._out = directory, directory / OUT
-        self._crawl = crawl
-        self._agent = agent
+        self._naming = _Naming(self._out, crawl, agent, clock())
         self._clock = clock
         self.most = most
         self._on_room = on_room
@@ -81,8 +105,6 @@ class Writer:
         self._blocked: Mark | None = None
         self.failed = 0  # pages that a store could not keep
         self._kept = False
-        self._serial, self._started = 0, clock()
-        self._run = ""
         self.repaired = part_files.Repair()
         self.recovered: Callable[[Path], None] = _nothing  # called, in the disk's thread, when the files are in line
 
@@ -188,7 +210,7 @@ class Writer:
         left as it is, for the next start."""
         if self._thread is None:
             return
-        mark = self.mark(self._run)
+        mark = self.mark(self._naming.run)
         mark.ready.wait()
         if mark.error is None and mark.positions is not None:
             with suppress(StoreError):
@@ -272,9 +294,7 @@ class Writer:
     def _part(self, store: PartStore) -> Part:
         part = self._parts.get(store)
         if part is None:
-            self._serial += 1
-            stem = part_files.stem(self._crawl, self._agent, self._started, self._serial)
-            part = self._parts[store] = Part(self._out, store, stem, self._clock())
+            part = self._parts[store] = Part(self._out, store, self._naming.next_stem(), self._clock())
         return part
 
     def _reach(self, mark: Mark) -> None:
@@ -286,7 +306,7 @@ class Writer:
                 del self._late[0]
             if mark.positions is None:
                 self._measure(mark)
-            self._say_run(mark.run)
+            self._naming.say_run(mark.run)
             for part in (*self._full, *self._parts.values()):
                 part.write()
                 part.sync()
@@ -308,16 +328,6 @@ class Writer:
         mark.sealing = list(self._full)
         files = {name: end for part in (*self._full, *self._parts.values()) for name, end in part.ends().items()}
         mark.positions = Positions(files, frozenset(name for part in self._full for name in part.ends()))
-
-    def _say_run(self, run: str) -> None:
-        if run and run != self._run:
-            record = {"crawl": self._crawl, "agent": self._agent, "run": run, "began": self._began()}
-            part_files.write_record(self._out, record)
-            self._run = run
-
-    def _began(self) -> float:
-        began = part_files.read_record(self._out).get("began")
-        return began if isinstance(began, float) else self._started
 
     def _seal(self, parts: list[Part]) -> None:
         for part in parts:
