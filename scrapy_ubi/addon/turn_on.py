@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import logging
 from importlib.util import find_spec
-from types import ModuleType
 
 import scrapy
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
@@ -23,19 +22,13 @@ from scrapy.utils.python import global_object_name
 from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_ubi.adapter.components import bot_page
-from scrapy_ubi.adapter.components.downloader_middleware import UbiDownloaderMiddleware
 from scrapy_ubi.adapter.components.find_scheduler import own_scheduler
+from scrapy_ubi.adapter.components.middlewares import place_middlewares
 from scrapy_ubi.adapter.components.own_concurrency import OwnConcurrency
 from scrapy_ubi.adapter.components.place_component import place_component
 from scrapy_ubi.adapter.components.progress import place_progress
-from scrapy_ubi.adapter.components.robots_placing import place_robots
 from scrapy_ubi.adapter.components.scheduler import UbiScheduler
 from scrapy_ubi.adapter.components.scheduler_builder import REFUSAL
-from scrapy_ubi.adapter.components.spider_middleware import UbiSpiderMiddleware
-from scrapy_ubi.adapter.components.truncate import PRIORITY as BODY
-from scrapy_ubi.adapter.components.truncate import UbiBodyMiddleware
-from scrapy_ubi.adapter.components.usage_middleware import PRIORITY as USAGE
-from scrapy_ubi.adapter.components.usage_middleware import UbiUsageMiddleware
 from scrapy_ubi.adapter.downloads.name_servers import servers_of
 from scrapy_ubi.adapter.downloads.reactor_names import ReactorNames
 from scrapy_ubi.adapter.feedback import scrapy_delays
@@ -49,10 +42,6 @@ from scrapy_ubi.settings import UbiSettings, early, presets
 logger = logging.getLogger(__name__)
 
 ASYNCIO_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
-
-# Scrapy numbers its own middlewares from 25 to 1000; users put theirs among them.
-OUTERMOST = -1_000_000  # of the spider middlewares: next to the engine
-INNERMOST = 1_000_000  # of the downloader middlewares: next to the downloader
 
 # For each page Scrapy starts CONCURRENT_ITEMS tasks, 100 by default, to feed the item pipelines. Where there are none a
 # few do as well, at a third less processor time a page; not one, as an error that escapes it would be its last. Where
@@ -87,12 +76,9 @@ def turn_on(settings: BaseSettings) -> None:
     settings.set("SCHEDULER", own_scheduler(settings) or _SCHEDULER, _over_addons(settings, "SCHEDULER"))
     if _lacks_asyncio(settings):
         settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, at_least_addon(settings, "TWISTED_REACTOR"))
-    place_component(settings, "SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
-    place_component(settings, "DOWNLOADER_MIDDLEWARES", _gate(settings), INNERMOST)
-    place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
-    place_robots(settings)
-    if settings.get("UBI_USAGE") and not settings.get(REFUSAL):
-        place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiUsageMiddleware, USAGE)
+    starts = not settings.get(REFUSAL)
+    signs, usage = bool(settings.get("UBI_BOT_KEY")), bool(settings.get("UBI_USAGE"))
+    place_middlewares(settings, signs=signs and starts, usage=usage and starts)
     for name in CODE_FROM_OUTSIDE:
         settings.set(name, False, _ADDON)
     if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
@@ -118,21 +104,6 @@ def _place_preset(settings: BaseSettings) -> None:
         besides = f"; not {', '.join(kept)}, as set elsewhere" if kept else ""
         taken = ", ".join(f"{name} = {value!r}" for name, value in held.items() if name not in kept)
         logger.info("Preset %s: %s%s.", settings[presets.NAME], taken or "nothing of it", besides)
-
-
-def _signing() -> ModuleType:
-    """What signs requests: it needs `cryptography`, which takes a moment to import."""
-    from scrapy_ubi.adapter.components import bot_auth
-
-    return bot_auth
-
-
-def _gate(settings: BaseSettings) -> type[UbiDownloaderMiddleware]:
-    """The innermost downloader middleware: the gate, which signs requests where there is a key (UBI_BOT_KEY)."""
-    if not settings.get("UBI_BOT_KEY") or settings.get(REFUSAL):
-        return UbiDownloaderMiddleware
-    signs: type[UbiDownloaderMiddleware] = _signing().SigningMiddleware
-    return signs
 
 
 def _make_faster(settings: BaseSettings) -> None:
@@ -182,7 +153,9 @@ def refusal(settings: BaseSettings) -> str | None:
         replay.check(UbiSettings.from_scrapy(settings, "spider"))
         scrapy_delays.check(settings)
         if settings.get("UBI_BOT_KEY"):
-            _signing().key_of(settings)
+            from scrapy_ubi.adapter.components import bot_auth  # it needs `cryptography`, which takes a moment
+
+            bot_auth.key_of(settings)
     except UbiSettingError as error:
         return str(error)
     return None
