@@ -75,7 +75,7 @@ class StartItems:
         self._away: dict[str, float] = {}  # holder that is not in the crawl -> since when
         self._yielded = self._passed = 0
         self._was_through = False
-        self.before_first: Callable[[], None] | None = None  # called before the first item is asked about
+        self.before_first: Callable[[], None] = lambda: None  # called before the first item is asked about
 
     def listen(self, crawler: Crawler) -> None:
         """Hear of items that are through the pipelines. It makes each item of a page dearer: not where start() yields
@@ -91,9 +91,8 @@ class StartItems:
         """Whether this agent is to yield the item; else another one has it."""
         if (claims := self._claims) is None:
             return True
-        if self.before_first is not None:
-            self.before_first()
-            self.before_first = None
+        self.before_first()
+        self.before_first = lambda: None
         own = (name := self._name(item)) is None or await self._holds(claims, name, item)
         self._yielded += own
         return own

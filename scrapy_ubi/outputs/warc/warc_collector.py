@@ -13,6 +13,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 import time
@@ -40,6 +41,53 @@ MOST_SAID = 20  # different values of one field of the parts' warcinfo records: 
 Span = tuple[int, int, int]
 
 
+class _Nameless:
+    """A collected WARC without a name, as on standard output: nothing stands beside it."""
+
+    name = ""
+
+    def begin(self) -> None:
+        """The WARC begins. Raises OSError."""
+
+    def add(self, record: WarcRecord, at: int) -> None:
+        """This record is at that place of the WARC. Raises OSError."""
+
+    def end(self) -> None:
+        """The WARC is written, or cannot be."""
+
+    def discard(self) -> None:
+        """It cannot be. Raises OSError."""
+
+    def place(self) -> None:
+        """The WARC has its name. Raises OSError."""
+
+
+class _Indexed(_Nameless):
+    """One that will have this name, and its CDXJ beside it."""
+
+    def __init__(self, output: Path) -> None:
+        self.name = output.name
+        self._output = output
+        self._lines: IO[bytes] = io.BytesIO()
+
+    def begin(self) -> None:
+        self._lines = _beside(self._output).open("wb")
+
+    def add(self, record: WarcRecord, at: int) -> None:
+        if (line := cdxj.line_of(record, at, self.name)) is not None:
+            self._lines.write(line)
+
+    def end(self) -> None:
+        self._lines.close()
+
+    def discard(self) -> None:
+        _beside(self._output).unlink(missing_ok=True)
+
+    def place(self) -> None:
+        cdxj.sort(_beside(self._output))
+        os.replace(_beside(self._output), index_of(self._output))
+
+
 class WarcCollector(Collector):
     """Collects into one WARC file that will be called `output`; None: it has no name, and no CDXJ."""
 
@@ -50,12 +98,11 @@ class WarcCollector(Collector):
         told: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
         super().__init__(outs, "warc", WARC, output and output.absolute().parent, told)
-        self._output = output
+        self._index = _Indexed(output) if output is not None else _Nameless()
         self._number = 0
         self._compress = members.by_isal() or members.by_zlib
         self._paths: list[Path] = []
         self._removed: dict[str, Span] = {}  # name of a record -> where it is
-        self._lines: IO[bytes] | None = None
         self._end = 0
 
     def collect(self, file: IO[bytes]) -> CollectTally:
@@ -82,9 +129,7 @@ class WarcCollector(Collector):
 
     def place_beside(self) -> None:
         """The file has its name: give the CDXJ its own. Raises OSError."""
-        if self._output is not None:
-            cdxj.sort(_beside(self._output))
-            os.replace(_beside(self._output), index_of(self._output))
+        self._index.place()
 
     def _frame(self, line: bytes, file: IO[bytes]) -> Frame | None:
         """As of any store; but its data is where the records are, which are not read yet."""
@@ -119,8 +164,7 @@ class WarcCollector(Collector):
 
     def _write(self, file: IO[bytes], spans: Iterator[Span], total: int) -> None:
         self._end = 0
-        if self._output is not None:
-            self._lines = _beside(self._output).open("wb")
+        self._index.begin()
         try:
             self._put(file, self._compress(self._info()))
             for number, span in groupby(spans, key=lambda span: span[0]):
@@ -130,12 +174,10 @@ class WarcCollector(Collector):
                         self._copy(file, part.read(length))
                         self._tell(length, total)
         except BaseException:
-            if self._output is not None:
-                _beside(self._output).unlink(missing_ok=True)
+            self._index.discard()
             raise
         finally:
-            if self._lines is not None:
-                self._lines.close()
+            self._index.end()
 
     def _copy(self, file: IO[bytes], data: bytes) -> None:
         for record in members.records(data):
@@ -144,9 +186,7 @@ class WarcCollector(Collector):
             member = data[record.offset :][: record.length]
             if record.kind == "revisit" and record.fields.get("WARC-Refers-To") in self._removed:
                 record, member = self._without_reference(record)
-            line = cdxj.line_of(record, self._end, self._output.name) if self._output is not None else None
-            if line is not None and self._lines is not None:
-                self._lines.write(line)
+            self._index.add(record, self._end)
             self._put(file, member)
 
     def _without_reference(self, revisit: WarcRecord) -> tuple[WarcRecord, bytes]:
@@ -168,7 +208,7 @@ class WarcCollector(Collector):
         self._end += len(member)
 
     def _info(self) -> bytes:
-        name = [("WARC-Filename", self._output.name)] if self._output is not None else []
+        name = [("WARC-Filename", self._index.name)] if self._index.name else []
         fields = [("WARC-Record-ID", new_id()), ("WARC-Date", date(time.time())), *name]
         agents = ", ".join(sorted({out.agent for out in self._outs}))
         said = self._said()
