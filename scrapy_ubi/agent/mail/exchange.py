@@ -272,7 +272,7 @@ class Exchange:
 
     def collect(self, now: float) -> bool:
         """Take in what the exchange under way has brought; False when there is nothing (yet)."""
-        if not self._under_way.done():
+        if self._state is State.IDLE or not self._under_way.done():
             return False
         waits = now < self.outage.retry_at and (self.disk_full or self._state is not State.DISK)
         if waits or not self._settled(now):
