@@ -35,7 +35,7 @@ from scrapy_ubi.urls.links.handlers import content_types, json_urls
 from scrapy_ubi.urls.links.handlers.bounds import MOST_LINKS, MOST_SECONDS, MOST_URL, FetchedBody, LinksCut, Unreadable
 from scrapy_ubi.urls.links.handlers.content_types import JSON
 from scrapy_ubi.urls.links.handlers.handler_choice import HEADER, PDF, LinksOf, chosen
-from scrapy_ubi.urls.links.handlers.pdf_queue import PdfQueue
+from scrapy_ubi.urls.links.handlers.pdf_child import PdfQueue
 from scrapy_ubi.urls.links.joiner import WEB, Joiner
 
 logger = logging.getLogger("scrapy_ubi")
