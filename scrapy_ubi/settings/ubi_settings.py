@@ -20,9 +20,8 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.ground.crawl_names import bot_name, default_crawl
 from scrapy_ubi.ground.untrusted.meant_names import ask_meant
 from scrapy_ubi.settings import home, url_readers
-from scrapy_ubi.settings.declarations import RULES, SETTINGS, Declarations
+from scrapy_ubi.settings.declarations import GONE, RULES, SETTINGS, Declarations
 from scrapy_ubi.settings.declare import PREFIX, Kind, Setting
-from scrapy_ubi.settings.gone import GONE
 from scrapy_ubi.settings.presets import given, read_preset
 from scrapy_ubi.settings.readers import NUMBERS, READERS, Reader, read_number
 from scrapy_ubi.settings.relations import check_relations, of_iterations

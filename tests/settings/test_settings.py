@@ -16,8 +16,7 @@ from scrapy.settings import Settings
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.settings import SETTINGS, Setting, UbiSettings, default_crawl, is_of_bot, read_value
-from scrapy_ubi.settings.declarations import DERIVED
-from scrapy_ubi.settings.gone import GONE
+from scrapy_ubi.settings.declarations import DERIVED, GONE
 
 
 def read(spider: str = "walk", **values: Any) -> UbiSettings:
