@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
-from scrapy_ubi.agent.group.dead_agents import DeadAgents, is_first
+from scrapy_ubi.agent.group.dead_agents import DeadAgents, SummingUp, is_first
 from scrapy_ubi.agent.group.other_layouts import OtherLayouts
-from scrapy_ubi.agent.group.summing_up import SummingUp
 from scrapy_ubi.agent.mail.io_thread import IoThread
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
