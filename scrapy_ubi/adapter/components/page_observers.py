@@ -23,7 +23,7 @@ from scrapy_ubi.adapter.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.adapter.scheduling.sessions import Sessions
 from scrapy_ubi.adapter.scheduling.start_hosts import StartHosts
 from scrapy_ubi.adapter.scheduling.visited_pages import VisitedPages
-from scrapy_ubi.adapter.scrapy_private.scraper_bound import raise_bound
+from scrapy_ubi.adapter.scrapy_private.scraper import raise_bound
 
 if TYPE_CHECKING:
     from scrapy_ubi.adapter.components.scheduler_builder import SchedulerBuilder

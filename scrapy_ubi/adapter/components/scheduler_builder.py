@@ -65,8 +65,8 @@ from scrapy_ubi.adapter.scheduling.seeds import Seeds
 from scrapy_ubi.adapter.scheduling.sitemap_news import sitemap_news
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.adapter.scrapy_private.engine import EngineHooks
-from scrapy_ubi.adapter.scrapy_private.pipelines import HOOK, pipelines
 from scrapy_ubi.adapter.scrapy_private.runs import is_trial
+from scrapy_ubi.adapter.scrapy_private.scraper import HOOK, pipelines
 from scrapy_ubi.adapter.scrapy_private.steady_timers import steady_timers
 from scrapy_ubi.agent import Node, build_node
 from scrapy_ubi.agent.crawl.disk import AgentDisk

@@ -31,7 +31,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_ubi.adapter.scrapy_private.pipelines import HOOK, before_pipelines_close, pipelines
+from scrapy_ubi.adapter.scrapy_private.scraper import HOOK, before_pipelines_close, pipelines
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.frontier.store import Store, StoreHeldBack
 

@@ -24,7 +24,7 @@ from scrapy_ubi.adapter.requests.check import LOST_NAME, NO_CALLBACK_NAME
 from scrapy_ubi.adapter.requests.item_classes import Untravelled
 from scrapy_ubi.adapter.requests.untravelled import CodecError, Loss
 from scrapy_ubi.adapter.requests.values import ItemClasses, pack, unpack
-from scrapy_ubi.adapter.scrapy_private.default_callback import parse_is_default
+from scrapy_ubi.adapter.scrapy_private.spider_callbacks import parse_is_default
 
 Function = Callable[..., Any]
 
