@@ -38,7 +38,7 @@ from scrapy_ubi.adapter.downloads.resolver import Resolver
 from scrapy_ubi.adapter.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.adapter.feeds import feed_params
 from scrapy_ubi.adapter.feeds.feed_claims import FeedClaims
-from scrapy_ubi.adapter.process import arguments, ignored_settings, plugin_remarks, process_start, unused_start
+from scrapy_ubi.adapter.process import arguments, process_start, start_remarks
 from scrapy_ubi.adapter.process.agent_directory import AgentDirectory
 from scrapy_ubi.adapter.process.error_signals import ErrorWatch
 from scrapy_ubi.adapter.process.spider_code import digest
@@ -368,8 +368,8 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
         given.check()
     if not wanted.dir_given and home.is_former(wanted.dir):
         logger.info("%s", home.remark(wanted.dir))
-    remarks = ignored_settings.remarks(settings, wanted), plugin_remarks.remarks(settings, wanted)
-    for sentence in chain(*remarks, unused_start.remarks(spider)):
+    remarks = start_remarks.settings_remarks(settings, wanted), start_remarks.plugin_remarks(settings, wanted)
+    for sentence in chain(*remarks, start_remarks.spider_remarks(spider)):
         logger.warning("%s", sentence)
     code = digest(type(spider), settings.getlist("SPIDER_MODULES"))
     origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown, code)
