@@ -28,7 +28,7 @@ from scrapy_ubi.adapter.components.find_scheduler import own_scheduler
 from scrapy_ubi.adapter.components.own_concurrency import OwnConcurrency
 from scrapy_ubi.adapter.components.place_component import place_component
 from scrapy_ubi.adapter.components.progress import place_progress
-from scrapy_ubi.adapter.components.robots_placing import place_robots
+from scrapy_ubi.adapter.components.robots_middleware import place_robots
 from scrapy_ubi.adapter.components.scheduler import UbiScheduler
 from scrapy_ubi.adapter.components.scheduler_builder import REFUSAL
 from scrapy_ubi.adapter.components.spider_middleware import UbiSpiderMiddleware
@@ -37,7 +37,7 @@ from scrapy_ubi.adapter.components.truncate import UbiBodyMiddleware
 from scrapy_ubi.adapter.components.usage_middleware import PRIORITY as USAGE
 from scrapy_ubi.adapter.components.usage_middleware import UbiUsageMiddleware
 from scrapy_ubi.adapter.downloads.name_servers import servers_of
-from scrapy_ubi.adapter.downloads.reactor_names import ReactorNames
+from scrapy_ubi.adapter.downloads.resolver import ReactorNames
 from scrapy_ubi.adapter.feedback import scrapy_delays
 from scrapy_ubi.adapter.process.own_number import found_by_agent
 from scrapy_ubi.adapter.scrapy_private import versions

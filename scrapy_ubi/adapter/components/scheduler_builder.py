@@ -27,8 +27,7 @@ from scrapy.utils.misc import load_object
 from scrapy_ubi.adapter.components import measured, page_observers
 from scrapy_ubi.adapter.components.downloader_middleware import place_gate
 from scrapy_ubi.adapter.components.ending import Ending
-from scrapy_ubi.adapter.components.live_changes import LiveChanges
-from scrapy_ubi.adapter.components.node_events import SchedulerEvents
+from scrapy_ubi.adapter.components.node_events import LiveChanges, SchedulerEvents
 from scrapy_ubi.adapter.components.sources import Sources
 from scrapy_ubi.adapter.components.start_items import StartItems
 from scrapy_ubi.adapter.downloads.gate import Gate
@@ -48,7 +47,7 @@ from scrapy_ubi.adapter.requests.fingerprints import FingerprintKeys
 from scrapy_ubi.adapter.requests.identity import NO_FILTER, RequestKeys
 from scrapy_ubi.adapter.requests.meta_codecs import make_codecs
 from scrapy_ubi.adapter.requests.observers import PageObserver
-from scrapy_ubi.adapter.robots.sitemaps import Sitemaps
+from scrapy_ubi.adapter.robots.sitemaps import Sitemaps, sitemap_news
 from scrapy_ubi.adapter.scheduling import project_observers
 from scrapy_ubi.adapter.scheduling.dequeue import Dequeue
 from scrapy_ubi.adapter.scheduling.drops import Drops
@@ -62,7 +61,6 @@ from scrapy_ubi.adapter.scheduling.link_scores import LinkScores
 from scrapy_ubi.adapter.scheduling.outside_seeds import OutsideSeeds, has_parse
 from scrapy_ubi.adapter.scheduling.page_links import PageLinks
 from scrapy_ubi.adapter.scheduling.seeds import Seeds
-from scrapy_ubi.adapter.scheduling.sitemap_news import sitemap_news
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.adapter.scrapy_private.engine import EngineHooks
 from scrapy_ubi.adapter.scrapy_private.runs import is_trial
