@@ -66,8 +66,8 @@ def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
 
 
 class StartHosts(PageObserver):
-    """Tells `reach` of the hosts of start requests that are handed out: another agent has met them, and this one perhaps
-    not, and links may lead there. For a crawl that counts depth.
+    """Tells `reach` of the hosts of start requests that are handed out: another agent has met them, and this one
+    perhaps not, and links may lead there. For a crawl that counts depth.
 
     No link has depth 0, but where a redirect leads from a seed it has, and where a spider resets it, which is written
     down. The URLs of a sitemap begin at depth 0 as well.
