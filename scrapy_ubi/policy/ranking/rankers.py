@@ -5,18 +5,59 @@ Rules of this module:
 * A ranker is made of the arguments of its text in UBI_RANK (`from_arguments`), and says by `FilterError` what is
   wrong with them.
 * Each takes a microsecond or less a link and a candidate, so that what a ranking takes is the reading of rows.
+
+What a ranker keeps of hosts is bounded over all hosts (`HostTables`): at most `MOST_KEYS` keys are held. Where one more
+is wanted, the tables of the host that was asked for longest ago go; where that is the only one, the key is not taken,
+and those that are there go on. A host whose tables went begins again: its queue is ranked by what its pages teach from
+then on.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 
-from scrapy_ubi.policy.ranking.host_tables import MOST_KEYS, HostTables
 from scrapy_ubi.policy.ranking.ranker_contract import Candidate, Page
 from scrapy_ubi.urls.filters.base import only
 from scrapy_ubi.urls.filters.filter_text import Arguments
 from scrapy_ubi.urls.scores import LinkBatch
 from scrapy_ubi.urls.scores.scorers import KeywordScore
+
+MOST_KEYS = 500_000  # over all hosts: some 50 MB
+
+Number = TypeVar("Number", int, float)
+
+
+class HostTables(Generic[Number]):
+    """Tables by host, from the one asked for longest ago to the last one."""
+
+    def __init__(self, most: int = MOST_KEYS) -> None:
+        self._most = most
+        self._tables: OrderedDict[str, dict[int, Number]] = OrderedDict()
+        self.held = 0
+
+    def get_table(self, host: str) -> dict[int, Number]:
+        """The table of a host, to be read; keys are put in by `put`."""
+        table = self._tables.get(host)
+        if table is None:
+            table = self._tables[host] = {}
+        self._tables.move_to_end(host)
+        return table
+
+    def put(self, table: dict[int, Number], key: int, value: Number) -> None:
+        """Put a number into the table that was asked for last, if there is room."""
+        if key not in table:
+            while self.held >= self._most and len(self._tables) > 1:
+                _, dropped = self._tables.popitem(last=False)
+                self.held -= len(dropped)
+            if self.held >= self._most:
+                return
+            self.held += 1
+        table[key] = value
+
+    def __len__(self) -> int:
+        return len(self._tables)
 
 
 class BreadthFirst:

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from scrapy_ubi.agent.group import dead_agents
-from scrapy_ubi.agent.group.dead_agents import SummingUp
+from scrapy_ubi.agent.group import group_watch
+from scrapy_ubi.agent.group.group_watch import SummingUp
 from scrapy_ubi.agent.mail.io_thread import IoThread
 from scrapy_ubi.agent.profile.summed_up import SummedUp, read_sum
 from scrapy_ubi.transport import Outgoing
@@ -25,8 +25,8 @@ KEPT, MOST, PAUSE, LONG = 3, 2, 60.0, 600.0
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_agents, "KEPT", KEPT)
-    monkeypatch.setattr(dead_agents, "MOST_SUMMED", MOST)
+    monkeypatch.setattr(group_watch, "KEPT", KEPT)
+    monkeypatch.setattr(group_watch, "MOST_SUMMED", MOST)
 
 
 class Yard:

@@ -9,8 +9,7 @@ import pytest
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.policy.ranking import Page, PageLink, Ranker, read_rank
-from scrapy_ubi.policy.ranking.host_tables import HostTables
-from scrapy_ubi.policy.ranking.rankers import ALL_CASH, Backlinks, Opic, ShortestPath
+from scrapy_ubi.policy.ranking.rankers import ALL_CASH, Backlinks, HostTables, Opic, ShortestPath
 
 HOST = "h.example"
 
