@@ -1,5 +1,5 @@
-"""The last lines of a crawl's log: what it has lost, a sentence for each kind of loss; and what it has come to: how much
-was fetched, what came out and where, what failed most, what still waits.
+"""The last lines of a crawl's log: what it has lost, a sentence for each kind of loss; and what it has come to: how
+much was fetched, what came out and where, what failed most, what still waits.
 
 Rules of this module:
 
