@@ -333,10 +333,6 @@ class Declarations:
         (), "The scorers of links, whose sum is added to the priority of a link where it is found.",
         "scorers", group="In which order", shown="[]",
     )
-    scores: Path | None = setting(
-        None, "A file of URLs and scores, which are added to the priorities of these: `scrapy ubi rank` writes one.",
-        "file",
-    )
     rank: object = setting(
         None,
         "What orders the queue of a host after each iteration: 'backlinks', 'opic', 'keywords(...)', or your own.",
@@ -563,6 +559,7 @@ GONE: Mapping[str, str] = {
     "UBI_REPLICAS": "remove it, and use UBI_AGENT_CAPACITY to give an agent more hosts or less",
     "UBI_RESEND_TIMEOUT": _FLUSHES,
     "UBI_RETRY_AFTER_TIMES": "use UBI_HOST_TRIES, which counts both",
+    "UBI_SCORES": "name the file in UBI_SCORE, for example ['file(scores.gz)']",
     "UBI_SHIP_SECONDS": "give the store its seconds, for example UBI_STORES = ['items(seconds=60)']",
     "UBI_SHIP_TIMEOUT": "remove it, it is ten times UBI_LEAVE_TIMEOUT",
     "UBI_STALL_TIMEOUT": _TIMES,

@@ -102,7 +102,7 @@ class CandidateBatch:
 
 class LinkDecision:
     """Decides for one agent. Its parts are public, as the doors use the same ones. `scores`: None where neither
-    UBI_SCORE nor UBI_SCORES is set."""
+    UBI_SCORE is set."""
 
     def __init__(
         self,
