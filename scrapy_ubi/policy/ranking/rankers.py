@@ -121,8 +121,8 @@ class ShortestPath:
     to is an entrance.
     """
 
-    def __init__(self, most: int = MOST_KEYS) -> None:
-        self._distances: HostTables[int] = HostTables(most)
+    def __init__(self) -> None:
+        self._distances: HostTables[int] = HostTables()
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> ShortestPath:
@@ -159,8 +159,8 @@ class Opic:
       agents cheap.
     """
 
-    def __init__(self, most: int = MOST_KEYS) -> None:
-        self._cash: HostTables[float] = HostTables(most)
+    def __init__(self) -> None:
+        self._cash: HostTables[float] = HostTables()
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> Opic:
