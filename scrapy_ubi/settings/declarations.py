@@ -126,10 +126,6 @@ class Declarations:
         "of them as LARM reads it.",
         "rules", agree="urls",
     )
-    max_url_length: int = setting(
-        4096, "The longest URL that is kept, in characters; longer ones are dropped and counted.",
-        low=64, high=65_536, agree="mail",
-    )
 
     # -- The agent's disk and memory
 
@@ -555,6 +551,7 @@ GONE: Mapping[str, str] = {
     "UBI_LETTER_RECORDS": _FIXED,
     "UBI_MAX_BODY_TYPES": "write UBI_MAX_BODY = 'all(1000000)' to cut everything, and a number to cut HTML",
     "UBI_MAX_CRAWL_DELAY": "use UBI_MAX_DELAY, which holds for every delay that is found out",
+    "UBI_MAX_URL_LENGTH": "use Scrapy's URLLENGTH_LIMIT, beyond 4,096 characters it holds for all URLs",
     "UBI_OUTBOX_RECORDS": _MEMORY,
     "UBI_REPLICAS": "remove it, and use UBI_AGENT_CAPACITY to give an agent more hosts or less",
     "UBI_RESEND_TIMEOUT": _FLUSHES,

@@ -29,6 +29,7 @@ from scrapy_ubi.urls.host_keys import HostOf, host_keys
 from scrapy_ubi.urls.normaliser import Normaliser, parse
 
 REPLAY = "replay"  # what the name of a replay and its directory end with
+USUAL_URL, MOST_URL = 4096, 65_536  # characters of a URL that is kept: usually, and at most
 FINGERPRINTER = "scrapy.utils.request.RequestFingerprinter"  # Scrapy's default
 
 
@@ -37,12 +38,13 @@ class UbiSettings(Declarations):
     """All settings of one agent, checked. See `declarations` for what each is."""
 
     # No settings of their own: the function that UBI_PARTITION names, if it does, "" else; the user chose the directory
-    # (UBI_DIR or JOBDIR), and by JOBDIR; who tells requests apart; hosts at once in iterations.
+    # (UBI_DIR or JOBDIR), and by JOBDIR; who tells requests apart; hosts at once in iterations; the longest URL kept.
     named_by: str = ""
     dir_given: bool = False
     dir_is_jobdir: bool = False
     fingerprinter: str = FINGERPRINTER
     hosts_at_once: int = 1
+    max_url_length: int = USUAL_URL
 
     def __post_init__(self) -> None:
         for name, rule in RULES:
@@ -92,6 +94,7 @@ class UbiSettings(Declarations):
             values["host_delay"] = _download_delay(settings.get("DOWNLOAD_DELAY"))
         fingerprinter = _class_name(settings.get("REQUEST_FINGERPRINTER_CLASS") or FINGERPRINTER)
         values |= of_iterations(values, settings)
+        values["max_url_length"] = longest_url(settings)
         return cls(
             dir_given=dir_given, dir_is_jobdir=is_jobdir, fingerprinter=fingerprinter, **cast("dict[str, Any]", values)
         )
@@ -100,6 +103,15 @@ class UbiSettings(Declarations):
 def replicas_for(replicas: int, capacity: float) -> int:
     """Points on the ring of an agent of this capacity where one of capacity 1 has `replicas`; at least one."""
     return max(1, round(replicas * capacity))
+
+
+def longest_url(settings: Mapping[Any, Any]) -> int:
+    """The longest URL that is kept, in characters: what URLLENGTH_LIMIT lets pass (0: any), `USUAL_URL` at least."""
+    try:
+        limit = int(settings.get("URLLENGTH_LIMIT", USUAL_URL))
+    except (TypeError, ValueError):  # refused by Scrapy
+        limit = USUAL_URL
+    return min(max(limit, USUAL_URL), MOST_URL) if limit else MOST_URL
 
 
 def _class_name(cls: object) -> str:

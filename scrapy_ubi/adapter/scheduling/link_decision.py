@@ -265,4 +265,4 @@ class LinkDecision:
 
     def refuse_too_long(self, url: str) -> Verdict:
         """Drop a URL that is longer than any request's may be."""
-        return self.refuse(Verdict.TOO_LONG, f"{url[:200]}... is longer than UBI_MAX_URL_LENGTH")
+        return self.refuse(Verdict.TOO_LONG, f"{url[:200]}... is longer than URLLENGTH_LIMIT, and than 4,096")

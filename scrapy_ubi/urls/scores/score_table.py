@@ -32,7 +32,7 @@ from scrapy_ubi.urls.scores.link_batch import LinkBatch, cut
 
 SETTING = "UBI_SCORE"
 MOST = 20_000_000  # lines: 240 MB
-MOST_LINE = 70_000  # bytes: a URL of UBI_MAX_URL_LENGTH at most, and a number
+MOST_LINE = 70_000  # bytes: the longest URL, and a number
 _GZIP = b"\x1f\x8b"
 REMEDY = "name a file of lines 'URL<tab>number', such as `scrapy ubi rank` writes"
 
