@@ -26,7 +26,7 @@ from scrapy_ubi.settings.presets import given, read_preset
 from scrapy_ubi.settings.readers import NUMBERS, READERS, Reader, read_number
 from scrapy_ubi.settings.relations import check_relations, of_iterations
 from scrapy_ubi.urls.host_keys import HostOf, host_keys
-from scrapy_ubi.urls.normaliser import Normaliser, parse
+from scrapy_ubi.urls.normaliser import Normaliser, parse_steps
 
 REPLAY = "replay"  # what the name of a replay and its directory end with
 USUAL_URL, MOST_URL = 4096, 65_536  # characters of a URL that is kept: usually, and at most
@@ -57,10 +57,13 @@ class UbiSettings(Declarations):
         """Whether a fingerprinter that is not Scrapy's own tells requests apart."""
         return self.fingerprinter != FINGERPRINTER
 
+    def normaliser(self) -> Normaliser:
+        """Make what gives the normal form of URLs."""
+        return Normaliser(parse_steps(self.normalise), self.host_rules)
+
     def host_of(self) -> HostOf:
         """What tells the partition key of any URL, None for what is none of http."""
-        form = Normaliser(parse(self.normalise), self.host_rules).function
-        return host_keys(self.partition, self.host_rules, self.host_shards, form)
+        return host_keys(self.partition, self.host_rules, self.host_shards, self.normaliser().function)
 
     @property
     def ring_replicas(self) -> int:

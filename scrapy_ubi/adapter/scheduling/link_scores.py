@@ -26,9 +26,7 @@ from scrapy_ubi.adapter.extraction.plainlinks import PlainLinks
 from scrapy_ubi.adapter.requests.codec import depth_of
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls import Normaliser
 from scrapy_ubi.urls.canonical import usual_parts
-from scrapy_ubi.urls.normaliser import parse
 from scrapy_ubi.urls.scores import LinkBatch, ScoreChain
 from scrapy_ubi.urls.scores.link_batch import Scorer
 from scrapy_ubi.urls.scores.score_table import FileScore, ScoresRead
@@ -55,8 +53,7 @@ class LinkScores:
             return None
         chain = ScoreChain.read(settings.score)
         for file in (scorer.score for scorer in chain.scorers if isinstance(scorer.score, FileScore)):
-            form = Normaliser(parse(settings.normalise), settings.host_rules).function
-            read, found = await asyncio.to_thread(file.read, form)
+            read, found = await asyncio.to_thread(file.read, settings.normaliser().function)
             _tell(found, read, stats, file.path)
         return cls(chain, stats)
 

@@ -86,14 +86,6 @@ class FileScore:
         self.path = path
         self._table: ScoreTable | None = None
 
-    @classmethod
-    def from_arguments(cls, arguments: Arguments) -> FileScore:
-        only(arguments, "")
-        path = one(arguments, "", "")
-        if not path or "\0" in path:
-            raise FilterError("names no file", REMEDY)
-        return cls(Path(path))
-
     def read(self, normal_form: NormalForm) -> tuple[int, ScoresRead]:
         """Read the file, as `read_scores` does: for how many URLs there are scores, and what was left out."""
         self._table, found = read_scores(self.path, normal_form)
@@ -101,6 +93,15 @@ class FileScore:
 
     def __call__(self, links: LinkBatch) -> list[float]:
         return self._table(links) if self._table is not None else [0.0] * len(links.urls)
+
+
+def file_score(arguments: Arguments) -> FileScore:
+    """Make the scorer of a file that is still to be read. Raises FilterError."""
+    only(arguments, "")
+    path = one(arguments, "", "")
+    if not path or "\0" in path:
+        raise FilterError("names no file", REMEDY)
+    return FileScore(Path(path))
 
 
 def read_scores(path: Path, normal_form: NormalForm) -> tuple[ScoreTable, ScoresRead]:
