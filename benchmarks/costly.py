@@ -2,7 +2,7 @@
 
     python benchmarks/costly.py [--bytes 200000] [--hostile]
 
-Each page is made so large. *looked at*: what the parser looks at, as it is told (`urls.links.depth.survey`);
+Each page is made so large. *looked at*: what the parser looks at, as it is told (`urls.links.costly.survey`);
 *estimate*: ms of `urls.links.costly.is_costly`; *lexbor*: ms of parsing the page. With `--hostile` also pages that are
 refused are parsed, which takes seconds each.
 """
@@ -17,8 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from scrapy_ubi.urls.links.costly import is_costly
-from scrapy_ubi.urls.links.depth import survey
+from scrapy_ubi.urls.links.costly import is_costly, survey
 from scrapy_ubi.urls.links.page import Page, eased
 from tests.urls.links.shapes import HOSTILE, ORDINARY
 

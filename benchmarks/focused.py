@@ -13,7 +13,7 @@ the fronts of hosts.
 *cost*: CPU of scoring a page of 40 links at once, microseconds a link; beside it the normal form and the key of its
 URL, which is what a known link costs at least.
 
-*reading*: a file of UBI_SCORES with `--lines`.
+*reading*: a file of `file(...)` with `--lines`.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def measure_cost(rounds: int) -> dict[str, float]:
         "keywords(crawler, scrapy, archive)", "depth(-1)", "path(/docs/=5, */tag/=-5)", "fresh(10)",
     )}  # fmt: skip
     chains["all four"] = ScoreChain.read(list(chains)).scores
-    asked: dict[str, Any] = {**chains, "UBI_SCORES": known, "beside: normal form and key": _keys}
+    asked: dict[str, Any] = {**chains, "file(...)": known, "beside: normal form and key": _keys}
 
     def way(score: Any) -> Way:
         def ask(turn: int) -> None:
@@ -169,7 +169,7 @@ def _keys(links: LinkBatch) -> list[int]:
 
 
 def measure_reading(lines: int) -> dict[str, float]:
-    """A file of UBI_SCORES: seconds, and MB that stay."""
+    """A file of scores: seconds, and MB that stay."""
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "scores"
         with file.open("w") as out:
@@ -178,7 +178,7 @@ def measure_reading(lines: int) -> dict[str, float]:
         known, _ = read_scores(file, normal_form)
         seconds = time.process_time() - begin
     found = {"lines": len(known), "seconds": seconds, "mb": 12 * len(known) / 1e6}
-    table("reading UBI_SCORES", ["   value"], {name: [f"{value:,.1f}"] for name, value in found.items()})
+    table("reading a file of scores", ["   value"], {name: [f"{value:,.1f}"] for name, value in found.items()})
     return found
 
 

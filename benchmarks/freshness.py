@@ -7,7 +7,7 @@ distributions. Time is simulated: a page is visited when the rule says that it i
 changed, as a crawl would tell it. Freshness is the part of the time that a page is as it was when it was visited last,
 averaged over pages: its expectation is integrated, only what visits find is drawn. What is measured begins when the
 learning time is over. *uniform*: all pages at one interval, with as many loads as the rule made. *optimum*: the best
-intervals for these rates, if they were known, with as many loads (`policy/recrawl/freshness.py`).
+intervals for these rates, if they were known, with as many loads (`policy/recrawl/budget.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from scrapy_ubi.frontier.visit_pace import LATE
 from scrapy_ubi.policy.recrawl import NOTHING, Past, Rule, VisitSeen, read_recrawl
-from scrapy_ubi.policy.recrawl.freshness import Class, best_interval, freshness, price_of
+from scrapy_ubi.policy.recrawl.budget import Class, best_interval, freshness, price_of
 
 DAY = 86_400.0
 SETTLED = 3600.0  # s between two calls of settle()

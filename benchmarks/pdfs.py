@@ -24,8 +24,7 @@ from rounds import save, table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from scrapy_ubi.urls.links.handlers.pdf_child import PdfAnswer, PdfChild
-from scrapy_ubi.urls.links.handlers.pdf_queue import PdfQueue
+from scrapy_ubi.urls.links.handlers.pdf_child import PdfAnswer, PdfChild, PdfQueue
 from tests.support import pdfs
 
 TICK = 0.001  # s that the loop sleeps between two turns

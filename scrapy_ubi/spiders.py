@@ -18,7 +18,7 @@ from scrapy_ubi.adapter.components.place_component import place_component
 from scrapy_ubi.adapter.extraction.content_links import ContentLinks, Extractor, urls_of, with_texts
 from scrapy_ubi.adapter.extraction.linkextractor import UbiLinkExtractor, lexbor_page
 from scrapy_ubi.adapter.extraction.plainlinks import Method, PlainLinks, find_method
-from scrapy_ubi.adapter.scrapy_private.crawl_rules import RulesByPage
+from scrapy_ubi.adapter.scrapy_private.spider_callbacks import RulesByPage
 
 _USUAL = UbiLinkExtractor()
 

@@ -23,7 +23,7 @@ OFF = DOOR | {
         "adapter.components", "adapter.components.place_component", "adapter.components.expand_middleware",
         "adapter.extraction", "adapter.extraction.plainlinks", "adapter.feeds", "adapter.feeds.feed_params",
         "adapter.process", "adapter.process.arguments", "adapter.scrapy_private", "adapter.scrapy_private.engines",
-        "adapter.scrapy_private.errback_items", "adapter.scrapy_private.start_arguments",
+        "adapter.scrapy_private.scraper", "adapter.scrapy_private.runs",
     )
 }  # fmt: skip
 

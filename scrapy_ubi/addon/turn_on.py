@@ -30,7 +30,7 @@ from scrapy_ubi.adapter.components.progress import place_progress
 from scrapy_ubi.adapter.components.scheduler import UbiScheduler
 from scrapy_ubi.adapter.components.scheduler_builder import REFUSAL
 from scrapy_ubi.adapter.downloads.name_servers import servers_of
-from scrapy_ubi.adapter.downloads.reactor_names import ReactorNames
+from scrapy_ubi.adapter.downloads.resolver import ReactorNames
 from scrapy_ubi.adapter.feedback import scrapy_delays
 from scrapy_ubi.adapter.process.own_number import found_by_agent
 from scrapy_ubi.adapter.scrapy_private import versions
@@ -73,7 +73,11 @@ def turn_on(settings: BaseSettings) -> None:
     settings.set(REFUSAL, refusal(settings), _ADDON)
     # Also over a scheduler or a reactor of the user's: the start is refused with ours. And before that of an add-on
     # that comes after this one: nothing here works with another.
-    settings.set("SCHEDULER", own_scheduler(settings) or _SCHEDULER, _over_addons(settings, "SCHEDULER"))
+    settings.set(
+        "SCHEDULER",
+        own_scheduler(settings) or _SCHEDULER,
+        max(SETTINGS_PRIORITIES["project"], settings.getpriority("SCHEDULER") or 0),
+    )
     if _lacks_asyncio(settings):
         settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, at_least_addon(settings, "TWISTED_REACTOR"))
     starts = not settings.get(REFUSAL)
@@ -132,7 +136,7 @@ def refusal(settings: BaseSettings) -> str | None:
     if scrapy.version_info[:2] < versions.TRIED[0]:
         wanted = ".".join(map(str, versions.TRIED[0]))
         return f"Scrapy {scrapy.__version__} is too old: install Scrapy {wanted} or later."
-    if _is_users(settings, "SCHEDULER") and own_scheduler(settings) is None:
+    if (settings.getpriority("SCHEDULER") or 0) > _ADDON and own_scheduler(settings) is None:
         return (
             f"SCHEDULER is set to {settings['SCHEDULER']!r}: remove it, as the agents schedule requests among "
             "themselves, or remove scrapy_ubi.Addon from ADDONS."
@@ -166,14 +170,6 @@ def _lacks_asyncio(settings: BaseSettings) -> bool:
     if not settings.getbool("TWISTED_REACTOR_ENABLED") or is_reactor_installed():
         return False  # one that is installed is looked at when the spider is opened
     return bool(settings["TWISTED_REACTOR"] != ASYNCIO_REACTOR)
-
-
-def _is_users(settings: BaseSettings, name: str) -> bool:
-    return (settings.getpriority(name) or 0) > _ADDON
-
-
-def _over_addons(settings: BaseSettings, name: str) -> int:
-    return max(SETTINGS_PRIORITIES["project"], settings.getpriority(name) or 0)
 
 
 def _introduce(settings: BaseSettings) -> None:

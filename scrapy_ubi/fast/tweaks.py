@@ -24,7 +24,7 @@ from scrapy import signals
 from scrapy.crawler import Crawler
 from scrapy.statscollectors import MemoryStatsCollector
 
-from scrapy_ubi.adapter.scrapy_private.scrapys_process import is_scrapys_process
+from scrapy_ubi.adapter.scrapy_private.runs import is_scrapys_process
 
 Undo = Callable[[], object]
 

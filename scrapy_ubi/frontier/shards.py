@@ -29,8 +29,6 @@ GROWTH = 1.2
 _BULK = 400  # so many changes and more go through numpy
 _REBUILD_AT_ONCE = 200_000
 
-_MOST_SLOTS = (1 << 24) - 1
-
 
 class Shards(ABC):
     """Keys with a bit each, in a mapped file. A kind says how keys are hashed, and looks single ones up."""

@@ -30,11 +30,11 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.adapter.requests.as_it_came import as_it_came
 from scrapy_ubi.adapter.requests.check import NONCE
 from scrapy_ubi.adapter.requests.inflight import Flight, Flights
 from scrapy_ubi.adapter.requests.judged import DUPLICATE_OF, Judged
 from scrapy_ubi.adapter.requests.observers import PageObserver
+from scrapy_ubi.adapter.requests.reason_phrase import as_it_came
 from scrapy_ubi.adapter.robots.fetch import load_of
 from scrapy_ubi.agent.profile.idle_reason import OUTPUTS
 from scrapy_ubi.outputs.part_writer import Bundle

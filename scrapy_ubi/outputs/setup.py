@@ -27,7 +27,6 @@ from scrapy_ubi.outputs.shipping import Shipper
 from scrapy_ubi.outputs.stores import Store
 from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls.normaliser import Normaliser, parse
 
 if TYPE_CHECKING:
     from scrapy_ubi.agent import Visit
@@ -98,7 +97,7 @@ class Outputs:
     ) -> PageOutputs:
         """What follows the pages of this agent: arguments are those of `PageOutputs`."""
         # One of its own: that of the keys counts what lossy steps have changed, for the report.
-        reader = Normaliser(parse(self._settings.normalise), self._settings.host_rules).function
+        reader = self._settings.normaliser().function
         for store in self._stores:
             store.normal_form = reader
         found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, named, count, judged)

@@ -126,10 +126,6 @@ class Declarations:
         "of them as LARM reads it.",
         "rules", agree="urls",
     )
-    max_url_length: int = setting(
-        4096, "The longest URL that is kept, in characters; longer ones are dropped and counted.",
-        low=64, high=65_536, agree="mail",
-    )
 
     # -- The agent's disk and memory
 
@@ -332,10 +328,6 @@ class Declarations:
     score: tuple[object, ...] = setting(
         (), "The scorers of links, whose sum is added to the priority of a link where it is found.",
         "scorers", group="In which order", shown="[]",
-    )
-    scores: Path | None = setting(
-        None, "A file of URLs and scores, which are added to the priorities of these: `scrapy ubi rank` writes one.",
-        "file",
     )
     rank: object = setting(
         None,
@@ -541,3 +533,34 @@ def _share(own: Declarations, usual: int) -> int:
 SETTINGS = settings_of(Declarations)
 DERIVED = derived_of(Declarations)  # name -> of what it is made
 RULES = rules_of(Declarations)
+
+# Settings that are none any more: a start with one of them is refused with what is to be done instead.
+_TIMES = "remove it, it follows from UBI_FAILURE_TIMEOUT"
+_MEMORY = "remove it, it follows from UBI_MEMORY_MB"
+_FLUSHES = "remove it, it follows from UBI_HEARTBEAT_INTERVAL"
+_FIXED = "remove it, it is the same for all crawls"
+
+GONE: Mapping[str, str] = {
+    "UBI_DUPLICATES_ACTION": "write it into UBI_DUPLICATES, for example 'near(3, skip)'",
+    "UBI_ERROR_BURST_SECONDS": "remove it, UBI_ERROR_BURST counts the errors of a minute",
+    "UBI_ERROR_LOG": "remove it, the file is errors.log in UBI_DIR",
+    "UBI_FLUSH_INTERVAL": _FLUSHES,
+    "UBI_FLUSH_RECORDS": _MEMORY,
+    "UBI_HANDOFF_TIMEOUT": _TIMES,
+    "UBI_HOST_COOKIES": "remove it, cookies always go with their host; COOKIES_ENABLED = False keeps none",
+    "UBI_LETTER_RECORDS": _FIXED,
+    "UBI_MAX_BODY_TYPES": "write UBI_MAX_BODY = 'all(1000000)' to cut everything, and a number to cut HTML",
+    "UBI_MAX_CRAWL_DELAY": "use UBI_MAX_DELAY, which holds for every delay that is found out",
+    "UBI_MAX_URL_LENGTH": "use Scrapy's URLLENGTH_LIMIT, beyond 4,096 characters it holds for all URLs",
+    "UBI_OUTBOX_RECORDS": _MEMORY,
+    "UBI_REPLICAS": "remove it, and use UBI_AGENT_CAPACITY to give an agent more hosts or less",
+    "UBI_RESEND_TIMEOUT": _FLUSHES,
+    "UBI_RETRY_AFTER_TIMES": "use UBI_HOST_TRIES, which counts both",
+    "UBI_SCORES": "name the file in UBI_SCORE, for example ['file(scores.gz)']",
+    "UBI_SHIP_SECONDS": "give the store its seconds, for example UBI_STORES = ['items(seconds=60)']",
+    "UBI_SHIP_TIMEOUT": "remove it, it is ten times UBI_LEAVE_TIMEOUT",
+    "UBI_STALL_TIMEOUT": _TIMES,
+    "UBI_STORE_MB": _MEMORY,
+    "UBI_SUPPRESSED_KEYS": _MEMORY,
+    "UBI_WINDOW": _FIXED,
+}

@@ -20,16 +20,16 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.ground.crawl_names import bot_name, default_crawl
 from scrapy_ubi.ground.untrusted.meant_names import ask_meant
 from scrapy_ubi.settings import home, url_readers
-from scrapy_ubi.settings.declarations import RULES, SETTINGS, Declarations
+from scrapy_ubi.settings.declarations import GONE, RULES, SETTINGS, Declarations
 from scrapy_ubi.settings.declare import PREFIX, Kind, Setting
-from scrapy_ubi.settings.gone import GONE
 from scrapy_ubi.settings.presets import given, read_preset
 from scrapy_ubi.settings.readers import NUMBERS, READERS, Reader, read_number
 from scrapy_ubi.settings.relations import check_relations, of_iterations
 from scrapy_ubi.urls.host_keys import HostOf, host_keys
-from scrapy_ubi.urls.normaliser import Normaliser, parse
+from scrapy_ubi.urls.normaliser import Normaliser, parse_steps
 
 REPLAY = "replay"  # what the name of a replay and its directory end with
+USUAL_URL, MOST_URL = 4096, 65_536  # characters of a URL that is kept: usually, and at most
 FINGERPRINTER = "scrapy.utils.request.RequestFingerprinter"  # Scrapy's default
 
 
@@ -38,12 +38,13 @@ class UbiSettings(Declarations):
     """All settings of one agent, checked. See `declarations` for what each is."""
 
     # No settings of their own: the function that UBI_PARTITION names, if it does, "" else; the user chose the directory
-    # (UBI_DIR or JOBDIR), and by JOBDIR; who tells requests apart; hosts at once in iterations.
+    # (UBI_DIR or JOBDIR), and by JOBDIR; who tells requests apart; hosts at once in iterations; the longest URL kept.
     named_by: str = ""
     dir_given: bool = False
     dir_is_jobdir: bool = False
     fingerprinter: str = FINGERPRINTER
     hosts_at_once: int = 1
+    max_url_length: int = USUAL_URL
 
     def __post_init__(self) -> None:
         for name, rule in RULES:
@@ -56,10 +57,13 @@ class UbiSettings(Declarations):
         """Whether a fingerprinter that is not Scrapy's own tells requests apart."""
         return self.fingerprinter != FINGERPRINTER
 
+    def normaliser(self) -> Normaliser:
+        """Make what gives the normal form of URLs."""
+        return Normaliser(parse_steps(self.normalise), self.host_rules)
+
     def host_of(self) -> HostOf:
         """What tells the partition key of any URL, None for what is none of http."""
-        form = Normaliser(parse(self.normalise), self.host_rules).function
-        return host_keys(self.partition, self.host_rules, self.host_shards, form)
+        return host_keys(self.partition, self.host_rules, self.host_shards, self.normaliser().function)
 
     @property
     def ring_replicas(self) -> int:
@@ -93,6 +97,7 @@ class UbiSettings(Declarations):
             values["host_delay"] = _download_delay(settings.get("DOWNLOAD_DELAY"))
         fingerprinter = _class_name(settings.get("REQUEST_FINGERPRINTER_CLASS") or FINGERPRINTER)
         values |= of_iterations(values, settings)
+        values["max_url_length"] = longest_url(settings)
         return cls(
             dir_given=dir_given, dir_is_jobdir=is_jobdir, fingerprinter=fingerprinter, **cast("dict[str, Any]", values)
         )
@@ -101,6 +106,15 @@ class UbiSettings(Declarations):
 def replicas_for(replicas: int, capacity: float) -> int:
     """Points on the ring of an agent of this capacity where one of capacity 1 has `replicas`; at least one."""
     return max(1, round(replicas * capacity))
+
+
+def longest_url(settings: Mapping[Any, Any]) -> int:
+    """The longest URL that is kept, in characters: what URLLENGTH_LIMIT lets pass (0: any), `USUAL_URL` at least."""
+    try:
+        limit = int(settings.get("URLLENGTH_LIMIT", USUAL_URL))
+    except (TypeError, ValueError):  # refused by Scrapy
+        limit = USUAL_URL
+    return min(max(limit, USUAL_URL), MOST_URL) if limit else MOST_URL
 
 
 def _class_name(cls: object) -> str:

@@ -24,7 +24,7 @@ def _read_steps(row: Setting, value: object) -> str:
     if not isinstance(value, str | list | tuple):
         raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
     try:
-        return normaliser.name_of(normaliser.parse(value))
+        return normaliser.name_of(normaliser.parse_steps(value))
     except ValueError as error:
         known = ", ".join(normaliser.STEPS)
         raise UbiSettingError(

@@ -37,9 +37,9 @@ from scrapy_ubi.urls import whatwg
 try:
     import can_ada
 except ImportError:  # it is not built for every Python
-    _parse: Callable[[str], object] = whatwg.parse
+    parse_url: Callable[[str], object] = whatwg.parse
 else:
-    _parse = can_ada.parse
+    parse_url = can_ada.parse
 
 SAFE = ("fragment", "host-dot", "escapes", "unsafe", "empty-query")  # in the order in which they are taken
 _ALL = frozenset(SAFE)
@@ -166,7 +166,7 @@ def _parsed(text: str) -> str | None:
     if not _absolute(text):
         return None
     try:
-        return str(_parse(text))
+        return str(parse_url(text))
     except (ValueError, TypeError):  # no URL; TypeError: a lone surrogate, which UTF-8 cannot hold
         return None
 

@@ -37,7 +37,7 @@ VERSIONS = {"session": 2, "query-order": 2}  # of steps whose rules have changed
 _separators = re.compile(r"[\s,]+").split
 
 
-def parse(text: str | Iterable[object]) -> frozenset[str]:
+def parse_steps(text: str | Iterable[object]) -> frozenset[str]:
     """The steps that a text, or a list of words, stands for. Raises ValueError with what is wrong."""
     words = _separators(text) if isinstance(text, str) else [str(word).strip() for word in text]
     words = [word for word in words if word]
@@ -70,7 +70,7 @@ def _step(word: str) -> str:
 
 
 def name_of(steps: frozenset[str]) -> str:
-    """The one name of a composition, which `parse` reads: the nearest preset, and how it differs."""
+    """The one name of a composition, which `parse_steps` reads: the nearest preset, and how it differs."""
     presets = ["learned"] if tried(steps) else ["safe", "larm", "scrapy"]
     preset = min(presets, key=lambda name: len(PRESETS[name] ^ steps))
     of_preset = PRESETS[preset]
@@ -93,9 +93,9 @@ def version_of(steps: frozenset[str]) -> int:
 
 
 def is_composition(text: str) -> bool:
-    """Whether `parse` can read it."""
+    """Whether `parse_steps` can read it."""
     try:
-        parse(text)
+        parse_steps(text)
     except ValueError:
         return False
     return True

@@ -52,12 +52,13 @@ def registered_domain(host: str) -> str | None:
     """The domain below a public suffix that this host belongs to; None where there is none. Remembered."""
     if host.startswith("["):
         return None
-    parts = _extractor()(host)
+    parts = extractor()(host)
     return f"{parts.domain}.{parts.suffix}" if parts.domain and parts.suffix else None
 
 
 @cache
-def _extractor() -> TLDExtract:
+def extractor() -> TLDExtract:
+    """Return what knows the public suffixes, made once."""
     # Imported here as it takes 0.1 s and 10 MB, requests with it, which a crawl divided by hosts does without.
     from tldextract import TLDExtract
 

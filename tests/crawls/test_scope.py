@@ -21,16 +21,23 @@ from tests.support.site import Page, Site, Visit, links
 
 class Long(Spider):
     name = "long"
-    start_urls = (f"{HOSTS[0]}/" + "x" * 5000, f"{HOSTS[0]}/", "http://h0.example:99999/")
+    start_urls = (
+        f"{HOSTS[0]}/" + "x" * 70_000,
+        f"{HOSTS[0]}/" + "y" * 5000,
+        f"{HOSTS[0]}/",
+        "http://h0.example:99999/",
+    )
 
     def parse(self, response: Response) -> Iterator[Any]:
         yield {"url": response.url}
 
 
 def test_urls_that_are_too_long_or_broken_are_no_obstacle(site: Site) -> None:
-    site.page(f"{HOSTS[0]}/")
+    home, long = f"{HOSTS[0]}/", f"{HOSTS[0]}/" + "y" * 5000
+    site.page(home)
+    site.page(long)
     outcomes = crawl(Long, site.proxy, settings={"URLLENGTH_LIMIT": 0})
-    assert items_of(outcomes) == [{"url": f"{HOSTS[0]}/"}]
+    assert items_of(outcomes) == [{"url": home}, {"url": long}]
     assert outcomes[0].stats["ubi/scheduler/dropped/url_too_long"] == 1
 
 

@@ -1,4 +1,4 @@
-"""Whole crawls in an order of one's own: UBI_SCORE and UBI_SCORES change which page of a host comes first."""
+"""Whole crawls in an order of one's own: UBI_SCORE changes which page of a host comes first."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_without_scores_it_is_breadth_first(site: Site) -> None:
 
 def test_scores_of_a_file_and_of_scorers_add_up_and_hold_for_seeds(site: Site, tmp_path: Path) -> None:
     (tmp_path / "scores").write_text(f"{OTHER[5]}\t50\nno url\t1\n{ROOT}#top\t-4\n{TOPIC[0]}\t-20\n")
-    asked = ONE_BY_ONE | {"UBI_SCORE": ["keywords(crawler)"], "UBI_SCORES": str(tmp_path / "scores")}
+    asked = ONE_BY_ONE | {"UBI_SCORE": ["keywords(crawler)", ("file", str(tmp_path / "scores"))]}
     outcomes = crawl(Plain, site.proxy, settings=asked)
     assert fetched(site) == [OTHER[5], *TOPIC[1:], *OTHER[:5], *OTHER[6:], TOPIC[0]]
     assert {item["priority"] for item in outcomes[0].items if item["url"] == ROOT} == {-4}

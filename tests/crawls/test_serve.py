@@ -175,7 +175,7 @@ def test_what_is_no_seed_is_refused_and_becomes_a_dead_letter(site: Site, caplog
         ({}, "it needs one of"),
         ({"url": "not a url"}, "Missing scheme"),
         ({"url": "ftp://h0.example/"}, "no http or https URL"),
-        ({"url": f"{HOSTS[0]}/{'x' * 3000}"}, "UBI_MAX_URL_LENGTH"),
+        ({"url": f"{HOSTS[0]}/{'x' * 5000}"}, "URLLENGTH_LIMIT"),
         ({"url": f"{HOSTS[0]}/", "request": "{}"}, "it needs one of"),
         ({"url": f"{HOSTS[0]}/", "colour": "red"}, "unknown field 'colour'"),
         ({"url": f"{HOSTS[0]}/", "priority": "high"}, "priority"),
@@ -200,7 +200,7 @@ def test_what_is_no_seed_is_refused_and_becomes_a_dead_letter(site: Site, caplog
         await until(lambda: len(shelf.dead["a0"]) == len(numbers))
         assert shelf.dead["a0"][1][b"from"] == b"seeds"
 
-    (outcome,) = serve(site, scene, UBI_MAX_URL_LENGTH=2000, UBI_PROXIES=["good.example"])
+    (outcome,) = serve(site, scene, UBI_PROXIES=["good.example"])
     assert not site.urls()
     assert outcome.stats["ubi/seeds/refused"] == len(wrong) + 1
     assert "A seed was refused" in caplog.text

@@ -12,8 +12,7 @@ import pytest
 from scrapy_ubi.agent.profile.profile import COUNTERS, STATES
 from scrapy_ubi.cli.commands.options import add_subcommands
 from scrapy_ubi.settings import SETTINGS, Setting
-from scrapy_ubi.settings.declarations import DERIVED
-from scrapy_ubi.settings.gone import GONE
+from scrapy_ubi.settings.declarations import DERIVED, GONE
 from scrapy_ubi.settings.live_rows import LIVE
 from scrapy_ubi.settings.presets import PRESETS
 from tests.support.parsed import parsed

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scrapy.settings import default_settings
 
-from scrapy_ubi.adapter.process.ignored_settings import CLOSING, QUEUES, REDIS_ADDRESS, REDIS_SCHEDULER
+from scrapy_ubi.adapter.process.start_remarks import CLOSING, QUEUES, REDIS_ADDRESS, REDIS_SCHEDULER
 from scrapy_ubi.adapter.requests.untravelled import NEEDED
 from scrapy_ubi.settings import SETTINGS
 

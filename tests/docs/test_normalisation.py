@@ -11,7 +11,7 @@ from w3lib.url import canonicalize_url
 
 from scrapy_ubi.urls import Normaliser, partition_key
 from scrapy_ubi.urls.host_rules import read_properties
-from scrapy_ubi.urls.normaliser import PRESETS, STEPS, parse
+from scrapy_ubi.urls.normaliser import PRESETS, STEPS, parse_steps
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "url-normalisation.md").read_text()
 
@@ -97,4 +97,4 @@ def test_the_rules_for_hosts_shown_do_what_the_table_says() -> None:
 
 def test_every_composition_shown_can_be_read() -> None:
     for row in rows("value"):
-        parse(bare(row[0]))
+        parse_steps(bare(row[0]))

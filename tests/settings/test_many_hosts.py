@@ -14,7 +14,7 @@ from scrapy.utils.test import get_crawler
 
 from scrapy_ubi.adapter.components.own_concurrency import OwnConcurrency
 from scrapy_ubi.adapter.components.scheduler_builder import REFUSAL
-from scrapy_ubi.adapter.downloads.reactor_names import ReactorNames
+from scrapy_ubi.adapter.downloads.resolver import ReactorNames
 from scrapy_ubi.adapter.feedback import scrapy_delays
 from scrapy_ubi.adapter.scrapy_private import versions
 from scrapy_ubi.addon import turn_on

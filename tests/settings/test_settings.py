@@ -16,8 +16,7 @@ from scrapy.settings import Settings
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.settings import SETTINGS, Setting, UbiSettings, default_crawl, is_of_bot, read_value
-from scrapy_ubi.settings.declarations import DERIVED
-from scrapy_ubi.settings.gone import GONE
+from scrapy_ubi.settings.declarations import DERIVED, GONE
 
 
 def read(spider: str = "walk", **values: Any) -> UbiSettings:
@@ -385,7 +384,7 @@ def test_the_filter_log_is_a_file() -> None:
 
 
 @pytest.mark.parametrize("path", ["a\0b", "\ud800", Path("a\0b")])
-@pytest.mark.parametrize("setting", ["UBI_DIR", "UBI_SCORES", "UBI_FILTER_LOG", "UBI_HOST_RULES"])
+@pytest.mark.parametrize("setting", ["UBI_DIR", "UBI_FILTER_LOG", "UBI_HOST_RULES"])
 def test_what_cannot_be_a_path_is_refused(setting: str, path: str | Path) -> None:
     assert "no path" in refusal(**{setting: path})
 
@@ -411,3 +410,22 @@ def test_rules_for_hosts_that_do_not_hold_are_refused(tmp_path: Path) -> None:
     assert "rule 2" in refusal(UBI_HOST_RULES=["synonym(a) = b", "synonym(a) = c"])
     for value in (1, True, [1], {"a": "b"}):
         assert repr(value) in refusal(UBI_HOST_RULES=value)
+
+
+@pytest.mark.parametrize(
+    ("limit", "longest"),
+    [
+        (2083, 4096),
+        ("2083", 4096),
+        (10_000, 10_000),
+        ("10000", 10_000),
+        (1_000_000, 65_536),
+        (0, 65_536),
+        ("none", 4096),
+    ],
+)
+def test_a_url_may_be_as_long_as_scrapys_limit_lets_it_be_and_4096_characters_at_least(
+    limit: int | str, longest: int
+) -> None:
+    assert read(URLLENGTH_LIMIT=limit).max_url_length == longest
+    assert read().max_url_length == 4096

@@ -12,9 +12,9 @@ from redis.credentials import CredentialProvider, UsernamePasswordCredentialProv
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.transport import TransportDown, TransportError
 from scrapy_ubi.transport.address import address
+from scrapy_ubi.transport.beat_connection import Replicas
 from scrapy_ubi.transport.credentials import CredentialsFailed, GivenCredentials, RedisLogin, named_credentials
 from scrapy_ubi.transport.redis import RedisTransport
-from scrapy_ubi.transport.replicas import Replicas
 from scrapy_ubi.transport.seed_reader import SeedSource
 
 THREE = (("a.example", 6379), ("10.0.0.2", 7001), ("::1", 7002))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from scrapy_ubi.transport import Incoming, Outgoing, Transport, TransportError, exchange_commands, shelf_seeds
+from scrapy_ubi.transport import Incoming, Outgoing, Transport, TransportError, exchange_commands, shelf
 from scrapy_ubi.transport import seed_scripts as scripts
 from scrapy_ubi.transport.contract import HEAD, IN_HAND, SEEDED_FOR, EndOfCrawl, Outside, SeedAnswer
 from scrapy_ubi.transport.seed_reader import SeedSource
@@ -295,7 +295,7 @@ def test_what_is_listed_becomes_seeds(world: World) -> None:
 
 
 def test_a_long_list_stays_where_it_is(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (exchange_commands, shelf_seeds):
+    for module in (exchange_commands, shelf):
         monkeypatch.setattr(module, "LIST_AHEAD", 5)
 
     async def scene(a: Transport, b: Transport) -> None:

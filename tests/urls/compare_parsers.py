@@ -58,12 +58,12 @@ def made_up(draw: random.Random) -> str:
 
 def by(parser: object, text: str) -> str | None:
     """The normal form of a text, with that parser."""
-    before = normal._parse
-    normal._parse = parser  # type: ignore[assignment]
+    before = normal.parse_url
+    normal.parse_url = parser  # type: ignore[assignment]
     try:
         return normal.by_steps(text, look=False)
     finally:
-        normal._parse = before
+        normal.parse_url = before
 
 
 def differing(draw: random.Random, count: int) -> Iterator[tuple[str, str | None, str | None]]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import normal_form, partition_key
 from scrapy_ubi.urls.normal import PATH_ESCAPES, reread
-from scrapy_ubi.urls.normaliser import PRESETS, STEPS, TRIED, Normaliser, name_of, parse
+from scrapy_ubi.urls.normaliser import PRESETS, STEPS, TRIED, Normaliser, name_of, parse_steps
 from scrapy_ubi.urls.steps import LOSSY, OF_ARGUMENTS, unchanged
 from tests.urls.test_normal import BAD_HOSTS, GOOD_HOSTS, url_like, usual
 
@@ -201,11 +201,11 @@ def test_what_is_passed_unchanged_no_step_would_change(url: str) -> None:
     ],
 )
 def test_what_counts_as_a_session(url: str, form: str) -> None:
-    assert Normaliser(parse("safe +session"))(url) == form
+    assert Normaliser(parse_steps("safe +session"))(url) == form
 
 
 def test_what_the_lossy_steps_did_is_told() -> None:
-    judged = Normaliser(parse("larm +tracking")).judged
+    judged = Normaliser(parse_steps("larm +tracking")).judged
     assert judged("http://h./A//b?utm_id=1#c") == (
         "http://h/A//b?utm_id=1",
         "http://h/a/b",
@@ -216,7 +216,7 @@ def test_what_the_lossy_steps_did_is_told() -> None:
 
 
 def test_what_lossy_steps_change_is_counted() -> None:
-    normalise = Normaliser(parse("larm -plus"))
+    normalise = Normaliser(parse_steps("larm -plus"))
     for url in ("http://h/A", "http://h/a//INDEX.html", "http://h/a", "http://h/~", "mailto:a"):
         normalise(url)
     assert normalise.changed == {"characters": 1, "path-case": 2, "slashes": 1, "index": 1}
@@ -249,13 +249,13 @@ def test_what_lossy_steps_change_is_counted() -> None:
     ],
 )
 def test_a_composition_has_one_name(text: str | list[str], name: str) -> None:
-    assert name_of(parse(text)) == name == Normaliser(parse(text)).name
+    assert name_of(parse_steps(text)) == name == Normaliser(parse_steps(text)).name
 
 
 @given(compositions, st.frozensets(st.sampled_from(TRIED)))
 def test_the_name_is_read_back(steps: frozenset[str], tried: frozenset[str]) -> None:
     both = steps | {f"?{step}" for step in tried - steps}
-    assert parse(name_of(both)) == both
+    assert parse_steps(name_of(both)) == both
 
 
 def test_what_is_tried_does_not_change_the_normal_form() -> None:
@@ -280,7 +280,7 @@ def test_what_is_tried_does_not_change_the_normal_form() -> None:
 )
 def test_what_is_no_composition(text: str | list[object], what: str) -> None:
     with pytest.raises(ValueError) as caught:
-        parse(text)
+        parse_steps(text)
     assert what in str(caught.value)
 
 

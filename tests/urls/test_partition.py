@@ -86,7 +86,7 @@ def test_the_list_of_suffixes_is_never_fetched(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(socket, "getaddrinfo", refused)
     monkeypatch.setattr(socket.socket, "connect", refused)
-    partition._extractor.cache_clear()
+    partition.extractor.cache_clear()
     partition.registered_domain.cache_clear()
     assert partition_key("http://a.site.co.uk/", "domain") == "site.co.uk"
 

@@ -269,7 +269,7 @@ def test_an_agent_that_answers_prometheus_says_it_once_as_well(caplog: pytest.Lo
 
     async def body() -> None:
         endpoint = Endpoint("127.0.0.1:0", EndpointPages(str, str, str))
-        await endpoint.open()
+        await endpoint.listen()
         try:
             for data in MALFORMED:
                 await send(int(endpoint.address.rpartition(":")[2]), data)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from scrapy.crawler import Crawler
 
-from scrapy_ubi.adapter.process import end_summary, last_lines
-from scrapy_ubi.adapter.process.end_summary import FeedNames
+from scrapy_ubi.adapter.process import last_lines
+from scrapy_ubi.adapter.process.last_lines import FeedNames
 from scrapy_ubi.adapter.requests.inflight import Flights
 from scrapy_ubi.adapter.requests.transfer_states import Transfer
 from scrapy_ubi.adapter.scheduling.held_up import callback_of, hosts_of
@@ -77,7 +77,7 @@ class Ending:
 
     def _outcome(self, node: Node, settings: UbiSettings, stores: Sequence[str]) -> Callable[[], list[str]]:
         counters, stats = node.counters(), self._crawler.stats
-        outcome = end_summary.CrawlOutcome(
+        outcome = last_lines.CrawlOutcome(
             settings.crawl,
             counters,
             settings.dir,
@@ -88,7 +88,7 @@ class Ending:
             failed_at={reason: list(hosts) for reason, hosts in counters.get("failed_at", {}).items()},
         )
         feeds = self._feeds  # closed later; what is said then must not lead to the crawler, else that would stay alive
-        return lambda: end_summary.lines(replace(outcome, feeds=feeds.closed))
+        return lambda: last_lines.lines(replace(outcome, feeds=feeds.closed))
 
     def waits_for(self, flights: Flights, node: Node, settings: UbiSettings) -> str:
         """What an agent waits for that is asked to leave, and for how long at most."""

@@ -21,7 +21,7 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.python import global_object_name
 
 from scrapy_ubi.adapter.extraction.plainlinks import NO_SCHEDULER, PlainLinks, expanded
-from scrapy_ubi.adapter.scrapy_private.errback_items import take_items_of
+from scrapy_ubi.adapter.scrapy_private.scraper import take_items_of
 
 INNERMOST = 1_000_000  # of the spider middlewares: next to the spider
 PAUSE_EVERY = 64

@@ -44,7 +44,7 @@ async def open_metrics(settings: UbiSettings, disk: AgentDisk, stores: AgentOutp
     from scrapy_ubi.agent.metrics.agent_metrics import AgentMetrics
 
     metrics = AgentMetrics(settings)
-    await metrics.open()
+    await metrics.listen()
     disk.write = metrics.meter.flush(disk.write, lambda: disk.due)  # type: ignore[method-assign]
     if stores is not None:
         stores.measure(metrics.meter.store)

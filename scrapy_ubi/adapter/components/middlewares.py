@@ -11,7 +11,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.adapter.components.downloader_middleware import UbiDownloaderMiddleware
 from scrapy_ubi.adapter.components.place_component import place_component
-from scrapy_ubi.adapter.components.robots_placing import place_robots
+from scrapy_ubi.adapter.components.robots_middleware import place_robots
 from scrapy_ubi.adapter.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.adapter.components.truncate import PRIORITY as BODY
 from scrapy_ubi.adapter.components.truncate import UbiBodyMiddleware

@@ -12,6 +12,9 @@ Rules of this module:
 * What bypasses the scheduler has no queue to go back to. Where robots.txt cannot be read it waits for the next tries,
   as long as a pause is short (`WAITS`): a file is not lost for one answer of 503. Of another agent's host the rules are
   known to this agent alone, and the Crawl-delay holds for its own loads there.
+* The add-on puts `UbiRobotsMiddleware` in the place of Scrapy's RobotsTxtMiddleware, whatever number that has
+  (`place_robots`). A user's own class stays: one derived from Scrapy's, or whatever is there when Scrapy's is switched
+  off. One derived from `UbiRobotsMiddleware` takes the place of Scrapy's.
 * A robots.txt that was withdrawn (a lost host, a fence, the end) is not known and has not failed: who waited for it is
   withdrawn as well. But what bypasses the scheduler, and waited for what a page had asked for, asks for it itself.
 """
@@ -27,18 +30,21 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.exceptions import CannotResolveHostError, DownloadConnectionRefusedError, IgnoreRequest, NotConfigured
 from scrapy.http import Response
+from scrapy.settings import BaseSettings
+from scrapy.utils.misc import load_object
 from scrapy.utils.python import to_unicode
 
+from scrapy_ubi.adapter.components.place_component import place_component
 from scrapy_ubi.adapter.downloads.gate import Gate, Withdrawn
 from scrapy_ubi.adapter.downloads.unscheduled import ForeignHost
 from scrapy_ubi.adapter.requests.check import NONCE
 from scrapy_ubi.adapter.requests.page_outcome import FORBIDDEN, UNREACHABLE, PrivateHost
 from scrapy_ubi.adapter.robots import fetch
-from scrapy_ubi.adapter.robots.authority import asked_for
 from scrapy_ubi.adapter.robots.cache import Cache, Known
-from scrapy_ubi.adapter.robots.rules import Parsers
+from scrapy_ubi.adapter.robots.rules import Parsers, asked_for
 from scrapy_ubi.adapter.scrapy_private.downloader import is_no_tunnel
 from scrapy_ubi.adapter.scrapy_private.engines import scheduler_in
 from scrapy_ubi.adapter.scrapy_private.versions import robots_parsed
@@ -51,6 +57,7 @@ from scrapy_ubi.urls.host_shards import MARK
 if TYPE_CHECKING:
     from scrapy_ubi.adapter.components.scheduler import UbiScheduler
     from scrapy_ubi.protocol.host import HostState
+
 
 logger = logging.getLogger(__name__)
 
@@ -356,3 +363,34 @@ class UbiRobotsMiddleware:
     def _count(self, stat: str, number: int = 1) -> None:
         if number:
             self._crawler.stats.inc_value(stat, number)
+
+
+MIDDLEWARES = "DOWNLOADER_MIDDLEWARES"
+
+
+def place_robots(settings: BaseSettings) -> None:
+    """Put the middleware in place, where ROBOTSTXT_OBEY is on and the user has put none of their own there."""
+    if not settings.getbool("ROBOTSTXT_OBEY"):
+        return
+    places = {load_object(key): number for key, number in _places(settings).items()}
+    own = [cls for cls in places if _is(cls, RobotsTxtMiddleware) and cls is not RobotsTxtMiddleware]
+    if any(_is(cls, UbiRobotsMiddleware) for cls in places):
+        settings.set_in_component_priority_dict(MIDDLEWARES, RobotsTxtMiddleware, None)
+    elif own:
+        logger.info(
+            "%s stays: what docs/how-to/robots.md says of robots.txt holds for UbiRobotsMiddleware only.",
+            own[0].__name__,
+        )
+    elif RobotsTxtMiddleware in places:
+        settings.set_in_component_priority_dict(MIDDLEWARES, RobotsTxtMiddleware, None)
+        place_component(settings, MIDDLEWARES, UbiRobotsMiddleware, places[RobotsTxtMiddleware])
+    else:
+        logger.info("RobotsTxtMiddleware is switched off in %s: robots.txt is left to what replaces it.", MIDDLEWARES)
+
+
+def _places(settings: BaseSettings) -> BaseSettings:
+    return settings.get_component_priority_dict_with_base(MIDDLEWARES)
+
+
+def _is(cls: object, base: type) -> bool:
+    return isinstance(cls, type) and issubclass(cls, base)

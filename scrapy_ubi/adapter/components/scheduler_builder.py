@@ -27,8 +27,7 @@ from scrapy.utils.misc import load_object
 from scrapy_ubi.adapter.components import measured, page_observers
 from scrapy_ubi.adapter.components.downloader_middleware import place_gate
 from scrapy_ubi.adapter.components.ending import Ending
-from scrapy_ubi.adapter.components.live_changes import LiveChanges
-from scrapy_ubi.adapter.components.node_events import SchedulerEvents
+from scrapy_ubi.adapter.components.node_events import LiveChanges, SchedulerEvents
 from scrapy_ubi.adapter.components.sources import Sources
 from scrapy_ubi.adapter.components.start_items import StartItems
 from scrapy_ubi.adapter.downloads.gate import Gate
@@ -38,7 +37,7 @@ from scrapy_ubi.adapter.downloads.resolver import Resolver
 from scrapy_ubi.adapter.downloads.unscheduled_results import UnscheduledResults
 from scrapy_ubi.adapter.feeds import feed_params
 from scrapy_ubi.adapter.feeds.feed_claims import FeedClaims
-from scrapy_ubi.adapter.process import arguments, ignored_settings, plugin_remarks, process_start, unused_start
+from scrapy_ubi.adapter.process import arguments, process_start, start_remarks
 from scrapy_ubi.adapter.process.agent_directory import AgentDirectory
 from scrapy_ubi.adapter.process.error_signals import ErrorWatch
 from scrapy_ubi.adapter.process.spider_code import digest
@@ -48,7 +47,7 @@ from scrapy_ubi.adapter.requests.fingerprints import FingerprintKeys
 from scrapy_ubi.adapter.requests.identity import NO_FILTER, RequestKeys
 from scrapy_ubi.adapter.requests.meta_codecs import make_codecs
 from scrapy_ubi.adapter.requests.observers import PageObserver
-from scrapy_ubi.adapter.robots.sitemaps import Sitemaps
+from scrapy_ubi.adapter.robots.sitemaps import Sitemaps, sitemap_news
 from scrapy_ubi.adapter.scheduling import project_observers
 from scrapy_ubi.adapter.scheduling.dequeue import Dequeue
 from scrapy_ubi.adapter.scheduling.drops import Drops
@@ -62,11 +61,10 @@ from scrapy_ubi.adapter.scheduling.link_scores import LinkScores
 from scrapy_ubi.adapter.scheduling.outside_seeds import OutsideSeeds, has_parse
 from scrapy_ubi.adapter.scheduling.page_links import PageLinks
 from scrapy_ubi.adapter.scheduling.seeds import Seeds
-from scrapy_ubi.adapter.scheduling.sitemap_news import sitemap_news
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.adapter.scrapy_private.engine import EngineHooks
-from scrapy_ubi.adapter.scrapy_private.pipelines import HOOK, pipelines
 from scrapy_ubi.adapter.scrapy_private.runs import is_trial
+from scrapy_ubi.adapter.scrapy_private.scraper import HOOK, pipelines
 from scrapy_ubi.adapter.scrapy_private.steady_timers import steady_timers
 from scrapy_ubi.agent import Node, build_node
 from scrapy_ubi.agent.crawl.disk import AgentDisk
@@ -362,8 +360,8 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
         given.check()
     if not wanted.dir_given and home.is_former(wanted.dir):
         logger.info("%s", home.remark(wanted.dir))
-    remarks = ignored_settings.remarks(settings, wanted), plugin_remarks.remarks(settings, wanted)
-    for sentence in chain(*remarks, unused_start.remarks(spider)):
+    remarks = start_remarks.settings_remarks(settings, wanted), start_remarks.plugin_remarks(settings, wanted)
+    for sentence in chain(*remarks, start_remarks.spider_remarks(spider)):
         logger.warning("%s", sentence)
     code = digest(type(spider), settings.getlist("SPIDER_MODULES"))
     origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown, code)

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from scrapy import Request
 from scrapy.http import Response
 
-from scrapy_ubi.adapter.process.freed_memory import give_back
+from scrapy_ubi.adapter.process.garbage import give_back
 from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.agent.profile.idle_reason import MEMORY
 

@@ -29,7 +29,7 @@ from scrapy_ubi.adapter.process.log_once import Notices
 from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.requests.named_hosts import HostNames
 from scrapy_ubi.adapter.robots.fetch import load_of
-from scrapy_ubi.adapter.scrapy_private.robots_parsers import forget_robots, robots_known
+from scrapy_ubi.adapter.scrapy_private.middlewares import forget_robots, robots_known
 from scrapy_ubi.settings import UbiSettings
 
 if TYPE_CHECKING:

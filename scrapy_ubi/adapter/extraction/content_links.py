@@ -31,11 +31,10 @@ from scrapy_ubi.adapter.process.log_once import Notices
 from scrapy_ubi.adapter.process.start_errors import process_ended
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings import SETTINGS, read_value
-from scrapy_ubi.urls.links.handlers import content_types, json_urls
+from scrapy_ubi.urls.links.handlers import handler_choice, json_urls
 from scrapy_ubi.urls.links.handlers.bounds import MOST_LINKS, MOST_SECONDS, MOST_URL, FetchedBody, LinksCut, Unreadable
-from scrapy_ubi.urls.links.handlers.content_types import JSON
-from scrapy_ubi.urls.links.handlers.handler_choice import HEADER, PDF, LinksOf, chosen
-from scrapy_ubi.urls.links.handlers.pdf_queue import PdfQueue
+from scrapy_ubi.urls.links.handlers.handler_choice import HEADER, JSON, PDF, LinksOf, chosen
+from scrapy_ubi.urls.links.handlers.pdf_child import PdfQueue
 from scrapy_ubi.urls.links.joiner import WEB, Joiner
 
 logger = logging.getLogger("scrapy_ubi")
@@ -132,7 +131,7 @@ class ContentLinks:
     def _is_pdf(self, received: FetchedBody) -> bool:
         if not self._wanted.pdf or any(one.takes(received.content_type) for one in self._wanted.own):
             return False
-        return content_types.kind_of(received) == PDF
+        return handler_choice.kind_of(received) == PDF
 
     def _steps(self, response: Response, received: FetchedBody, extractor: Extractor, taken: _Taken) -> Iterator[None]:
         """Read all but PDF. Yields where others may have their turn."""
@@ -143,7 +142,7 @@ class ContentLinks:
             if own.takes(received.content_type):
                 yield from self._read(own.name, own.values(received), taken)
                 return
-        kind = content_types.kind_of(received)
+        kind = handler_choice.kind_of(received)
         if (reader := wanted.by_kind.get(kind)) is not None:
             yield from self._read(kind, reader(received), taken)
         elif wanted.html and isinstance(response, TextResponse) and not (wanted.pdf and kind == PDF):

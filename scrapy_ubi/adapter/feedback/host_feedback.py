@@ -19,7 +19,12 @@ The gate reports every load that had the host's permit: pages, robots.txt, media
   `scrapy ubi requeue` brings it back.
 * What bypasses the scheduler knows no rests and no end of a host (`adapter.downloads.beside`), so it may fail many
   times while the host rests: that counts neither for the health of the host nor for its end.
-* Of several loads at once of a host those that began before it was put off say nothing more (`several_loads`).
+* Of several parallel loads of a host those that began before it was put off say the same as the one that has put it
+  off (`SeveralLoads`). They are *late*: they count neither for its health nor as asked once more, and their pages go
+  back to the queue with all their retries. Else eight time-outs in a moment would be eight in a row, and the end of the
+  host. Every response, and every load without one, goes to `auto(n)` (`HostConcurrency`). Of a host that is loaded one
+  page at a time nothing is kept: none of its loads can be late. At most `MOST_HOSTS` hosts are remembered; the one put
+  off longest ago is forgotten: those loads have ended.
 * All of it is noted with the host, so that it travels and survives; what is noted may come from another agent.
 * A load beside the scheduler from another agent's host says the same of that host, but to this agent alone
   (`foreign`): the same delays hold here for the next such load, and nothing is noted.
@@ -30,6 +35,8 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import OrderedDict
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from scrapy import Request
@@ -44,11 +51,11 @@ from scrapy.exceptions import (
 from scrapy.http import Response
 from twisted.internet import error as twisted_error
 
-from scrapy_ubi.adapter.feedback.several_loads import SeveralLoads
 from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.requests.page_outcome import TooLong, status_reason
 from scrapy_ubi.adapter.robots.fetch import load_of
 from scrapy_ubi.adapter.scrapy_private.downloader import is_no_tunnel, slot_delay
+from scrapy_ubi.agent.hosts.host_concurrency import HostConcurrency
 from scrapy_ubi.agent.hosts.host_notes import ERROR, RETRY_AFTER
 from scrapy_ubi.policy.politeness import failing, health, retry_after
 from scrapy_ubi.policy.robots import record
@@ -57,6 +64,45 @@ from scrapy_ubi.settings import UbiSettings
 
 if TYPE_CHECKING:
     from scrapy_ubi.agent import Node, Visit
+
+
+MOST_HOSTS = 10_000
+SLOW_DOWN = (429, 503)  # these ask for fewer loads at once, with a Retry-After or without
+
+
+class SeveralLoads:
+    """The loads of one agent's hosts that have several at once; none without `concurrency`."""
+
+    def __init__(self, concurrency: HostConcurrency | None) -> None:
+        self._concurrency = concurrency
+        self._put_off_at: OrderedDict[str, float] = OrderedDict()
+
+    def responded(self, host: str, began: float, status: int, seconds: float) -> None:
+        """A load that began then (s, monotonic) has ended with this status."""
+        if self._concurrency is None:
+            return
+        if status in SLOW_DOWN:
+            self._concurrency.slow_down(host, began, monotonic())
+        else:
+            self._concurrency.answered(host, seconds, began)
+
+    def failed(self, host: str, began: float) -> None:
+        """It has ended without a response."""
+        if self._concurrency is not None:
+            self._concurrency.slow_down(host, began, monotonic())
+
+    def put_off(self, host: str) -> None:
+        """The host is left alone for some time from now on."""
+        if self._concurrency is not None and self._concurrency.limit(host):
+            self._put_off_at[host] = monotonic()
+            self._put_off_at.move_to_end(host)
+            if len(self._put_off_at) > MOST_HOSTS:
+                self._put_off_at.popitem(last=False)
+
+    def is_late(self, flight: Flight) -> bool:
+        """Whether this load began before its host was put off."""
+        return flight.host is not None and flight.began < self._put_off_at.get(flight.host, 0.0)
+
 
 logger = logging.getLogger("scrapy_ubi")
 

@@ -31,7 +31,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from scrapy_ubi.adapter.scrapy_private.pipelines import HOOK, before_pipelines_close, pipelines
+from scrapy_ubi.adapter.scrapy_private.scraper import HOOK, before_pipelines_close, pipelines
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.frontier.store import Store, StoreHeldBack
 
@@ -79,12 +79,10 @@ class PipelineFlush:
         hooks: dict[str, Callable[[], Any]],
         count: Callable[[str], None],
         longest: float,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._hooks = hooks
         self._count = count
         self._longest = longest
-        self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._passed = self._durable = 0  # items: through the pipelines, and of these written for certain
         self._turn = asyncio.Lock()  # one call at a time
@@ -217,9 +215,9 @@ class PipelineFlush:
         return f"{type(error).__name__}: {error}"
 
     async def _awaited(self, name: str, hook: Callable[[], Any]) -> None:
-        begun = self._clock()
+        begun = time.monotonic()
         result = hook()
-        if (took := self._clock() - begun) > HELD_LOOP and self._may_say(f"slow {name}", once=True):
+        if (took := time.monotonic() - begun) > HELD_LOOP and self._may_say(f"slow {name}", once=True):
             logger.warning(SLOW, name, took)
         if isinstance(result, Deferred):
             await maybe_deferred_to_future(result)
@@ -227,7 +225,7 @@ class PipelineFlush:
             await result
 
     def _may_say(self, what: str, once: bool = False) -> bool:
-        now = self._clock()
+        now = time.monotonic()
         if what in self._said and (once or now < self._said[what] + QUIET):
             return False
         self._said[what] = now
@@ -240,13 +238,13 @@ class PipelineFlush:
         take if they fail."""
         if self._closed:
             return
-        end, said = self._clock() + self._longest, False
+        end, said = time.monotonic() + self._longest, False
         waits = self._loop.call_later(SILENCE, logger.info, WAITS, HOOK)
         while error := await self._write(self._passed):
             if not said:
                 said = True
                 logger.warning("%s The agent ends: it is tried for %g s more.", error, self._longest)
-            if self._clock() + PAUSE > end:
+            if time.monotonic() + PAUSE > end:
                 logger.error("%s %s", error, LEFT)
                 break
             await asyncio.sleep(PAUSE)

@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.adapter.scrapy_private.start_arguments import start_arguments
+from scrapy_ubi.adapter.scrapy_private.runs import start_arguments
 from scrapy_ubi.errors import UbiRefused
 
 MARK_BYTES = 8  # of a digest; a name takes the first half

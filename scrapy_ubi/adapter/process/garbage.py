@@ -12,11 +12,17 @@ and a pool of some connections would be empty before. Rules of this module:
   all looks since have found less than an object for each page: its pages leave no garbage of their own then.
 * A collector that is off stays off; one whose threshold was raised looks after as many pages more.
 * Nothing of the process is changed.
+
+Memory that was freed is given back to the system (`give_back`) where the C library can (`malloc_trim` of glibc): it
+keeps most of what a large page had taken, in pieces.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
+from collections.abc import Callable
+from functools import cache
 
 A_PAGE = 700  # new objects that a page of plain Scrapy leaves: 0.97 and 1.07 collections a page were counted
 
@@ -70,3 +76,18 @@ def _make_python_look(threshold: int) -> None:
     """Have so many new objects that Python looks by itself, and at as many generations as it thinks fit. A call of
     `gc.collect(2)` would look at all that there is: Python does not while little of it is new."""
     _: list[list[None]] = [[] for _ in range(threshold + KEPT)]
+
+
+def give_back() -> None:
+    """Give memory that was freed back to the system: some milliseconds for a hundred MB."""
+    malloc_trim()(0)
+
+
+@cache
+def malloc_trim() -> Callable[[int], object]:
+    """The function of the C library, or one that does nothing."""
+    try:
+        found: Callable[[int], object] = ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError, TypeError):
+        return lambda keep: None
+    return found

@@ -15,8 +15,9 @@ left out where there is nothing else: a plain GET that the spider's default call
 * No text leaves that its receivers would refuse: what `check` has against it is left out, and named as well.
   Without the method that it has a request is another one, so its callback is lost with it.
 * Meta whose key has a codec (UBI_CODECS, `meta_codecs`) travels by it, or is lost.
+* Bytes that are UTF-8, of body and headers, stand as they are, readable in Redis; others in base64, marked as such.
 * A header without a value travels: middlewares do not set theirs then.
-* A callback travels by its name among the spider's methods (`callback_texts`). One that has none is lost.
+* A callback travels by its name among the spider's methods (`callbacks`). One that has none is lost.
 * A text says what its request lacks (`untravelled`): an agent that has not the original object fails that page with
   the reason `codec/callback`, `codec/meta`, ... rather than fetch something else, or call with less.
 * FormRequest, JsonRequest and XmlRpcRequest arrive as such, as spiders make the next one of the last by `replace`. What
@@ -33,22 +34,36 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from scrapy import Request, Spider
-from scrapy.http import JsonRequest
+from scrapy.http import FormRequest, JsonRequest, XmlRpcRequest
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.adapter.requests.byte_texts import pack_bytes, unpack_bytes, unpack_headers
-from scrapy_ubi.adapter.requests.callback_texts import CallbackTexts
+from scrapy_ubi.adapter.requests.callbacks import CallbackTexts
 from scrapy_ubi.adapter.requests.check import DERIVED_META, LOST_NAME, RequestCheck, parse_object
 from scrapy_ubi.adapter.requests.item_classes import Untravelled, class_name
 from scrapy_ubi.adapter.requests.known_classes import KnownClasses, is_request_class
 from scrapy_ubi.adapter.requests.made_again import MadeAgain, default_headers, proxy_host
 from scrapy_ubi.adapter.requests.meta_codecs import CodecFailure, MetaCodecs, make_codecs
-from scrapy_ubi.adapter.requests.request_classes import CLASSES, NAMES, USUAL_JSON, base_of, is_more
 from scrapy_ubi.adapter.requests.scalars import is_encoded
 from scrapy_ubi.adapter.requests.shared_objects import holds_objects
 from scrapy_ubi.adapter.requests.untravelled import LOST, CodecError, Loss, mark, refused_loss
 from scrapy_ubi.adapter.requests.values import pack, unpack
 from scrapy_ubi.protocol.host import Entry
+
+CLASSES: dict[str, type[Request]] = {cls.__name__: cls for cls in (FormRequest, JsonRequest, XmlRpcRequest)}
+NAMES = {cls: name for name, cls in CLASSES.items()}
+USUAL_JSON = JsonRequest("http://usual.invalid/").dumps_kwargs
+
+
+def base_of(cls: type[Request]) -> type[Request]:
+    """The class of Scrapy's that a class of requests is made of."""
+    return next(base for base in cls.__mro__ if base in NAMES or base is Request)
+
+
+def is_more(request: Request) -> bool:
+    """Whether a request of a class of somebody's own holds more than Scrapy's class does."""
+    cls = type(request)
+    more = (vars(one).get("__slots__") for one in cls.__mro__[: cls.__mro__.index(base_of(cls))])
+    return bool(getattr(request, "__dict__", None)) or any(slots not in (None, (), []) for slots in more)
 
 
 class Encoded(NamedTuple):
@@ -301,3 +316,25 @@ def depth_of(request: Request) -> int:
     """How many links lead to this request, 0 where that is not known."""
     depth = request.meta.get("depth", 0)
     return depth if type(depth) is int and depth >= 0 else 0
+
+
+def pack_bytes(value: bytes) -> Any:
+    """Bytes as what JSON can express."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return pack(value)
+
+
+def unpack_bytes(value: Any) -> bytes:
+    """What `pack_bytes` was given. Never text: the request would encode it its own way."""
+    unpacked: str | bytes = unpack(value)
+    return unpacked.encode() if isinstance(unpacked, str) else unpacked
+
+
+def unpack_headers(headers: Mapping[str, Any]) -> dict[str, list[bytes]]:
+    """Headers, each with all its values."""
+    return {
+        name: [unpack_bytes(one) for one in (values if isinstance(values, list) else [values])]
+        for name, values in headers.items()
+    }

@@ -34,11 +34,10 @@ from scrapy_ubi.adapter.requests.named_hosts import BadHost, HostNames
 from scrapy_ubi.adapter.requests.values import unpack
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls import Normaliser, normal_form, url_key
+from scrapy_ubi.urls import normal_form, url_key
 from scrapy_ubi.urls.canonical import canonical_form
 from scrapy_ubi.urls.host_keys import host_keys
 from scrapy_ubi.urls.key import SEED, seed_key
-from scrapy_ubi.urls.normaliser import parse
 
 # The dupe filter that filters nothing (Scrapy's shell sets it): every request is fetched, but for seeds.
 NO_FILTER = ("scrapy.dupefilters.BaseDupeFilter", BaseDupeFilter)
@@ -76,7 +75,7 @@ class RequestKeys:
 
     def __init__(self, settings: UbiSettings, unfiltered: bool = False) -> None:
         self._unfiltered = unfiltered
-        self._normaliser = Normaliser(parse(settings.normalise), settings.host_rules)
+        self._normaliser = settings.normaliser()
         self.normal_form = self._normaliser.function
         self._host_of = host_keys(settings.partition, settings.host_rules, settings.host_shards, _as_it_is)
         self._names = HostNames(settings)

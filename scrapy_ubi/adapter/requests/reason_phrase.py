@@ -7,11 +7,14 @@ Rules of this module:
 * Header lines are kept only where a store asks for them (`kept_heads.wanted`), and only by a handler that has them at
   hand: UBI_FAST's. Those of Scrapy know names in one case, in no order.
 * A response that a middleware has put in the place of another one has the standard's phrase, and no lines.
+* Scrapy's decompression takes Content-Encoding out of the head that it gets: who is to have the response as it came is
+  given one with a head of its own (`as_it_came`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from http import HTTPStatus
 from weakref import WeakKeyDictionary
 
@@ -61,3 +64,13 @@ def copy_head(of: Response, to: Response) -> None:
     keep_reason(to, reason_of(of))
     if lines := kept_heads.find_lines(of):
         kept_heads.keep(to, lines)
+
+
+def as_it_came(response: Response) -> Response:
+    """The response; where it will be decompressed, another one with a head of its own."""
+    if b"Content-Encoding" not in response.headers:
+        return response
+    own = copy(response)
+    own.headers = response.headers.copy()
+    copy_head(response, own)
+    return own

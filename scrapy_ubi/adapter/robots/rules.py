@@ -1,4 +1,5 @@
-"""From the bytes of a robots.txt to what is known of it: the parser of ROBOTSTXT_PARSER, the delay, what travels.
+"""From the bytes of a robots.txt to what is known of it: the parser of ROBOTSTXT_PARSER, the delay, what travels; and
+for which requests it holds, their *authority*: scheme, host and port.
 
 Rules of this module:
 
@@ -6,16 +7,24 @@ Rules of this module:
   times thousands of rules), the parser holds for the one user agent that asked.
 * Any other parser is given the bytes as they came, as Scrapy gives them; its rules travel only when they are short.
 * A parser that raises has said nothing: all is allowed, no delay.
+* Two requests have one authority just when one robots.txt holds for both (RFC 9309, section 2.3).
+* A request to an API gateway that names the host it is for (`meta["ubi_host"]`, UBI_PARTITION) most often carries the
+  URL that is really asked for, as an argument of its own: then the robots.txt of that URL holds for it. Where none is
+  found, that of its own URL does, as in Scrapy: rules are of paths, and no other is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from urllib.parse import ParseResult, parse_qsl, urlparse
 
+from scrapy import Request
 from scrapy.robotstxt import ProtegoRobotParser, RobotParser
+from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler, load_object
 
+from scrapy_ubi.adapter.requests.check import ASKED, HOST
 from scrapy_ubi.adapter.robots.cache import Known
 from scrapy_ubi.adapter.scrapy_private.versions import crawl_delay
 from scrapy_ubi.policy.robots import text, usage_rules
@@ -24,6 +33,7 @@ from scrapy_ubi.urls import normal_form
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+
 
 MOST_DELAY = 1e6  # s of a Crawl-delay that are remembered
 
@@ -97,3 +107,34 @@ class Parsers:
             self._broken()
             return 0.0
         return min(seconds, MOST_DELAY) if seconds > 0 else 0.0  # not for one that is no number
+
+
+MOST_QUERY = 16_384  # characters of arguments that are looked through
+DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+
+
+def authority_of(request: Request) -> str | None:
+    """Scheme, host and port, None for what has no robots.txt."""
+    return _authority(urlparse_cached(request))
+
+
+def _authority(parts: ParseResult) -> str | None:
+    if parts.scheme not in DEFAULT_PORTS or not parts.netloc:
+        return None
+    place = parts.netloc.rpartition("@")[2].lower()
+    return f"{parts.scheme}://{place.removesuffix(DEFAULT_PORTS[parts.scheme])}"
+
+
+def asked_for(request: Request) -> tuple[str | None, str]:
+    """The authority whose robots.txt holds for a request, None where none does, and the URL that is looked up there."""
+    name = request.meta.get(HOST) or request.meta.get(ASKED)
+    if isinstance(name, str):
+        for _, value in parse_qsl(urlparse_cached(request).query[:MOST_QUERY]):
+            try:
+                parts = urlparse(value)
+                authority = _authority(parts)
+            except ValueError:
+                continue
+            if authority is not None and (parts.hostname or "") == urlparse(f"//{name}").hostname:
+                return authority, value
+    return authority_of(request), request.url

@@ -9,7 +9,7 @@ Rules of this module:
   names. An index within an index is not read (sitemaps.org: it may not be).
 * What is found begins at depth 0 and goes to the spider's default callback; filters judge it, and OffsiteMiddleware.
 * Where pages are visited again by what sitemaps say, it is told of each URL when it was changed (`lastmod`; a date
-  without a time is the end of that day).
+  without a time is the end of that day), and the node by `sitemap_news`.
 * As much of a body is unpacked and read as may hold what is taken. Whatever the bytes, there is no exception.
 """
 
@@ -27,11 +27,16 @@ from scrapy.utils.gz import gzip_magic_number
 from scrapy.utils.sitemap import Sitemap
 
 from scrapy_ubi.adapter.requests.decompress import unpack
+from scrapy_ubi.adapter.requests.identity import RequestKeys
 from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.requests.observers import PageObserver
+from scrapy_ubi.agent import Node
+from scrapy_ubi.agent.hosts.listed_pages import ListedPages
+from scrapy_ubi.ground.clock import unix
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+
 
 LASTMOD = "ubi_lastmod"  # meta key, here only: when the page was changed, by its sitemap
 MARK = "ubi_sitemap"  # meta key: [URLs that may be taken, 1 where it may be an index, else 0]
@@ -183,3 +188,21 @@ class Sitemaps(PageObserver):
                 self._crawler.stats.inc_value("ubi/recrawl/announced")
             self._found(found, request)
         return True
+
+
+def sitemap_news(node: Node, keys: RequestKeys) -> Callable[[Request, float], bool] | None:
+    """What is to be told of each page that a sitemap lists with a time, and says whether that page is due earlier for
+    it; None where the rule does without."""
+    recrawl = node.crawl.recrawl
+    if recrawl is None or not recrawl.heeds_sitemaps:
+        return None
+    pages = recrawl.listed = ListedPages(recrawl.rule, node.hosts, unix)
+
+    def listed(request: Request, lastmod: float) -> bool:
+        place = keys.place(request)
+        state = node.hosts.find(place.host) if place is not None else None
+        if place is None or state is None:
+            return False
+        return pages.listed(node.frontier, state, keys.key(request, place), lastmod)
+
+    return listed

@@ -33,7 +33,7 @@ from scrapy_ubi.adapter.requests.untravelled import CodecError
 from scrapy_ubi.adapter.scheduling.hostless import Hostless
 from scrapy_ubi.adapter.scheduling.kept_requests import KeptRequests
 from scrapy_ubi.adapter.scheduling.link_decision import LinkDecision
-from scrapy_ubi.adapter.scheduling.seed_twins import SeedTwins
+from scrapy_ubi.adapter.scheduling.seeds import SeedTwins
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.agent import Visit
 

@@ -102,7 +102,7 @@ class CandidateBatch:
 
 class LinkDecision:
     """Decides for one agent. Its parts are public, as the doors use the same ones. `scores`: None where neither
-    UBI_SCORE nor UBI_SCORES is set."""
+    UBI_SCORE is set."""
 
     def __init__(
         self,
@@ -265,4 +265,4 @@ class LinkDecision:
 
     def refuse_too_long(self, url: str) -> Verdict:
         """Drop a URL that is longer than any request's may be."""
-        return self.refuse(Verdict.TOO_LONG, f"{url[:200]}... is longer than UBI_MAX_URL_LENGTH")
+        return self.refuse(Verdict.TOO_LONG, f"{url[:200]}... is longer than URLLENGTH_LIMIT, and than 4,096")

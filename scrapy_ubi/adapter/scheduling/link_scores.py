@@ -18,6 +18,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from scrapy import Request
 
@@ -25,16 +26,13 @@ from scrapy_ubi.adapter.extraction.plainlinks import PlainLinks
 from scrapy_ubi.adapter.requests.codec import depth_of
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.urls import Normaliser
 from scrapy_ubi.urls.canonical import usual_parts
-from scrapy_ubi.urls.normaliser import parse
-from scrapy_ubi.urls.scores import LinkBatch, ScoreChain, read_scores
+from scrapy_ubi.urls.scores import LinkBatch, ScoreChain
 from scrapy_ubi.urls.scores.link_batch import Scorer
-from scrapy_ubi.urls.scores.score_table import ScoresRead
+from scrapy_ubi.urls.scores.score_table import FileScore, ScoresRead
 
 logger = logging.getLogger("scrapy_ubi")
 
-FILE = "scores"  # the name of UBI_SCORES among the scorers
 _LONGEST = 10_000  # characters of a link that is made safe to be scored: for a page full of longer ones that takes long
 
 
@@ -50,15 +48,13 @@ class LinkScores:
 
     @classmethod
     async def from_settings(cls, settings: UbiSettings, stats: StatBuffer) -> LinkScores | None:
-        """None where neither UBI_SCORE nor UBI_SCORES is set. The file is read in a thread. Raises UbiSettingError."""
-        if not settings.score and settings.scores is None:
+        """None where UBI_SCORE is not set. Files are read in a thread. Raises UbiSettingError."""
+        if not settings.score:
             return None
         chain = ScoreChain.read(settings.score)
-        if settings.scores is not None:
-            form = Normaliser(parse(settings.normalise), settings.host_rules).function
-            table, found = await asyncio.to_thread(read_scores, settings.scores, form)
-            _tell(found, len(table), stats, str(settings.scores))
-            chain = ScoreChain([*chain.scorers, Scorer(FILE, FILE, table)])
+        for file in (scorer.score for scorer in chain.scorers if isinstance(scorer.score, FileScore)):
+            read, found = await asyncio.to_thread(file.read, settings.normaliser().function)
+            _tell(found, read, stats, file.path)
         return cls(chain, stats)
 
     def raise_request(self, request: Request, page: str) -> None:
@@ -106,16 +102,16 @@ def _anchors(plain: PlainLinks, start: int, stop: int) -> Sequence[str]:
     return [text if isinstance(text, str) else "" for text in texts[start:stop]]
 
 
-def _tell(found: ScoresRead, read: int, stats: StatBuffer, path: str) -> None:
-    """Say what was read of UBI_SCORES."""
+def _tell(found: ScoresRead, read: int, stats: StatBuffer, path: Path) -> None:
+    """Say what was read of a file of scores."""
     stats.sums["ubi/scores/read"] += read
     for reason, lines in found.refused.items():
         stats.sums[f"ubi/scores/refused/{reason}"] += lines
-    logger.info("UBI_SCORES: %d scores of URLs are read from %s.", read, path)
+    logger.info("UBI_SCORE: %d scores of URLs are read from %s.", read, path)
     if found.refused:
         number, reason = found.first
         logger.warning(
-            "UBI_SCORES: %d of %d lines are left out (ubi/scores/refused/... counts them by reason)%s.",
+            "UBI_SCORE: %d of %d lines are left out (ubi/scores/refused/... counts them by reason)%s.",
             found.refused.total(),
             found.lines,
             f", the first is line {number} ({reason})" if number else "",

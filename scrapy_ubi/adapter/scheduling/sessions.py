@@ -35,7 +35,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy_ubi.adapter.process.log_once import Notices
 from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.requests.observers import PageObserver
-from scrapy_ubi.adapter.scrapy_private.cookies import cookies_of_domain
+from scrapy_ubi.adapter.scrapy_private.middlewares import cookies_of_domain
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.settings import UbiSettings

@@ -4,11 +4,11 @@ Each module has a table of such names. They stand here, and in `scrapy_ubi.fast`
 them, and nowhere else (tests/adapter/scrapy_private/test_strays.py). When a new Scrapy changes one of them, a test of
 tests/adapter/scrapy_private fails by its name (a canary), and the module below is what is to be mended:
 
-* `engine`: hooks on the running engine; `engines`: where the engine of a crawler is; `runs`, `scrapys_process`: what
-  kind of run it is, and whose process;
-* `middlewares`, `robots`, `crawl_rules`, `spiders`: of Scrapy's middlewares and spiders;
-* `downloader`, `kept_connections`, `socket_gate`, `aiohttp_handler`, `steady_timers`: on the way to the network;
-* `listeners`, `feed_slots`, `cookies`, `start_arguments`, `tree`: what Scrapy keeps and does not tell;
+* `engine`: hooks on the running engine; `engines`: where the engine of a crawler is; `runs`: what kind of run it is,
+  whose process, and how it began;
+* `middlewares`, `scraper`, `spider_callbacks`: of Scrapy's middlewares, its scraper and spiders;
+* `downloader`, `download_handlers`, `socket_gate`, `steady_timers`: on the way to the network;
+* `listeners`, `feed_slots`, `parsed_page`, `changed_settings`: what Scrapy keeps and does not tell;
 * `versions`: which versions of Scrapy these were tried with, and what stands for names that one of them lacks.
 
 Rules of this package: a name is used by one module; it says what for; with another version of Scrapy that lacks it the

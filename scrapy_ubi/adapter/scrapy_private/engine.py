@@ -39,7 +39,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import Deferred, succeed
 from twisted.python.failure import Failure
 
-from scrapy_ubi.adapter.scrapy_private import aiohttp_handler, kept_connections, socket_gate
+from scrapy_ubi.adapter.scrapy_private import download_handlers, socket_gate
 from scrapy_ubi.adapter.scrapy_private.versions import jitter_of
 
 START_LOOK = 0.02  # s between two looks whether the engine runs
@@ -170,16 +170,16 @@ class EngineHooks:
         original: Download | None = getattr(handlers, "download_request_async", None)
         if handlers is None or original is None:
             return
-        most = kept_connections.most_kept()
+        most = download_handlers.most_kept()
         downloads: dict[object, Download] = {}  # by handler
 
         def prepared(handler: object) -> Download:
             if isinstance(handler, HTTP11DownloadHandler):
                 socket_gate.gate(handler._pool, _transport, reach)
-                kept_connections.bound(handler._pool, most)
-            elif aiohttp_handler.sends_again(handler):
-                aiohttp_handler.send_once(handler)
-                return aiohttp_handler.telling(original)
+                download_handlers.bound(handler._pool, most)
+            elif download_handlers.sends_again(handler):
+                download_handlers.send_once(handler)
+                return download_handlers.telling(original)
             return socket_gate.asking(handler, original)
 
         async def download_request_async(request: Request) -> Response:

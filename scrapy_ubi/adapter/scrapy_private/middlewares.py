@@ -7,20 +7,26 @@
 | `DepthMiddleware`: `prio`, `maxdepth`, `verbose_stats` | depth and priority of all links of a page at once |
 | `UrlLengthMiddleware.maxlength` | links that are too long |
 | `OffsiteMiddleware`: `get_host_regex`, `domains_seen` | whether a host is one of the spider's; its stats |
+| `RobotsTxtMiddleware._parsers` | a derived class of the user's: to forget a robots.txt that we did not let it fetch |
+| `CookieJar._cookies` | the cookies of one domain: a jar has those of all hosts, to be gone through as a whole |
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from http.cookiejar import Cookie
 from typing import Any
 
 from scrapy import Spider, version_info
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
+from scrapy.http.cookies import CookieJar
 from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 from scrapy.spidermiddlewares.depth import DepthMiddleware
 from scrapy.spidermiddlewares.urllength import UrlLengthMiddleware
+from twisted.internet.defer import Deferred
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +76,25 @@ def is_first_of_host(middleware: OffsiteMiddleware, host: str) -> bool:
         return False
     middleware.domains_seen.add(host)
     return True
+
+
+def robots_known(crawler: Crawler, netloc: str) -> bool:
+    """Whether the robots.txt of this network location has been read (an empty one counts)."""
+    middleware = crawler.get_downloader_middleware(RobotsTxtMiddleware)
+    if middleware is None:
+        return True  # nothing asks for it
+    parser = middleware._parsers.get(netloc)
+    return parser is not None and not isinstance(parser, Deferred)
+
+
+def forget_robots(crawler: Crawler, netloc: str) -> None:
+    """Let a robots.txt that could not be fetched be asked for again: else it counts as "all allowed" from then on."""
+    middleware = crawler.get_downloader_middleware(RobotsTxtMiddleware)
+    if middleware is not None and middleware._parsers.get(netloc, crawler) is None:
+        del middleware._parsers[netloc]
+
+
+def cookies_of_domain(jar: CookieJar, domain: str) -> Iterator[Cookie]:
+    """The cookies of this domain, as the jar spells it (`.example.com` for one that the server named)."""
+    for of_path in jar._cookies.get(domain, {}).values():
+        yield from of_path.values()

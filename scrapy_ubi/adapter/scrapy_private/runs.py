@@ -1,17 +1,27 @@
-"""What kind of run a process makes, and with which exit status it ends.
+"""What kind of run a process makes, whose process it is, with which arguments a crawl starts, and with which exit
+status it ends.
 
 | name | used for |
 | --- | --- |
 | `engine._slot.close_if_idle` | whether it is Scrapy's shell that has opened the spider |
 | `crawler.spider` when a crawl has ended, `bootstrap_failed` | the exit status of an agent that could not go on |
+| `CrawlerProcess.start` on the stack | whether this process is Scrapy's, and not one of a program that embeds crawls |
+| `Crawler.crawl`, `Crawler.crawl_async` on the stack | the arguments of a spider, which they keep nowhere |
+
+Add-ons are loaded while `crawl` runs, and its own variables hold the arguments. Relied on: both call `_apply_settings`,
+which loads the add-ons, themselves, and name their variables `self`, `args` and `kwargs`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+import sys
+from typing import Any
 
 from scrapy import signals
-from scrapy.crawler import Crawler
+from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
+from scrapy.settings import BaseSettings
 
 from scrapy_ubi.adapter.scrapy_private.engines import engine_of
 
@@ -37,3 +47,36 @@ def is_trial(crawler: Crawler) -> bool:
         return True
     start_module = getattr(type(spider).start, "__module__", "") if spider is not None else ""
     return not slot.close_if_idle or start_module.startswith("scrapy.commands.")
+
+
+_PROCESS_STARTS = (CrawlerProcess.start.__code__, AsyncCrawlerProcess.start.__code__)
+
+
+def is_scrapys_process() -> bool:
+    """Whether this thread runs in a CrawlerProcess's `start`, as everything does that a reactor or loop of it calls."""
+    frame = sys._getframe()
+    while frame.f_back is not None:
+        if frame.f_code in _PROCESS_STARTS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+_STARTS = {
+    inspect.unwrap(function).__code__
+    for function in (getattr(Crawler, name, None) for name in ("crawl", "crawl_async"))
+    if function is not None
+}
+
+
+def start_arguments(settings: BaseSettings) -> tuple[Crawler, tuple[Any, ...], dict[str, Any]] | None:
+    """The crawler that is being started with these settings, and the positional and named arguments of its spider;
+    None where no crawl is being started (`get_crawler` of a test)."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_code in _STARTS:
+            names = frame.f_locals
+            if {"self", "args", "kwargs"} <= names.keys() and names["self"].settings is settings:
+                return names["self"], tuple(names["args"]), dict(names["kwargs"])
+        frame = frame.f_back
+    return None

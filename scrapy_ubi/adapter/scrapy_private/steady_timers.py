@@ -13,7 +13,7 @@ from typing import Any
 
 from scrapy.utils.reactor import is_reactor_installed
 
-from scrapy_ubi.adapter.scrapy_private.scrapys_process import is_scrapys_process
+from scrapy_ubi.adapter.scrapy_private.runs import is_scrapys_process
 
 
 def steady_timers() -> None:

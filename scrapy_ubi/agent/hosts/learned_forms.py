@@ -35,7 +35,7 @@ from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import learned, partition_key, url_key
 from scrapy_ubi.urls.host_shards import host_of_key
-from scrapy_ubi.urls.normaliser import parse, tried
+from scrapy_ubi.urls.normaliser import parse_steps, tried
 
 LEARNED = "learned"  # the section of a host's notes in which the learned forms are
 SAMPLE = 20
@@ -94,7 +94,7 @@ class LearnedForms:
         self._rules = settings.host_rules
         self._keys = keys
         self._again = again
-        self._tried = tried(parse(settings.normalise))
+        self._tried = tried(parse_steps(settings.normalise))
         self.counted: Counter[str] = Counter()
         # Key of a URL, of its form by a step, or of its class -> what was there.
         self._pages: OrderedDict[int, _Page] = OrderedDict()
@@ -107,7 +107,7 @@ class LearnedForms:
     @staticmethod
     def from_settings(settings: UbiSettings, keys: Keys, again: Callable[[str, Entry], object]) -> LearnedForms | None:
         """The learned forms that these settings want; None without."""
-        return LearnedForms(settings, keys, again) if tried(parse(settings.normalise)) else None
+        return LearnedForms(settings, keys, again) if tried(parse_steps(settings.normalise)) else None
 
     @property
     def kept(self) -> tuple[int, int]:

@@ -47,9 +47,9 @@ class AgentMetrics:
         """Host and port by which others reach it; empty before `open`."""
         return self._endpoint.address
 
-    async def open(self) -> None:
+    async def listen(self) -> None:
         """Listen. Raises UbiSettingError."""
-        await self._endpoint.open()
+        await self._endpoint.listen()
         self._looks = asyncio.ensure_future(self.meter.lag.look())
 
     async def close(self) -> None:

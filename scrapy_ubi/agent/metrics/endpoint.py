@@ -53,7 +53,7 @@ class Endpoint:
         self._runner: web.AppRunner | None = None
         self.address = ""
 
-    async def open(self) -> None:
+    async def listen(self) -> None:
         """Listen. Raises UbiSettingError where that cannot be."""
         app = web.Application(client_max_size=1024)
         app.router.add_get("/metrics", self._metrics)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, MutableMapping
+from collections.abc import MutableMapping
 from typing import Any
 
 from aiohttp import web
@@ -22,9 +22,8 @@ MALFORMED = (HttpProcessingError, web.RequestPayloadError)
 class ServerLog(logging.LoggerAdapter[logging.Logger]):
     """The logger that aiohttp is given: what it says goes to `logger`, but for malformed requests. They are counted."""
 
-    def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, logger: logging.Logger) -> None:
         super().__init__(logger, None)
-        self._clock = clock
         self._said_at, self._unsaid = float("-inf"), 0
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
@@ -49,7 +48,7 @@ class ServerLog(logging.LoggerAdapter[logging.Logger]):
         if not isinstance(error, MALFORMED):
             return False
         self._unsaid += 1
-        now = self._clock()
+        now = time.monotonic()
         if now - self._said_at >= EVERY:
             more = f"; {self._unsaid} such since the last line" if self._unsaid > 1 else ""
             text = (str(error) or type(error).__name__).split("\n")[0][:MOST_SAID]

@@ -105,7 +105,7 @@ def fixed(
         "replicas": settings.replicas,
         "partition": settings.partition,
         "normaliser": settings.normalise,
-        "steps": normaliser.version_of(normaliser.parse(settings.normalise)),
+        "steps": normaliser.version_of(normaliser.parse_steps(settings.normalise)),
         "fingerprinter": settings.fingerprinter,
         "host_rules": host_rules.name_of(settings.host_rules),
         "host_shards": settings.host_shards.name,
@@ -244,7 +244,7 @@ def count_anew(agent: Agent, tally: Tally) -> None:
     tally.resumed()
 
 
-def text(
+def profile_text(
     fixed_part: dict[str, Any],
     agent: Agent,
     state: str,

@@ -75,7 +75,7 @@ class Publisher:
     def _text(self, now: float) -> str:
         crawl, counters = self._crawl, self.counted(now)
         self._shown_at = now
-        self._shown = profile.text(
+        self._shown = profile.profile_text(
             crawl.fixed, crawl.agent, self.state(), counters, crawl.former, crawl.handed_over, crawl.live, self._more()
         )
         return self._shown

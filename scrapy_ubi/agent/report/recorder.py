@@ -21,11 +21,10 @@ from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.mail.exchange_loop import ExchangeLoop
 from scrapy_ubi.agent.profile.figures import Traffic
 from scrapy_ubi.agent.profile.remaining import Point
-from scrapy_ubi.agent.report.curve import curve_of
 from scrapy_ubi.agent.report.event_watch import EventWatch
 from scrapy_ubi.agent.report.gap_watch import GapWatch
 from scrapy_ubi.agent.report.publish import Publisher
-from scrapy_ubi.agent.report.timeline import Event, Sample, Timeline, line_of
+from scrapy_ubi.agent.report.timeline import Event, Sample, Timeline, curve_of, line_of
 from scrapy_ubi.agent.report.timeline_file import TimelineFile
 from scrapy_ubi.agent.work.visits import Visit
 from scrapy_ubi.frontier.host_loads import Limit

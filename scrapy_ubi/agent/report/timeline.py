@@ -9,6 +9,8 @@ Rules of this module:
 * Counters go on from one process of an agent to the next; measures (`queued`, `hosts`) are those of the moment.
 * A timeline is thinned with age (`STEPS`): of the samples in one step the last stands for all, with the longest and the
   least of them where that is what the measure says. So it is bounded: `MOST_SAMPLES`, `MOST_EVENTS`, the oldest go.
+* `curve_of` makes of it what a profile says for `remaining`. The age of a point there is the time in which the crawl
+  went on: a pause by people is no part of it, nor is the time between two processes.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from math import inf
 from typing import Any, NamedTuple
 
 from scrapy_ubi.agent.profile.profile import STATES
+from scrapy_ubi.agent.profile.remaining import FIRST_AGO, Point
 from scrapy_ubi.ground.untrusted.checks import MOST_COUNT, Malformed, is_count, is_number, is_text, json_object
 
 HOUR, DAY = 3600, 86_400
@@ -230,3 +233,39 @@ def _event(data: Mapping[str, Any]) -> Event:
     if not is_text(who, LONGEST_WHO) or not is_text(why, LONGEST_WHY):
         raise Malformed("who or why is no text, or too long")
     return Event(data["time"], data["what"], who, why)
+
+
+MOST_POINTS = 24  # to eight years
+SAMPLED = 10.0  # s between two samples of a timeline
+GAP = 5  # samples missing: there was no process
+
+
+def curve_of(samples: Sequence[Sample]) -> list[Point]:
+    """The curve of one agent, of its timeline: the youngest point first, each of the next about twice as old."""
+    if not samples:
+        return []
+    found, wanted, ago = [_point(samples[-1], 0.0)], FIRST_AGO, 0.0
+    last = samples[-1]
+    for sample in reversed(samples[:-1]):
+        ago += _went_on(sample, last, samples[-1].time - sample.time)
+        if ago >= wanted and len(found) < MOST_POINTS:
+            found.append(_point(sample, ago))
+            while wanted <= ago:
+                wanted *= 2
+        last = sample
+    if ago > found[-1].ago:
+        found.append(_point(last, ago))
+    return found
+
+
+def _point(sample: Sample, ago: float) -> Point:
+    return Point(round(ago, 1), max(0, sample.known - sample.queued - sample.in_flight), sample.known)
+
+
+def _went_on(first: Sample, then: Sample, age: float) -> float:
+    """How many of the seconds between two samples the crawl went on."""
+    step = next(step for limit, step in STEPS if age < limit)
+    passed = then.time - first.time
+    if first.state == "paused" or passed > GAP * max(SAMPLED, step):
+        return 0.0
+    return max(0.0, float(passed))

@@ -33,7 +33,7 @@ class Verdict(Enum):
         "a page may not lead there",
     )
     BAD_HOST = "bad host", False, ("ubi/scheduler/dropped/bad_host",), "the host that it names is none"
-    TOO_LONG = "too long", False, ("ubi/scheduler/dropped/url_too_long",), "its URL is longer than UBI_MAX_URL_LENGTH"
+    TOO_LONG = "too long", False, ("ubi/scheduler/dropped/url_too_long",), "its URL is longer than URLLENGTH_LIMIT"
     TOO_LARGE = "too large", False, ("ubi/scheduler/dropped/too_large",), "it is too large for a letter"
     MALFORMED = "malformed", False, ("ubi/scheduler/dropped/malformed",), "it is a plain link, and no URL"
     LATE = "late", False, ("ubi/scheduler/dropped/over",), "the crawl is over"

@@ -25,7 +25,7 @@ from scrapy.settings import BaseSettings
 from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.project import inside_project
 
-from scrapy_ubi.adapter.process import ignored_settings, plugin_remarks
+from scrapy_ubi.adapter.process import start_remarks
 from scrapy_ubi.adapter.process.agent_directory import AgentLock, holder
 from scrapy_ubi.adapter.scrapy_private import versions
 from scrapy_ubi.addon.turn_on import refusal
@@ -147,7 +147,7 @@ def _project(settings: BaseSettings, spider: str) -> Iterator[Finding]:
 
 
 def _plugins(settings: BaseSettings, wanted: UbiSettings) -> Iterator[Finding]:
-    said = [*ignored_settings.remarks(settings, wanted), *plugin_remarks.remarks(settings, wanted)]
+    said = [*start_remarks.settings_remarks(settings, wanted), *start_remarks.plugin_remarks(settings, wanted)]
     for sentence in said:
         yield Finding(LOOK, "settings", sentence)
     if not said:

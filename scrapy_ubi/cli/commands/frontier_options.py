@@ -99,7 +99,7 @@ Read are the records of the store `graph` (UBI_STORES), as by collect.
 """
 RANK = """\
 Computes PageRank over a graph that `scrapy ubi collect graph` has written, and writes a score for each URL, which the
-next crawl adds to its priority (UBI_SCORES): 0 for a page of average rank, 10 more for each doubling.
+next crawl adds to its priority (UBI_SCORE = ['file(...)']): 0 for a page of average rank, 10 more for each doubling.
 
 Pages that were linked to and not fetched count as pages from which a reader begins again anywhere. --hosts ranks the
 hosts in place of the pages, by the arcs between them; the next crawl has no use for that file, as it orders the pages

@@ -55,7 +55,7 @@ def spot(url: str, group: GroupSettings, longest: int, chain: FilterChain | None
     by = group.fingerprinter if settings.fingerprints else ""
     shards = settings.host_shards.number(place.host)
     if len(request.url) > longest:
-        name, why = "url_too_long", f"it is longer than UBI_MAX_URL_LENGTH, {longest}"
+        name, why = "url_too_long", f"it has more than {longest} characters (URLLENGTH_LIMIT)"
     return Spot(url, place.host, key, name, why, by, shards)
 
 

@@ -1,4 +1,4 @@
-"""`scrapy ubi rank`: PageRank over a collected graph, written as scores for the next crawl (UBI_SCORES)."""
+"""`scrapy ubi rank`: PageRank over a collected graph, written as scores for the next crawl (UBI_SCORE)."""
 
 from __future__ import annotations
 

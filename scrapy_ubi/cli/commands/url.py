@@ -17,6 +17,7 @@ from scrapy_ubi.cli.monitor.document import Document
 from scrapy_ubi.cli.monitor.text_table import count, folded, pairs, room, span
 from scrapy_ubi.cli.monitor.url_owner import GroupSettings, Ownership, ownership
 from scrapy_ubi.protocol.ring import RingCollision
+from scrapy_ubi.settings.ubi_settings import longest_url
 from scrapy_ubi.urls.filters import FilterChain
 
 # The first of these that an agent says holds: a page that is done somewhere is done, also
@@ -37,7 +38,7 @@ NO_KEY = (
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Ask and show. Raises UbiError."""
-    longest = setting(settings, "max_url_length")
+    longest = longest_url(settings)
     chain = FilterChain.read(setting(settings, "filters"))
     nowhere = spot(opts.url, GroupSettings({}), longest, chain)
     if not nowhere.key:

@@ -10,7 +10,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -310,8 +309,3 @@ def table(names: Sequence[str], rows: Iterable[Sequence[str]], figures_from: int
 
     body = "\n".join(line("td", cells) for cells in rows)
     return f'<div class="scroll"><table><thead>{line("th", names)}</thead><tbody>\n{body}\n</tbody></table></div>'
-
-
-def nice_percent(value: float | None) -> str:
-    """A share, `not known` where it has no meaning."""
-    return "not known" if value is None or math.isnan(value) else f"{value:.1%}"

@@ -1,4 +1,4 @@
-"""The file of scores that UBI_SCORES reads: `URL<TAB>score`, a line for each node of a graph, in the graph's order.
+"""The file of scores that `file(...)` of UBI_SCORE reads: `URL<TAB>score`, a line for each node of a graph, in order.
 
 * The same ranks give the same bytes: a name that ends in .gz is packed, without time and name in it. The file is
   written beside and renamed.

@@ -1,22 +1,63 @@
-"""The rankers that come with the package, but for those that need a page of their own.
+"""The rankers that come with the package.
 
 Rules of this module:
 
 * A ranker is made of the arguments of its text in UBI_RANK (`from_arguments`), and says by `FilterError` what is
   wrong with them.
 * Each takes a microsecond or less a link and a candidate, so that what a ranking takes is the reading of rows.
+
+What a ranker keeps of hosts is bounded over all hosts (`HostTables`): at most `MOST_KEYS` keys are held. Where one more
+is wanted, the tables of the host that was asked for longest ago go; where that is the only one, the key is not taken,
+and those that are there go on. A host whose tables went begins again: its queue is ranked by what its pages teach from
+then on.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Generic, TypeVar
 
-from scrapy_ubi.policy.ranking.host_tables import MOST_KEYS, HostTables
 from scrapy_ubi.policy.ranking.ranker_contract import Candidate, Page
 from scrapy_ubi.urls.filters.base import only
 from scrapy_ubi.urls.filters.filter_text import Arguments
 from scrapy_ubi.urls.scores import LinkBatch
 from scrapy_ubi.urls.scores.scorers import KeywordScore
+
+MOST_KEYS = 500_000  # over all hosts: some 50 MB
+
+Number = TypeVar("Number", int, float)
+
+
+class HostTables(Generic[Number]):
+    """Tables by host, from the one asked for longest ago to the last one."""
+
+    def __init__(self, most: int = MOST_KEYS) -> None:
+        self._most = most
+        self._tables: OrderedDict[str, dict[int, Number]] = OrderedDict()
+        self.held = 0
+
+    def get_table(self, host: str) -> dict[int, Number]:
+        """The table of a host, to be read; keys are put in by `put`."""
+        table = self._tables.get(host)
+        if table is None:
+            table = self._tables[host] = {}
+        self._tables.move_to_end(host)
+        return table
+
+    def put(self, table: dict[int, Number], key: int, value: Number) -> None:
+        """Put a number into the table that was asked for last, if there is room."""
+        if key not in table:
+            while self.held >= self._most and len(self._tables) > 1:
+                _, dropped = self._tables.popitem(last=False)
+                self.held -= len(dropped)
+            if self.held >= self._most:
+                return
+            self.held += 1
+        table[key] = value
+
+    def __len__(self) -> int:
+        return len(self._tables)
 
 
 class BreadthFirst:
@@ -80,8 +121,8 @@ class ShortestPath:
     to is an entrance.
     """
 
-    def __init__(self, most: int = MOST_KEYS) -> None:
-        self._distances: HostTables[int] = HostTables(most)
+    def __init__(self) -> None:
+        self._distances: HostTables[int] = HostTables()
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> ShortestPath:
@@ -98,3 +139,54 @@ class ShortestPath:
     def scores(self, host: str, candidates: Sequence[Candidate]) -> list[float]:
         distances = self._distances.get_table(host)
         return [-distances.get(candidate.key, 0) for candidate in candidates]
+
+
+ALL_CASH = 1_000_000.0  # of a host: 10,000 candidates have 100 on average
+_BANK = -1  # in place of a key
+_LOADED = -1.0  # in place of cash
+
+
+class Opic:
+    """`opic`: the cash that a page has got from those that link to it (Abiteboul, Preda, Cobena: OPIC, 2003), in one
+    host.
+
+    * The pages of a host have `ALL_CASH` together. It begins with the first page; a page that is loaded gives its cash
+      to its links, in equal parts. The score of a candidate is its cash.
+    * Each page is loaded once. What a loaded page is given, and what one without links has, goes to the *bank* of the
+      host, which gives all of it to the next page that is loaded: the virtual page of OPIC, that all pages link to and
+      that links to all.
+    * Cash is not told other hosts: known links are not told to their hosts at all, which is what makes a crawl of many
+      agents cheap.
+    """
+
+    def __init__(self) -> None:
+        self._cash: HostTables[float] = HostTables()
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> Opic:
+        only(arguments)
+        return cls()
+
+    def page(self, host: str, page: Page) -> None:
+        cash, put = self._cash.get_table(host), self._cash.put
+        own = cash.get(page.key, 0.0) if cash else ALL_CASH
+        if own == _LOADED:
+            return
+        own += cash.get(_BANK, 0.0)
+        put(cash, _BANK, 0.0)
+        put(cash, page.key, _LOADED)
+        to = [key for key in dict.fromkeys(link.key for link in page.links) if key != page.key]
+        share = own / max(1, len(to))
+        rest = 0.0 if to else own
+        for key in to:
+            before = cash.get(key, 0.0)
+            if before == _LOADED:
+                rest += share
+                continue
+            put(cash, key, before + share)
+            rest += 0.0 if key in cash else share
+        put(cash, _BANK, rest)
+
+    def scores(self, host: str, candidates: Sequence[Candidate]) -> list[float]:
+        cash = self._cash.get_table(host)
+        return [max(0.0, cash.get(candidate.key, 0.0)) for candidate in candidates]

@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 from math import fsum
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.policy.ranking.opic import Opic
 from scrapy_ubi.policy.ranking.ranker_contract import Candidate, Page, Ranker
-from scrapy_ubi.policy.ranking.rankers import Backlinks, BreadthFirst, KeywordRank, ShortestPath
+from scrapy_ubi.policy.ranking.rankers import Backlinks, BreadthFirst, KeywordRank, Opic, ShortestPath
 from scrapy_ubi.urls.filters.base import only
 from scrapy_ubi.urls.filters.filter_text import (
     Arguments,

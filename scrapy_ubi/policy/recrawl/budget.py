@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* The interval of a page follows from its estimated rate of change, its importance and the *price* of a visit
-  (`freshness.py`), within `least` and `most`. Each agent finds the price for its own pages and its share of the budget.
+* The interval of a page follows from its estimated rate of change, its importance and the *price* of a visit, within
+  `least` and `most`. Each agent finds the price for its own pages and its share of the budget.
 * The price comes from a *census*: how many pages there are of each rate. A page that was visited since the census began
   is in it by the rate that its record then had, so a visit moves it: no list of pages is needed. A restart begins a new
   one. Pages that this agent does not have any more stay in it: it counts by parts of the number of pages.
@@ -16,15 +16,24 @@ Rules of this module:
   former case is it worth its visits. So the next visit of such a page comes early, until one finds no change, as long
   as the visits lately were not many more than the budget.
 * A page that the census has not met waits at least as long as the census has lasted: it is taken to need that.
+
+What visits are worth: a page that changes by a Poisson process of rate r and is visited each t seconds is as it was
+when visited for (1 - exp(-rt)) / rt of the time: its *freshness* (Cho and Garcia-Molina 2003). More visits of it gain
+less and less. In the best plan of many pages under one budget of visits a second the gain of one more visit, times the
+importance of the page, is the same for all pages: the *price* of a visit (a Lagrange multiplier). So each page's
+interval follows from its own rate and that one number, and a page whose visits gain less than the price waits as long
+as it may: pages that change too fast are not worth visiting. Azar, Horvitz, Lubetzky, Peres and Shahaf (2018) show the
+same for visits at random times; visits at even ones are worth more.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from scrapy_ubi.policy.recrawl import durations
 from scrapy_ubi.policy.recrawl.change_rate import rate
-from scrapy_ubi.policy.recrawl.freshness import Class, best_interval, price_of
 from scrapy_ubi.policy.recrawl.intervals import DAY, HOUR, check_bounds, spread, times
 from scrapy_ubi.policy.recrawl.rule_contract import NOTHING, Past, Plan, Settled, VisitSeen, always_changed, kept, plan
 from scrapy_ubi.urls.filters.base import only
@@ -103,6 +112,75 @@ class Lately:
     def within(self) -> bool:
         """Whether they were not many more than the budget."""
         return self._visits <= FEWEST * OVERSPENT
+
+
+_STEPS = 60  # of a search for a number of changes
+_HALVINGS = 40  # of one for a price
+
+
+class Class(NamedTuple):
+    """So many pages that change at this rate (a second), and their importance."""
+
+    pages: float
+    rate: float
+    importance: float = 1.0
+
+
+def freshness(rate: float, interval: float) -> float:
+    """The part of the time that a page is as it was when it was visited last."""
+    expected = rate * interval
+    return -math.expm1(-expected) / expected if expected > 1e-12 else 1.0
+
+
+def gain(expected: float) -> float:
+    """What one more visit a change would gain, where so many changes come between two: 0 to 1."""
+    return -math.expm1(-expected) - expected * math.exp(-expected)
+
+
+def changes_worth(part: float) -> float:
+    """The number of changes between two visits at which one more gains this: the inverse of `gain`."""
+    if part <= 0:
+        return 0.0
+    if part >= 1:
+        return math.inf
+    low, high = 0.0, 40.0
+    expected = min(math.sqrt(2 * part), high)  # gain(x) is about x * x / 2 near 0
+    for _ in range(_STEPS):  # Newton's, held by the bracket
+        error = gain(expected) - part
+        low, high = (low, expected) if error > 0 else (expected, high)
+        slope = expected * math.exp(-expected)
+        step = expected - error / slope if slope > 0 else low
+        new = step if low < step < high else (low + high) / 2
+        if abs(new - expected) <= 1e-9 * expected:
+            return new
+        expected = new
+    return expected
+
+
+def best_interval(rate: float, importance: float, price: float, least: float, most: float) -> float:
+    """The interval at which one more visit of the page gains as much as it costs, within its bounds."""
+    expected = changes_worth(price * rate / importance)
+    return min(max(expected / rate, least), most)
+
+
+def price_of(classes: Sequence[Class], budget: float, least: float, most: float) -> float:
+    """The price at which the pages of all classes together are visited `budget` times a second; 0 where even `least`
+    for all costs less, the highest that tells pages apart where even `most` costs more. Where a class as a whole is
+    just worth visits or not, the price that comes nearer to the budget.
+    """
+
+    def visits(price: float) -> float:
+        return math.fsum(each.pages / best_interval(each.rate, each.importance, price, least, most) for each in classes)
+
+    if not classes or visits(0.0) <= budget:
+        return 0.0
+    top = max(each.importance / each.rate for each in classes)  # beyond it no page is worth a visit
+    low, high = math.log(top) - 60.0, math.log(top)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if visits(math.exp(middle)) > budget else (low, middle)
+    lower, higher = math.exp(low), math.exp(high)
+    return lower if visits(lower) - budget < budget - visits(higher) else higher
 
 
 class Budget(Settled):

@@ -7,7 +7,7 @@ import re
 from scrapy_ubi.urls.filters.base import Link, SuiteFilter, one, only, target_of, whole_number
 from scrapy_ubi.urls.filters.filter_text import Arguments, FilterError
 
-LONGEST = 65_536  # characters: as UBI_MAX_URL_LENGTH
+LONGEST = 65_536  # characters: as of all URLs
 
 _scheme = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch  # RFC 3986, section 3.1
 _extension = re.compile(r"-?[a-z0-9_+~-]+").fullmatch

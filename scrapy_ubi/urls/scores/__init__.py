@@ -1,4 +1,4 @@
-"""The score of a link: what UBI_SCORE and UBI_SCORES add to its priority where it is found.
+"""The score of a link: what UBI_SCORE adds to its priority where it is found.
 
 A score is a whole number. Fish search and the focused crawlers after it (De Bra, 1994; Chakrabarti, 1999) had the idea:
 fetch first what the link itself promises. Nothing here imports Scrapy.

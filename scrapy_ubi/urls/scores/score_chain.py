@@ -19,6 +19,7 @@ from math import fsum, isnan
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, calls_of, made_with, named_class, write
 from scrapy_ubi.urls.scores.link_batch import LinkBatch, Score, Scorer, cut
+from scrapy_ubi.urls.scores.score_table import file_score
 from scrapy_ubi.urls.scores.scorers import DepthScore, FreshScore, KeywordScore, PathScore
 
 SETTING = "UBI_SCORE"
@@ -28,6 +29,7 @@ SUITE: dict[str, Callable[[Arguments], Score]] = {
     "depth": DepthScore.from_arguments,
     "path": PathScore.from_arguments,
     "fresh": FreshScore.from_arguments,
+    "file": file_score,
 }
 EXAMPLE = "give scorers such as 'keywords(crawler, weight=10)', 'depth(-1)', or the dotted path of your own"
 

@@ -1,4 +1,4 @@
-"""The scores of UBI_SCORES: a file of URLs and numbers, read whole before the crawl begins.
+"""The scorer `file(...)` of UBI_SCORE: a file of URLs and numbers, read whole before the crawl begins.
 
 Rules of this module:
 
@@ -25,12 +25,14 @@ from typing import IO
 import numpy as np
 
 from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.urls.filters.base import one, only
+from scrapy_ubi.urls.filters.filter_text import Arguments, FilterError
 from scrapy_ubi.urls.key import url_key
 from scrapy_ubi.urls.scores.link_batch import LinkBatch, cut
 
-SETTING = "UBI_SCORES"
+SETTING = "UBI_SCORE"
 MOST = 20_000_000  # lines: 240 MB
-MOST_LINE = 70_000  # bytes: a URL of UBI_MAX_URL_LENGTH at most, and a number
+MOST_LINE = 70_000  # bytes: the longest URL, and a number
 _GZIP = b"\x1f\x8b"
 REMEDY = "name a file of lines 'URL<tab>number', such as `scrapy ubi rank` writes"
 
@@ -77,6 +79,31 @@ class ScoreTable:
         return self._scores[at] if at < len(self._keys) and self._keys[at] == key else 0
 
 
+class FileScore:
+    """`file(scores.gz)`: the number that the file has for a link's URL, 0 where it has none; and before it was read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._table: ScoreTable | None = None
+
+    def read(self, normal_form: NormalForm) -> tuple[int, ScoresRead]:
+        """Read the file, as `read_scores` does: for how many URLs there are scores, and what was left out."""
+        self._table, found = read_scores(self.path, normal_form)
+        return len(self._table), found
+
+    def __call__(self, links: LinkBatch) -> list[float]:
+        return self._table(links) if self._table is not None else [0.0] * len(links.urls)
+
+
+def file_score(arguments: Arguments) -> FileScore:
+    """Make the scorer of a file that is still to be read. Raises FilterError."""
+    only(arguments, "")
+    path = one(arguments, "", "")
+    if not path or "\0" in path:
+        raise FilterError("names no file", REMEDY)
+    return FileScore(Path(path))
+
+
 def read_scores(path: Path, normal_form: NormalForm) -> tuple[ScoreTable, ScoresRead]:
     """The scores of a file, and what was left out of it. A million lines take some seconds: to be called in a thread.
     Raises UbiSettingError."""
@@ -90,9 +117,9 @@ def read_scores(path: Path, normal_form: NormalForm) -> tuple[ScoreTable, Scores
                 scores.append(score)
     except (OSError, EOFError, zlib.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise UbiSettingError(SETTING, f"is {str(path)!r}, which cannot be read ({reason})", REMEDY) from None
+        raise UbiSettingError(SETTING, f"has the file {str(path)!r}, which cannot be read ({reason})", REMEDY) from None
     if not keys:
-        problem = f"is {str(path)!r}, in which none of {found.lines:,} lines holds"
+        problem = f"has the file {str(path)!r}, in which none of {found.lines:,} lines holds"
         raise UbiSettingError(SETTING, problem + (f" ({found.first[1]})" if found.lines else ""), REMEDY)
     return ScoreTable(*_in_order(keys, scores, found), normal_form), found
 
@@ -108,7 +135,7 @@ def _rows(file: IO[bytes], normal_form: NormalForm, found: ScoresRead) -> Iterat
     while line := file.readline(MOST_LINE):
         found.lines += 1
         if found.lines > MOST:
-            raise UbiSettingError(SETTING, f"is a file of more than {MOST:,} lines", "keep the best ones")
+            raise UbiSettingError(SETTING, f"has a file of more than {MOST:,} lines", "keep the best ones")
         if not line.endswith(b"\n") and len(line) == MOST_LINE:
             found.refuse("long")
             while (line := file.readline(MOST_LINE)) and not line.endswith(b"\n"):

@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
+from scrapy_ubi.adapter.components.page_observers import LearnedContent, RankedPages, StartHosts
 from scrapy_ubi.adapter.downloads.page_room import PageRoom
 from scrapy_ubi.adapter.process.error_signals import ErrorWatch
 from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.adapter.robots.sitemaps import Sitemaps
 from scrapy_ubi.adapter.scheduling.duplicate_links import DuplicateLinks
-from scrapy_ubi.adapter.scheduling.learned_content import LearnedContent
-from scrapy_ubi.adapter.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.adapter.scheduling.sessions import Sessions
-from scrapy_ubi.adapter.scheduling.start_hosts import StartHosts
 from scrapy_ubi.adapter.scheduling.visited_pages import VisitedPages
 from tests.adapter.components.unit import Unit
 

@@ -17,8 +17,7 @@ from scrapy.exceptions import CannotResolveHostError
 
 from scrapy_ubi.adapter.downloads import name_servers
 from scrapy_ubi.adapter.downloads.name_servers import MOST_ADDRESSES, Found, NameServers, NoSuchName
-from scrapy_ubi.adapter.downloads.reactor_names import ReactorNames
-from scrapy_ubi.adapter.downloads.resolver import Resolver
+from scrapy_ubi.adapter.downloads.resolver import ReactorNames, Resolver
 from tests.fast.http.raw import run
 
 

@@ -17,7 +17,7 @@ from scrapy.utils.test import get_crawler
 
 from scrapy_ubi import LinkExtractor, UbiSpider
 from scrapy_ubi.adapter.extraction import content_links
-from scrapy_ubi.urls.links.handlers import pdf_queue
+from scrapy_ubi.urls.links.handlers import pdf_child
 from scrapy_ubi.urls.links.handlers.pdf_child import PdfAnswer
 from tests.support.crawls import agent_of, crawl
 from tests.support.site import Page, Site
@@ -75,7 +75,7 @@ class StubChild:
 @pytest.fixture
 def child(monkeypatch: pytest.MonkeyPatch) -> StubChild:
     stub = StubChild(PdfAnswer([f"{HOME}/of-pdf", "/other.pdf"]))
-    monkeypatch.setattr(content_links, "PdfQueue", lambda: pdf_queue.PdfQueue(stub))  # type: ignore[arg-type]
+    monkeypatch.setattr(content_links, "PdfQueue", lambda: pdf_child.PdfQueue(stub))  # type: ignore[arg-type]
     return stub
 
 

@@ -11,7 +11,7 @@ import pytest
 from twisted.internet.defer import Deferred
 
 from scrapy_ubi.adapter.feeds.pipeline_flush import PipelineFlush, find_hooks
-from scrapy_ubi.adapter.scrapy_private.pipelines import HOOK
+from scrapy_ubi.adapter.scrapy_private.scraper import HOOK
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.frontier.store import StoreHeldBack
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import subprocess
+import sys
 import weakref
 from collections import deque
 from collections.abc import Iterator
 
 import pytest
 
+from scrapy_ubi.adapter.process import garbage
 from scrapy_ubi.adapter.process.garbage import A_PAGE, REST, GarbageTurns
 
 
@@ -112,3 +116,34 @@ def test_nothing_of_the_process_is_changed() -> None:
     for _ in range(30):
         turns.step_done()
     assert (gc.get_threshold(), gc.get_freeze_count(), gc.callbacks, gc.isenabled()) == before
+
+
+PROCESS = """
+from pathlib import Path
+from scrapy_ubi.adapter.process.garbage import give_back
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+kept = [bytes(3000) for _ in range(40_000)]
+del kept[:-1]  # the last one keeps the heap from shrinking by itself
+before = resident()
+give_back()
+print(before - resident())
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="another C library than glibc")
+def test_what_lies_free_in_the_heap_is_given_back() -> None:
+    done = subprocess.run([sys.executable, "-c", PROCESS], capture_output=True, text=True, timeout=60, check=True)
+    assert int(done.stdout) > 50_000_000
+
+
+def test_elsewhere_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    garbage.malloc_trim.cache_clear()
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: object())
+    try:
+        garbage.give_back()
+    finally:
+        garbage.malloc_trim.cache_clear()

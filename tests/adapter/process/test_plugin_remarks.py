@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from scrapy.settings import Settings
 
-from scrapy_ubi.adapter.process.plugin_remarks import remarks
+from scrapy_ubi.adapter.process.start_remarks import plugin_remarks
 from scrapy_ubi.settings import UbiSettings
 
 GROUP = {"UBI_REDIS_URL": "redis://localhost"}
@@ -15,7 +15,7 @@ DBM = "scrapy.extensions.httpcache.DbmCacheStorage"
 
 def said(values: dict[str, object]) -> list[str]:
     settings = Settings(values)
-    return list(remarks(settings, UbiSettings.from_scrapy(settings, "walk")))
+    return list(plugin_remarks(settings, UbiSettings.from_scrapy(settings, "walk")))
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.robotstxt import ProtegoRobotParser, RobotParser
 from scrapy.settings import Settings
 
-from scrapy_ubi.adapter.robots.rules import MOST_DELAY, Parsers
+from scrapy_ubi.adapter.robots.rules import MOST_DELAY, Parsers, authority_of
 from scrapy_ubi.policy.robots import text
 from scrapy_ubi.policy.robots.record import MOST_RULES, digest
 
@@ -117,3 +118,20 @@ def test_who_is_meant_is_asked_of_the_parser_and_of_rules_that_have_travelled(
     for each in (known, parsers.restore(known.record)):
         assert not parsers.allows(each, URL, mine) and parsers.allows(each, "http://h.example/y", mine)
     assert known.record.delay == 4.0
+
+
+@pytest.mark.parametrize(
+    ("url", "authority"),
+    [
+        ("http://user:word@H.example:80/x?y", "http://h.example"),
+        ("https://h.example:443", "https://h.example"),
+        ("https://h.example:80/", "https://h.example:80"),
+        ("http://[::1]:8080/", "http://[::1]:8080"),
+        ("ftp://h.example/", None),
+        ("data:,x", None),
+        ("file:///tmp/x", None),
+        ("http:///x", None),
+    ],
+)
+def test_a_robots_txt_is_that_of_scheme_host_and_port(url: str, authority: str | None) -> None:
+    assert authority_of(Request(url)) == authority

@@ -299,7 +299,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"UBI_SCORE": ["keywords(a)"], "UBI_FILTERS": ["visited"], "DEPTH_PRIORITY": -1, "UBI_NORMALISE": "larm"},
     *([{"DEPTH_LIMIT": 2, "DEPTH_STATS_VERBOSE": True}] if version_info >= (2, 18) else []),  # 2.17 counts less
     {"DEPTH_PRIORITY": 1, "URLLENGTH_LIMIT": 40},
-    {"SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.depth.DepthMiddleware": None}, "UBI_MAX_URL_LENGTH": 100},
+    {"SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.depth.DepthMiddleware": None}, "URLLENGTH_LIMIT": 5000},
 ]
 
 WITHOUT_LENGTH = {"SPIDER_MIDDLEWARES": {"scrapy.spidermiddlewares.urllength.UrlLengthMiddleware": None}}

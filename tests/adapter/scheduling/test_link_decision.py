@@ -91,7 +91,7 @@ SCENES: dict[Verdict, list[tuple[Callable[[World], Verdict], dict[str, Any]]]] =
         (lambda world: found(world, "file:///etc/passwd"), {}),
     ],
     Verdict.BAD_HOST: [(lambda world: found(world, f"{PAGE}a", meta={HOST: ["none"]}), {})],
-    Verdict.TOO_LONG: [(lambda world: found(world, f"{PAGE}{'a' * 200}"), {"UBI_MAX_URL_LENGTH": 100})],
+    Verdict.TOO_LONG: [(lambda world: found(world, f"{PAGE}{'a' * 5000}"), {})],
     Verdict.TOO_LARGE: [(too_large, {"UBI_MAX_LETTER_BYTES": 16_384})],
     Verdict.MALFORMED: [(malformed, {})],
     Verdict.LATE: [(late, {})],

@@ -56,7 +56,7 @@ def test_off_there_is_nothing() -> None:
         ({"UBI_SCORE": ["keywords()"]}, r"UBI_SCORE.*lacks keywords.*name some"),
         ({"UBI_SCORE": [5]}, "UBI_SCORE.*is no scorer.*give scorers"),
         ({"UBI_SCORE": 5}, "UBI_SCORE.*give a list of scorers"),
-        ({"UBI_SCORES": "no/such/file"}, "UBI_SCORES.*cannot be read.*scrapy ubi rank"),
+        ({"UBI_SCORE": ["file(no/such/file)"]}, "UBI_SCORE.*cannot be read.*scrapy ubi rank"),
     ],
 )
 def test_a_setting_that_does_not_hold_is_an_error_at_the_start(settings: dict[str, Any], says: str) -> None:
@@ -67,7 +67,7 @@ def test_a_setting_that_does_not_hold_is_an_error_at_the_start(settings: dict[st
 def test_what_is_left_out_of_a_file_is_counted_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "scores").write_text(f"{HOST}/\t1\nno tab\n{HOST}/\t2\n")
     with caplog.at_level(logging.INFO):
-        assert read(counts := Counts(), UBI_SCORES=str(tmp_path / "scores")) is not None
+        assert read(counts := Counts(), UBI_SCORE=[("file", str(tmp_path / "scores"))]) is not None
     assert counts.told() == {"ubi/scores/read": 1, "ubi/scores/refused/line": 1, "ubi/scores/refused/double": 1}
     assert "2 of 3 lines are left out" in caplog.text and "the first is line 2 (line)" in caplog.text
 
@@ -75,7 +75,7 @@ def test_what_is_left_out_of_a_file_is_counted_and_said(tmp_path: Path, caplog: 
 def test_scores_count_by_the_normal_form_of_the_crawl(tmp_path: Path) -> None:
     (tmp_path / "scores").write_text(f"{HOST}/A/index.html\t7\n")
     for steps, score in (("larm", 7), ("scrapy", 0)):
-        scores = read(Counts(), UBI_SCORES=str(tmp_path / "scores"), UBI_NORMALISE=steps)
+        scores = read(Counts(), UBI_SCORE=[("file", str(tmp_path / "scores"))], UBI_NORMALISE=steps)
         assert scores is not None
         scores.raise_request(request := Request(f"{HOST}/a/", priority=1), "")
         assert request.priority == 1 + score

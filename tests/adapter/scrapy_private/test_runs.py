@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import subprocess
 import sys
@@ -14,9 +15,11 @@ import pytest
 from scrapy import Request, Spider
 from scrapy.commands.fetch import Command as Fetch
 from scrapy.core.engine import _Slot
+from scrapy.crawler import Crawler
 from scrapy.shell import Shell
+from scrapy.utils.defer import maybe_deferred_to_future
 
-from scrapy_ubi.adapter.scrapy_private.runs import is_trial
+from scrapy_ubi.adapter.scrapy_private.runs import is_scrapys_process, is_trial, start_arguments
 
 HOST = "http://h1.example"
 
@@ -68,3 +71,92 @@ def test_a_crawl_that_ends_badly_has_exit_status_1_and_says_no_more(process: str
     command = [sys.executable, "-m", "scrapy", "runspider", str(file), "-s", older, "-s", "LOG_LEVEL=WARNING"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stderr) == (1, "")
+
+
+PROCESS = """
+import scrapy
+from scrapy.crawler import {cls}
+from scrapy_ubi.adapter.scrapy_private.runs import is_scrapys_process
+
+class Walk(scrapy.Spider):
+    name = "walk"
+
+    async def start(self):
+        print(is_scrapys_process())
+        return
+        yield
+
+process = {cls}({{"LOG_ENABLED": False, "TWISTED_REACTOR": "twisted.internet.asyncioreactor.AsyncioSelectorReactor"}})
+process.crawl(Walk)
+process.start()
+"""
+
+
+def test_a_test_is_none() -> None:
+    assert not is_scrapys_process()
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("cls", ["CrawlerProcess", "AsyncCrawlerProcess"])
+def test_what_a_crawler_process_runs_is_one(cls: str) -> None:
+    code = PROCESS.format(cls=cls)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "True\n", done.stderr
+
+
+_seen: list[Any] = []
+
+
+class Looks:
+    """An add-on."""
+
+    def update_settings(self, settings: Any) -> None:
+        _seen.append(start_arguments(settings))
+
+
+class Walk(Spider):
+    name = "walk"
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+        kwargs["site"] = "changed"
+
+    async def start(self) -> Any:
+        return
+        yield
+
+
+class Other(Crawler):
+    """One of a user's."""
+
+    async def crawl_async(self, *args: Any, **kwargs: Any) -> None:
+        await super().crawl_async(*args, **kwargs)
+
+
+@pytest.mark.parametrize("cls", [Crawler, Other])
+@pytest.mark.parametrize("way", ["crawl", "crawl_async"])
+def test_add_ons_are_loaded_where_the_arguments_are(cls: type[Crawler], way: str) -> None:
+    _seen.clear()
+    crawler = cls(Walk, {"ADDONS": {Looks: 1}, "TWISTED_REACTOR_ENABLED": False, "TELNETCONSOLE_ENABLED": False})
+
+    async def run() -> None:
+        if way == "crawl":
+            await maybe_deferred_to_future(crawler.crawl("x", site="a"))
+        else:
+            await crawler.crawl_async("x", site="a")
+
+    asyncio.run(run())
+    assert _seen == [(crawler, ("x",), {"site": "a"})]
+
+
+@pytest.mark.parametrize("function", [Crawler.crawl, Crawler.crawl_async])
+def test_the_variables_have_these_names(function: Any) -> None:
+    code = inspect.unwrap(function).__code__
+    assert {"self", "args", "kwargs"} <= set(code.co_varnames)
+
+
+def test_where_no_crawl_is_started_there_are_none() -> None:
+    _seen.clear()
+    crawler = Crawler(Walk, {"ADDONS": {Looks: 1}, "TWISTED_REACTOR_ENABLED": False})
+    crawler._apply_settings()
+    assert _seen == [None]

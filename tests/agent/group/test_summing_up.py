@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from scrapy_ubi.agent.group import summing_up
-from scrapy_ubi.agent.group.summing_up import SummingUp
+from scrapy_ubi.agent.group import group_watch
+from scrapy_ubi.agent.group.group_watch import SummingUp
 from scrapy_ubi.agent.mail.io_thread import IoThread
 from scrapy_ubi.agent.profile.summed_up import SummedUp, read_sum
 from scrapy_ubi.transport import Outgoing
@@ -25,8 +25,8 @@ KEPT, MOST, PAUSE, LONG = 3, 2, 60.0, 600.0
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summing_up, "KEPT", KEPT)
-    monkeypatch.setattr(summing_up, "MOST", MOST)
+    monkeypatch.setattr(group_watch, "KEPT", KEPT)
+    monkeypatch.setattr(group_watch, "MOST_SUMMED", MOST)
 
 
 class Yard:

@@ -376,14 +376,13 @@ def test_what_was_noted_is_followed_after_a_restart() -> None:
 def test_a_host_that_the_disk_has_far_ahead_may_be_fetched_after_its_delay(
     delay: float, pause: float, lead: float
 ) -> None:
-    house = House(delay, reopened(MemoryStore(), DictKind(), delay))
-    state, _ = house.hosts._frontier.add(HOST, [page(HOST, 1)])
+    frontier = reopened(MemoryStore(), DictKind(), delay)
+    house = House(delay, frontier)
+    state, _ = frontier.add(HOST, [page(HOST, 1)])
     house.hosts.set_delay(state, "robots", pause)
     house.now += lead  # this clock is ahead
-    house.hosts._frontier.postpone(state, house.now + max(delay, pause))
+    frontier.postpone(state, house.now + max(delay, pause))
     house.now -= lead
-    frontier = house.hosts._frontier
-    assert isinstance(frontier, Reading)
     frontier.flush()
     again = House(delay, reopened(frontier.store, DictKind(frontier.seen), delay))
     assert again.state().next_at == house.now + max(delay, pause)
@@ -391,11 +390,10 @@ def test_a_host_that_the_disk_has_far_ahead_may_be_fetched_after_its_delay(
 
 
 def test_a_host_that_the_disk_has_a_little_ahead_without_a_note_waits_for_that() -> None:
-    house = House(frontier=reopened(MemoryStore(), DictKind()))
-    house.hosts._frontier.add(HOST, [page(HOST, 1)])
+    frontier = reopened(MemoryStore(), DictKind())
+    house = House(frontier=frontier)
+    frontier.add(HOST, [page(HOST, 1)])
     house.hosts.wait_until(house.state(), house.now + UNNOTED - 1)
-    frontier = house.hosts._frontier
-    assert isinstance(frontier, Reading)
     frontier.flush()
     again = House(frontier=reopened(frontier.store, DictKind(frontier.seen)))
     assert (again.state().next_at, again.hosts.ahead) == (house.now + UNNOTED - 1, 0)

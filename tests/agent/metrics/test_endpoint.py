@@ -31,7 +31,7 @@ class World:
         endpoint = Endpoint(listen, answers, lambda: self.now)
 
         async def main() -> None:
-            await endpoint.open()
+            await endpoint.listen()
             try:
                 async with aiohttp.ClientSession() as client:
 

@@ -117,7 +117,7 @@ def test_profile_that_a_node_publishes_is_read_whole() -> None:
     rules = read_rules(["synonym(a) = b"])
     settings = UbiSettings(partition="domain", capacity=2.0, normalise="larm -index", host_rules=rules)
     origin = Origin("p.Web", "01", {"site": "a"})
-    raw = figures.text(figures.fixed(settings, "a1", "web", origin), agent, "waiting", published)
+    raw = figures.profile_text(figures.fixed(settings, "a1", "web", origin), agent, "waiting", published)
     got = read_profile("a1", raw.encode())
     assert isinstance(got, Profile), got
     assert (got.state, got.partition, got.capacity, got.incarnation) == ("waiting", "domain", 2.0, "0badcafe")

@@ -26,8 +26,7 @@ from scrapy_ubi.agent.profile.remaining import (
     shifted,
     summed,
 )
-from scrapy_ubi.agent.report.curve import curve_of
-from scrapy_ubi.agent.report.timeline import Sample
+from scrapy_ubi.agent.report.timeline import Sample, curve_of
 
 HERE = Path(__file__).parent / "recorded_crawls"
 FACTOR = 2.0

@@ -9,9 +9,7 @@ import pytest
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.policy.ranking import Page, PageLink, Ranker, read_rank
-from scrapy_ubi.policy.ranking.host_tables import HostTables
-from scrapy_ubi.policy.ranking.opic import ALL_CASH, Opic
-from scrapy_ubi.policy.ranking.rankers import Backlinks, ShortestPath
+from scrapy_ubi.policy.ranking.rankers import ALL_CASH, Backlinks, HostTables, Opic, ShortestPath
 
 HOST = "h.example"
 

@@ -13,8 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.policy.recrawl import NOTHING, Past, VisitSeen, read_recrawl
-from scrapy_ubi.policy.recrawl.budget import FEWEST, Budget
-from scrapy_ubi.policy.recrawl.freshness import Class, best_interval, changes_worth, freshness, gain, price_of
+from scrapy_ubi.policy.recrawl.budget import (
+    FEWEST,
+    Budget,
+    Class,
+    best_interval,
+    changes_worth,
+    freshness,
+    gain,
+    price_of,
+)
 
 DAY, HOUR = 86_400.0, 3600.0
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.urls.filters import UrlFilter, combinations, parse
-from scrapy_ubi.urls.filters.combinations import Combinations
-from scrapy_ubi.urls.filters.traps import repeated
+from scrapy_ubi.urls.filters import UrlFilter, parse, traps
+from scrapy_ubi.urls.filters.traps import Combinations, repeated
 from tests.urls.filters.links import link, why
 
 
@@ -113,8 +112,8 @@ def test_each_kind_of_urls_has_its_own_count() -> None:
 
 
 def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(combinations, "MOST_URLS", 100)
-    monkeypatch.setattr(combinations, "MOST_KINDS", 12)
+    monkeypatch.setattr(traps, "MOST_URLS", 100)
+    monkeypatch.setattr(traps, "MOST_KINDS", 12)
     kept = Combinations(10)
     trap = [month(number) for number in range(50)]
     assert sum(not kept.refuses(url, month(0)) for url in trap) == 10

@@ -1,4 +1,4 @@
-"""The file of UBI_SCORES: what is read of it, what is left out, and when it is refused."""
+"""A file of scores (`file(...)` of UBI_SCORE): what is read of it, what is left out, and when it is refused."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def test_a_file_that_is_none_is_refused(
     monkeypatch.setattr(score_table, "MOST", 5 if "more" in says else 10_000)
     with pytest.raises(UbiSettingError) as raised:
         read(tmp_path / "s", data)
-    assert "UBI_SCORES" in str(raised.value) and says in str(raised.value)
+    assert "UBI_SCORE" in str(raised.value) and says in str(raised.value)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UbiSettingError, match=r"UBI_SCORES.*No such file"):
+    with pytest.raises(UbiSettingError, match=r"UBI_SCORE has.*No such file"):
         read_scores(tmp_path / "none", normal_form)
 
 

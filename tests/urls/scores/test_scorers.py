@@ -113,7 +113,7 @@ def test_fresh(path: str, points: int) -> None:
         ("path(/docs/)", "without a number"),
         ("path(/docs/=5, 6)", "2 values"),
         ("fresh(10, days=0)", "from 0.01 to 100,000"),
-        ("keyword(a)", "the scorers are depth, fresh, keywords, path"),
+        ("keyword(a)", "the scorers are depth, file, fresh, keywords, path"),
         ("keywords(", "give scorers such as"),
         (7, "is no scorer"),
         ("no.such.module", "cannot be loaded"),
@@ -154,4 +154,4 @@ def test_hostile_links_are_scored_at_once() -> None:
 
 
 def test_the_suite_is_documented_by_name() -> None:
-    assert set(SUITE) == {"keywords", "depth", "path", "fresh"}
+    assert set(SUITE) == {"keywords", "depth", "path", "fresh", "file"}

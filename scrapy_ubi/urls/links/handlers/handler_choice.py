@@ -1,7 +1,11 @@
-"""Which handlers UBI_LINKS_OF names: those of this package by their names, the user's by their dotted paths.
+"""Which handler reads a document: what kind it is (`kind_of`), and the handlers that UBI_LINKS_OF names: those of this
+package by their names, the user's by their dotted paths.
 
 Rules of this module:
 
+* A Content-Type that names one kind is believed. XML, text, and what servers send for everything they do not know, are
+  looked at: the root element, `%PDF-`, the beginning of JSON, the path.
+* What is none of the kinds has none, and is treated as if there were no handlers.
 * What does not hold is a `UbiSettingError` with the entry and the remedy, before anything is fetched: an unknown name,
   a path that leads nowhere, something that is no handler, `pdf` without pypdf.
 * A handler of the user's goes first for its content types.
@@ -11,26 +15,91 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
+from urllib.parse import urlsplit
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.ground.untrusted.meant_names import ask_meant
 from scrapy_ubi.urls.links.handlers import css, feed, header, json_urls, sitemap
 from scrapy_ubi.urls.links.handlers.bounds import FetchedBody, Values
+from scrapy_ubi.urls.links.handlers.unpacked import head
 
 SETTING = "UBI_LINKS_OF"
-HTML, HEADER, PDF = "html", "header", "pdf"
+HTML, HEADER, FEED, SITEMAP, PDF, CSS, JSON = "html", "header", "feed", "sitemap", "pdf", "css", "json"
 BY_KIND: Mapping[str, Callable[[FetchedBody], Values]] = {
-    "feed": feed.links,
-    "sitemap": sitemap.links,
-    "css": css.links,
-    "json": json_urls.links,
+    FEED: feed.links,
+    SITEMAP: sitemap.links,
+    CSS: css.links,
+    JSON: json_urls.links,
 }
-NAMES = (HTML, HEADER, "feed", "sitemap", PDF, "css", "json")
+NAMES = (HTML, HEADER, FEED, SITEMAP, PDF, CSS, JSON)
 # What Scrapy's extractors leave out by default, and a handler reads.
-EXTENSIONS: Mapping[str, tuple[str, ...]] = {PDF: ("pdf",), "css": ("css",), "feed": ("rss",)}
+EXTENSIONS: Mapping[str, tuple[str, ...]] = {PDF: ("pdf",), CSS: ("css",), FEED: ("rss",)}
+
+_NAMED = {
+    "text/html": HTML,
+    "application/xhtml+xml": HTML,
+    "application/vnd.wap.xhtml+xml": HTML,
+    "application/rss+xml": FEED,
+    "application/atom+xml": FEED,
+    "application/rdf+xml": FEED,
+    "application/pdf": PDF,
+    "application/x-pdf": PDF,
+    "text/css": CSS,
+    "application/json": JSON,
+    "application/x-json": JSON,
+    "text/json": JSON,
+}
+_VAGUE = frozenset(
+    "text/plain text/xml application/xml application/octet-stream binary/octet-stream application/download "
+    "application/force-download application/x-download application/unknown application/gzip application/x-gzip "
+    "application/x-gunzip".split()
+) | {""}
+_ROOTS = {b"rss": FEED, b"feed": FEED, b"RDF": FEED, b"urlset": SITEMAP, b"sitemapindex": SITEMAP, b"html": HTML}
+
+_LOOKED_AT = 4_096  # bytes
+_PDF_HEAD = 1_024  # bytes in which %PDF- may begin
+_BEFORE = b"\xef\xbb\xbf\xfe\xff \t\r\n"  # byte order marks and white space
+_comments = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
+_root = re.compile(rb"<(?:[A-Za-z_][\w.-]{0,99}:)?([A-Za-z_][\w.-]{0,99})")
+_json = re.compile(rb'[\[{]\s*["\[{\]}]')
+
+
+def kind_of(received: FetchedBody) -> str:
+    """The kind of a document; empty for none of those above."""
+    named = _NAMED.get(received.content_type)
+    if named is not None:
+        return named
+    if received.content_type.endswith("+json"):
+        return JSON
+    if received.content_type in _VAGUE or received.content_type.endswith("+xml"):
+        return _sniffed(received)
+    return ""
+
+
+def _sniffed(received: FetchedBody) -> str:
+    if b"%PDF-" in received.body[:_PDF_HEAD]:
+        return PDF
+    first = head(received.body, _LOOKED_AT).replace(b"\x00", b"").lstrip(_BEFORE)
+    if first.startswith(b"<"):
+        found = _root.search(_comments.sub(b"", first))
+        return _ROOTS.get(found[1], "") if found else ""
+    path = _path(received.url)
+    if first.startswith((b"http://", b"https://")):
+        return SITEMAP if "sitemap" in path else ""
+    if _json.match(first):
+        return JSON
+    return CSS if path.endswith(".css") else ""
+
+
+def _path(url: str) -> str:
+    try:
+        return urlsplit(url).path.lower()
+    except ValueError:
+        return ""
 
 
 @dataclass(frozen=True)

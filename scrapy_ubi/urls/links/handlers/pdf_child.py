@@ -1,8 +1,13 @@
-"""The parent's end of the child that reads PDF: starts it, asks it, kills it.
+"""The parent's end of the child that reads PDF: what the loop awaits (`PdfQueue`), and what starts the child, asks it,
+kills it (`PdfChild`).
 
 Rules of this module:
 
-* `read` blocks: it is called in a thread of its own (`pdf_queue`), one call at a time; `close` may be called by any.
+* Nothing waits in the loop's thread: a thread of its own talks with the child. Thread and child begin with the first
+  PDF.
+* PDFs are read in their order. Beyond `MOST_WAITING` of them the next one is refused, so that what waits is bounded;
+  Scrapy takes no further responses long before.
+* `PdfChild.read` blocks: it is called in that thread, one call at a time; `close` may be called by any.
 * What the child says is data of the web. A frame that is too long, late or malformed costs the child, and this PDF
   only: the next one has another child.
 * The child is spawned, not forked: it shares no memory, lock or file with the crawl but two pipes. It ends when they
@@ -11,6 +16,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import select
@@ -20,6 +26,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -205,3 +212,39 @@ def _checked(frame: bytes) -> dict[str, Any]:
     if any(reason is not None and reason not in _REASONS for reason in reasons.values()):
         raise _Gone("died")
     return {"links": links, **reasons}
+
+
+MOST_WAITING = 1_000
+
+
+class PdfQueue:
+    """The PDFs of one crawl."""
+
+    def __init__(self, child: PdfChild | None = None) -> None:
+        self.child = child or PdfChild()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="ubi-pdf")
+        self._waiting = 0
+        self._closed = False
+
+    async def read(self, body: bytes) -> PdfAnswer:
+        """The links of a PDF, when its turn has come. Raises nothing of its own."""
+        if self._closed:
+            return PdfAnswer(refused="closed")
+        if self._waiting >= MOST_WAITING:
+            return PdfAnswer(refused="queue")
+        self._waiting += 1
+        try:
+            answer = await asyncio.get_running_loop().run_in_executor(self._thread, self.child.read, body)
+        finally:
+            self._waiting -= 1
+        if not self._closed:
+            self._thread.submit(self.child.prepare)
+        return answer
+
+    def close(self) -> None:
+        """The crawl has ended: end the child. Returns at once; what still waits is refused."""
+        if not self._closed:
+            self._closed = True
+            self.child.close()
+            self._thread.submit(self.child.end)
+            self._thread.shutdown(wait=False)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.urls.links.handlers import css, feed, header, json_urls, sitemap
 from scrapy_ubi.urls.links.handlers.bounds import MOST_DEPTH, FetchedBody, Unreadable, Values
-from scrapy_ubi.urls.links.handlers.content_types import kind_of
+from scrapy_ubi.urls.links.handlers.handler_choice import kind_of
 from tests.urls.links.handlers.given import fetched, found, read
 
 RSS = """<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY e "x">]>

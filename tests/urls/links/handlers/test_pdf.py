@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapy_ubi.urls.links.handlers import pdf_child, pdf_queue, pdf_worker
+from scrapy_ubi.urls.links.handlers import pdf_child, pdf_worker
 from scrapy_ubi.urls.links.handlers.pdf_child import PdfAnswer, PdfChild
 from tests.support import pdfs
 
@@ -151,10 +151,10 @@ def test_the_queue_is_bounded_and_in_order(monkeypatch: pytest.MonkeyPatch) -> N
             """No process."""
 
     go = threading.Event()
-    monkeypatch.setattr(pdf_queue, "MOST_WAITING", 2)
+    monkeypatch.setattr(pdf_child, "MOST_WAITING", 2)
 
     async def run() -> list[PdfAnswer]:
-        queue = pdf_queue.PdfQueue(Stub())
+        queue = pdf_child.PdfQueue(Stub())
         tasks = [asyncio.create_task(queue.read(body)) for body in (b"a", b"b", b"c")]
         await tasks[2]  # is not waited for
         go.set()

@@ -9,8 +9,7 @@ import pytest
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import Settings
 
-from scrapy_ubi.adapter.components.robots_middleware import UbiRobotsMiddleware
-from scrapy_ubi.adapter.components.robots_placing import place_robots
+from scrapy_ubi.adapter.components.robots_middleware import UbiRobotsMiddleware, place_robots
 
 SCRAPYS = "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware"
 

@@ -8,8 +8,8 @@ from itertools import count, pairwise
 
 import pytest
 
-from scrapy_ubi.agent.group import dead_agents
-from scrapy_ubi.agent.group.dead_agents import MOST, TIMEOUTS, DeadAgents
+from scrapy_ubi.agent.group import group_watch
+from scrapy_ubi.agent.group.group_watch import MOST, TIMEOUTS, DeadAgents
 from scrapy_ubi.agent.mail.io_thread import IoThread
 from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
@@ -21,8 +21,8 @@ STEP, PAUSE, LONG = 0.3, 1.2, 30.0  # s: the lease of the others' tests is short
 
 @pytest.fixture(autouse=True)
 def times(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dead_agents, "PAUSE", PAUSE)
-    monkeypatch.setattr(dead_agents, "LONG", LONG)
+    monkeypatch.setattr(group_watch, "PAUSE", PAUSE)
+    monkeypatch.setattr(group_watch, "LONG", LONG)
 
 
 def line(incarnation: str, counter: int = 1, flags: str = "") -> str:

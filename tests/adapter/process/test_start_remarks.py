@@ -11,7 +11,7 @@ from scrapy import Request, Spider
 from scrapy.http import Response
 from scrapy.settings import Settings
 
-from scrapy_ubi.adapter.process.ignored_settings import CLOSING, QUEUES, REDIS_ADDRESS, REDIS_SCHEDULER, remarks
+from scrapy_ubi.adapter.process.start_remarks import CLOSING, QUEUES, REDIS_ADDRESS, REDIS_SCHEDULER, settings_remarks
 from scrapy_ubi.settings import UbiSettings
 from tests.support.crawls import crawl, items_of
 from tests.support.site import Page, Site, links
@@ -24,7 +24,9 @@ NO_FILTER = {"DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter"}
 
 def said(settings: Settings) -> list[str]:
     """The settings that are named, by the first word of each sentence."""
-    return [sentence.split()[0].rstrip(",:") for sentence in remarks(settings, UbiSettings.from_scrapy(settings))]
+    return [
+        sentence.split()[0].rstrip(",:") for sentence in settings_remarks(settings, UbiSettings.from_scrapy(settings))
+    ]
 
 
 @pytest.mark.parametrize("name", ["DUPEFILTER_CLASS", "SCHEDULER_DEBUG", *QUEUES])
@@ -64,7 +66,7 @@ GROUP = {"UBI_REDIS_URL": "redis://h.example:6379/0"}
 
 @pytest.mark.parametrize("name", CLOSING)
 def test_what_closes_one_agent_of_a_group_is_said(name: str) -> None:
-    (sentence,) = remarks(Settings({name: 5, **GROUP}), UbiSettings.from_scrapy(Settings(GROUP)))
+    (sentence,) = settings_remarks(Settings({name: 5, **GROUP}), UbiSettings.from_scrapy(Settings(GROUP)))
     assert sentence.startswith(f"{name} is set") and "this agent only" in sentence
     assert (CLOSING[name] or "UBI_CRAWL_MAX_PAGES and UBI_CRAWL_MAX_SECONDS") in sentence
     assert said(Settings({name: 5})) == [], "a crawl of one agent is closed by it, as in plain Scrapy"
@@ -88,14 +90,14 @@ def test_what_is_left_of_the_scheduler_of_scrapy_redis_is_said(name: str) -> Non
 
 def test_what_is_left_of_scrapy_redis_is_one_sentence() -> None:
     left = {"SCHEDULER_PERSIST": True, "SCHEDULER_QUEUE_KEY": "%(spider)s:requests"}
-    (sentence,) = remarks(Settings(left), UbiSettings.from_scrapy(Settings()))
+    (sentence,) = settings_remarks(Settings(left), UbiSettings.from_scrapy(Settings()))
     assert sentence.startswith("SCHEDULER_PERSIST, SCHEDULER_QUEUE_KEY: set for the scheduler of scrapy-redis")
 
 
 @pytest.mark.parametrize("name", REDIS_ADDRESS)
 def test_the_redis_of_scrapy_redis_makes_no_group(name: str) -> None:
     alone = Settings({name: "h.example"})
-    (sentence,) = remarks(alone, UbiSettings.from_scrapy(alone))
+    (sentence,) = settings_remarks(alone, UbiSettings.from_scrapy(alone))
     assert sentence.startswith(f"{name} is set") and "Set UBI_REDIS_URL" in sentence
     assert said(Settings({name: "h.example", **GROUP})) == []
     assert said(Settings({name: "h.example", "REDIS_URL": "redis://h.example"})) == ["REDIS_URL"]

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from scrapy_ubi.urls.links.costly import FEW, MOST, STEPS, is_costly
-from scrapy_ubi.urls.links.depth import ENDLESS, survey
+from scrapy_ubi.urls.links.costly import ENDLESS, FEW, MOST, STEPS, is_costly, survey
 from scrapy_ubi.urls.links.growth import left_open
 from scrapy_ubi.urls.links.page import MANY_OPTIONS, Page, eased
 from tests.urls.links.shapes import HOSTILE, ORDINARY

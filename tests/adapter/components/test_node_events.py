@@ -12,7 +12,7 @@ from scrapy.downloadermiddlewares.downloadtimeout import DownloadTimeoutMiddlewa
 from scrapy.http import Response
 from scrapy.utils import log
 
-from scrapy_ubi.adapter.components.live_changes import LiveChanges
+from scrapy_ubi.adapter.components.node_events import LiveChanges
 from scrapy_ubi.adapter.process.error_log import Burst
 from scrapy_ubi.adapter.requests.page_outcome import TooLong
 from scrapy_ubi.adapter.scrapy_private.changed_settings import ChangedSettings

@@ -12,7 +12,7 @@ from scrapy.linkextractors import LinkExtractor as ScrapysExtractor
 from scrapy.spiders import CrawlSpider, Rule
 from scrapy.spiders.crawl import _identity_process_request
 
-from scrapy_ubi.adapter.scrapy_private.crawl_rules import RulesByPage
+from scrapy_ubi.adapter.scrapy_private.spider_callbacks import RulesByPage
 
 HOST = "http://h1.example"
 

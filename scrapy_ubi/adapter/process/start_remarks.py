@@ -1,16 +1,24 @@
-"""Settings of Scrapy and of scrapy-redis that do not do here what they do there: a sentence for each, at the start.
+"""Sentences at the start of what does not do here what it does in plain Scrapy: settings of Scrapy and of scrapy-redis,
+plug-ins, a spider of a former Scrapy.
 
 Rules of this module:
 
-* What the user, or an add-on, has set counts; Scrapy's own defaults do not.
+* What the user, or an add-on, has set counts; Scrapy's own defaults do not. It is asked when all add-ons were.
 * A setting that has its effect is not named: DEPTH_PRIORITY changes priorities, by which each host's queue is ordered.
 * Those that concern one agent, where in plain Scrapy they concern the crawl, are named in a group only (UBI_REDIS_URL).
+* A plug-in is known by its settings; none is imported. Named are those that would be wrong without a word in a group of
+  agents, where they see one agent in place of the crawl, or lose items after a kill; what merely costs more, or works,
+  stands in the docs (reference/compatibility.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import unwrap
+from typing import Any
 
+import scrapy
+from scrapy import Spider
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from scrapy_ubi.adapter.requests.identity import NO_FILTER
@@ -48,7 +56,7 @@ REDIS_SCHEDULER = (
 REDIS_ADDRESS = ("REDIS_URL", "REDIS_HOST")  # of scrapy-redis, and of its pipeline and spiders
 
 
-def remarks(settings: BaseSettings, wanted: UbiSettings) -> Iterator[str]:
+def settings_remarks(settings: BaseSettings, wanted: UbiSettings) -> Iterator[str]:
     """The sentences. `wanted` is what was read of these settings; asked when all add-ons were."""
     if _is_given(settings, "DUPEFILTER_CLASS") and settings["DUPEFILTER_CLASS"] not in NO_FILTER:
         yield (
@@ -104,3 +112,62 @@ def _of_scrapy_redis(settings: BaseSettings, wanted: UbiSettings) -> Iterator[st
 
 def _is_given(settings: BaseSettings, name: str) -> bool:
     return (settings.getpriority(name) or 0) >= SETTINGS_PRIORITIES["addon"] and settings[name] is not None
+
+
+_DBM = "DbmCacheStorage"
+
+
+def plugin_remarks(settings: BaseSettings, wanted: UbiSettings) -> Iterator[str]:
+    """The sentences. `wanted` is what was read of these settings."""
+    if settings.getbool("DELTAFETCH_ENABLED"):
+        yield (
+            "DELTAFETCH_ENABLED is set: it marks a page when its callback yields an item, before the item is stored. "
+            "After a kill such a page is skipped where its link is found again, and its items are lost. Take "
+            "DeltaFetch out; UBI_RECRAWL visits pages again that have changed."
+        )
+    if wanted.redis_url is None:
+        return
+    if settings.getbool("SPIDERMON_ENABLED"):
+        yield (
+            "SPIDERMON_ENABLED is set: each agent runs the monitors on its own stats, and sends its own reports, so "
+            "thresholds that are meant for the crawl fail for a part of it. Give agents monitors that hold for a part, "
+            "and judge the crawl by `scrapy ubi report --json`."
+        )
+    if settings.getbool("DELTAFETCH_ENABLED"):
+        yield (
+            "DELTAFETCH_ENABLED is set: a second agent that shares DELTAFETCH_DIR deletes the database that the first "
+            "has open, with all that earlier crawls have left there, and an agent knows the pages that it has fetched "
+            "itself. Give each agent a DELTAFETCH_DIR of its own, or take DeltaFetch out."
+        )
+    if settings.getbool("HTTPCACHE_ENABLED") and _DBM in str(settings.get("HTTPCACHE_STORAGE")):
+        yield (
+            "HTTPCACHE_STORAGE keeps one database for all processes that share HTTPCACHE_DIR, and one of them can open "
+            "it at a time. Give each agent an HTTPCACHE_DIR of its own, or use FilesystemCacheStorage."
+        )
+    if settings.get("SPLASH_URL") and not wanted.named_by:
+        yield (
+            "SPLASH_URL is set: the pages that Splash renders have its server as their host, so one agent fetches all "
+            "of them, one after the other. Let UBI_PARTITION name a function that gives the page's own host, or set "
+            "meta['ubi_host']."
+        )
+
+
+def spider_remarks(spider: Spider) -> Iterator[str]:
+    """A sentence for the log where a spider has a `start_requests` of its own and no `start`, and this Scrapy's `start`
+    does not call it."""
+    cls = type(spider)
+    if not _is_own(cls, "start_requests") or _is_own(cls, "start"):
+        return
+    start: Any = unwrap(cls.start)
+    if "start_requests" not in start.__code__.co_names:
+        yield (
+            f"{cls.__module__}.{cls.__qualname__} has no start(), which is what Scrapy {scrapy.__version__} calls "
+            "(plain, too): its start_requests() is not called, and the crawl begins with start_urls only. "
+            "Rename it: async def start(self)."
+        )
+
+
+def _is_own(cls: type[Spider], name: str) -> bool:
+    """Whether this comes from a class that is not Scrapy's."""
+    owner = next((each for each in cls.__mro__ if name in vars(each)), None)
+    return owner is not None and owner.__module__.partition(".")[0] != "scrapy"

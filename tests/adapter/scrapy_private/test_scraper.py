@@ -8,7 +8,7 @@ from typing import Any
 from scrapy.core.scraper import Slot
 from scrapy.http import Request, Response
 
-from scrapy_ubi.adapter.scrapy_private.scraper_bound import raise_bound
+from scrapy_ubi.adapter.scrapy_private.scraper import raise_bound
 
 
 def test_what_is_raised_is_what_the_engine_asks() -> None:

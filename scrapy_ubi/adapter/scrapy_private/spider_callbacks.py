@@ -1,7 +1,9 @@
-"""The rules of a CrawlSpider, asked for all links of a rule at once.
+"""The callbacks that Scrapy's spiders choose by themselves: of a spider that names none; of the rules of a CrawlSpider,
+asked for all links of a rule together.
 
 | name | used for |
 | --- | --- |
+| `Spider._parse` | Scrapy's default callback: it calls `parse`, or in a CrawlSpider the rules |
 | `CrawlSpider`: `_requests_to_follow`, `_build_request`, `_rules`, `_callback`, `_errback` | links of a rule as one |
 | `scrapy.spiders.crawl._identity_process_request` | whether a rule's `process_request` is the default one |
 """
@@ -13,11 +15,20 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import scrapy
+from scrapy import Spider
 from scrapy.http import HtmlResponse, Response
 from scrapy.link import Link
 from scrapy.spiders import CrawlSpider, crawl
 
 logger = logging.getLogger("scrapy_ubi")
+
+
+def parse_is_default(spider: type[Spider]) -> bool:
+    """Whether a request without a callback goes to the spider's `parse`. A class that has its own default callback
+    (CrawlSpider) is none of those."""
+    usual = getattr(Spider, "_parse", None)  # without it nothing is known
+    return usual is not None and spider._parse is usual
+
 
 _identity: Any = getattr(crawl, "_identity_process_request", None)
 _NAMES = ("_requests_to_follow", "_build_request", "_callback", "_errback")  # of the class; `_rules` of its spiders
