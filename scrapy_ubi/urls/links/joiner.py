@@ -32,14 +32,15 @@ FRAGMENT = rf"\#[{_WORD}~!$&'()*+,;=:@%/?.-]++"
 # fragments.
 NAME = f"-{_WORD}~!$&'()*+,=@%;"
 PATH = f"{NAME}./"
-ENDED = "(?<!;)"  # a path may end here
 WEB = ("http://", "https://")
 _PORT = "(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6(?:[0-4][0-9]{3}|5(?:[0-4][0-9]{2}|5(?:[0-2][0-9]|3[0-5]))))(?![0-9])"
 ORIGIN = f"https?://[a-z0-9.-]++(?::{_PORT})?+"
-_PLAIN = re.compile(rf"([{PATH}:]*+){ENDED}({QUERY})?+({FRAGMENT})?+\Z")
+_PLAIN = re.compile(rf"([{PATH}:]*+)(?<!;)({QUERY})?+({FRAGMENT})?+\Z")
 _ORIGIN = re.compile(rf"{ORIGIN}(?=/|\Z)")
 _ODD_ORIGIN = re.compile(r"[Hh][Tt][Tt][Pp][Ss]?://[^/?#\\\x00-\x20\x7f]{1,270}+(?=[/?#]|\Z)")
-_ODD_TEXT = re.compile(r"[ !-\[\]-~\u00a1-\ud7ff\ue000-\U0010ffff]*+\Z")  # no control, no backslash, nothing that splits
+_ODD_TEXT = re.compile(
+    r"[ !-\[\]-~\u00a1-\ud7ff\ue000-\U0010ffff]*+\Z"
+)  # no control, no backslash, nothing that splits
 _OF_QUERIES = "ABCXYZabcxyz0189&=%"
 _LEVELS = re.compile(r"\./|(?:\.\./)++")
 
@@ -81,11 +82,12 @@ class Joiner:
         if origin and parts is not None:
             path = parts[1]
             query = parts[2] or ""
-            if "//" not in path and "/." not in path and (path or not query):
+            if path or not query:
                 self.root = origin
                 self.search = origin + (path or "/")
                 self._page = origin + path + query
-                self.folder = origin + path[: path.rfind("/") + 1] if path else origin + "/"
+                folder = path[: path.rfind("/") + 1] or "/"
+                self.folder = origin + (_resolved(_parts_of(folder)) if "//" in folder or "/." in folder else folder)
 
     def reads_queries_as(self, encoding: str) -> bool:
         """Whether letters in queries are in this encoding, that of the page, as Scrapy has it."""
@@ -141,25 +143,8 @@ class Joiner:
             return value if rest or not query else None
         if ";" in path or path.startswith("//") or (":" in path and path[0] != "/"):
             return None
-        return self.root + self._resolved(path) + value[len(path) :]
-
-    def _resolved(self, path: str) -> str:
-        """A path of this page without dot segments; one that is relative, without empty parts as well."""
-        if path[0] == "/":
-            segments = path.split("/")
-        else:
-            segments = [*self.folder[len(self.root) :].split("/"), *path.split("/")]
-            segments[1:-1] = filter(None, segments[1:-1])
-        kept: list[str] = []
-        for segment in segments:
-            if segment == "..":
-                del kept[-1:]
-            elif segment != ".":
-                kept.append(segment)
-        if segments[-1] in (".", ".."):
-            kept.append("")
-        resolved = "/".join(kept)
-        return resolved if resolved[:1] == "/" else "/" + resolved
+        parts = path.split("/") if path[0] == "/" else _parts_of(self.folder[len(self.root) :] + path)
+        return self.root + _resolved(parts) + value[len(path) :]
 
     def _less_shortly(self, value: str) -> str | None:
         """The URL of what is written oddly: its origin, or what has to be escaped; None where only Scrapy can tell."""
@@ -206,6 +191,27 @@ def _parted(url: str) -> tuple[str, str]:
     found = _ODD_ORIGIN.match(url)
     origin = _safe_origin(found[0]) if found is not None else ""
     return (origin, url[len(found[0]) :]) if found is not None and origin else ("", url)
+
+
+def _parts_of(path: str) -> list[str]:
+    """The parts of a path that a relative one was put to, without empty ones."""
+    parts = path.split("/")
+    parts[1:-1] = filter(None, parts[1:-1])
+    return parts
+
+
+def _resolved(parts: list[str]) -> str:
+    """A path without dot segments, as urllib resolves them."""
+    kept: list[str] = []
+    for part in parts:
+        if part == "..":
+            del kept[-1:]
+        elif part != ".":
+            kept.append(part)
+    if parts[-1] in (".", ".."):
+        kept.append("")
+    path = "/".join(kept)
+    return path if path[:1] == "/" else "/" + path
 
 
 @lru_cache(1024)

@@ -57,7 +57,12 @@ def test_usual_links_take_the_short_way() -> None:
     ],
 )  # fmt: skip
 def test_only_the_rarest_take_the_long_way(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for base in ("http://h.example:22840/a/b", "http://u:p@h.example/a/b?c", "http://[::1]/a/b", "http://H.Example/a/é"):
+    for base in (
+        "http://h.example:22840/a/b",
+        "http://u:p@h.example/a/b?c",
+        "http://[::1]/a/b",
+        "http://H.Example/a/é",
+    ):
         joiner = Joiner(base, base, "utf-8")
         wanted = at_length(base, base, "utf-8", value)
         joiner.join(value)
@@ -81,7 +86,9 @@ texts = st.lists(
     ),
     max_size=8,
 ).map("".join)  # fmt: skip
-odd_links = st.builds(lambda origin, slash, text: origin + slash + text, origins | st.just(""), st.sampled_from("/ ?#".split(" ")), texts)
+odd_links = st.builds(
+    lambda origin, slash, text: origin + slash + text, origins | st.just(""), st.sampled_from("/ ?#".split(" ")), texts
+)
 
 
 @given(odd_links, odd_links, st.sampled_from(["utf-8", "latin-1", "shift_jis"]))
