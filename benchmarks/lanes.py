@@ -1,11 +1,12 @@
-"""What a page costs by how its links are written: a port, an address, capitals, a user, letters beyond ASCII, and so on.
+"""What a page costs by how its links are written: a port, an address, a user, letters beyond ASCII, and so on.
 
     python benchmarks/lanes.py [--pages 300] [--rounds 3] [--only port,address]     # two minutes
 
 One agent, its frontier on disk, the short path, pages of 14 kB with 40 links that are made in the process (as for
-`guard.py`). All pages of a crawl write their whole links in one shape, and their relative ones where the shape is one of
-paths. Shapes take turns, and each is compared with the usual one: CPU seconds of the process from the first page that
-counts to the last, without what it takes to make pages. No shape may cost more than 1.5 times the usual one.
+`guard.py`, which counts calls of each shape). All pages of a crawl write their whole links in one shape, and their
+relative ones where the shape is one of paths. Shapes take turns, and each is compared with the usual one: CPU seconds
+of the process from the first page that counts to the last, without what it takes to make pages. No shape may cost more
+than 1.5 times the usual one.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def address(host: str) -> str:
     return f"10.7.{number // 100}.{number % 100}"
 
 
+MANY = "&".join(f"name{number * 7 % 20}=value%20{number}" for number in range(20))
 SHAPES: dict[str, Write] = {
     USUAL: of_host(str),
     "port": of_host(lambda host: f"{host}:22840"),
@@ -80,12 +82,12 @@ SHAPES: dict[str, Write] = {
     "empty part": in_path("a//b"),
     "query": with_query("?a=1"),
     "two arguments": with_query("?b=2&a=1"),
-    "long query": with_query("?" + "&".join(f"name{number * 7 % 20}=value%20{number}" for number in range(20))),
+    "long query": with_query(f"?{MANY}"),
     "letters in query": with_query("?q=größe"),
     "query without value": with_query("?a&b"),
     "fragment": with_query("#top"),
     "odd fragment": with_query("#a b"),
-}  # fmt: skip
+}
 
 _link = re.compile(r'href="([^"]*)"')
 _whole = re.compile(r"http://(h\d{4}\.example)/(.*)")

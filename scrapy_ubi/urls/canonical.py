@@ -55,8 +55,8 @@ _are_assigned = re.compile("[^&=]*+=[^&=]*+(?:&[^&=]*+=[^&=]*+)*+").fullmatch
 _REST = rf"((?:[A-Za-z0-9._~!$&()*+,;=:@/%-]++|\?(?!#|\Z))++)?+(?:#(?:{_IN_FRAGMENT}|%)++)?+"
 usual_parts = re.compile(rf"(https?://({_HOST})/{_PATH}(?:\?{_ARGUMENT})?+){_REST}").fullmatch
 # The same of one whose host is written in another way (a port, an address, a user, capitals, letters beyond ASCII).
-# Groups: what stands before the path, which a Request and the form may have otherwise; what is canonical after that; the
-# rest.
+# Groups: what stands before the path, which a Request and the form may have otherwise; what is canonical after that;
+# the rest.
 odd_parts = re.compile(rf"({SITE})(/{_PATH}(?:\?{_ARGUMENT})?+){_REST}").fullmatch
 
 _in_path = re.compile(r"%(?:2[146789A-Ca-c]|3[ADad]|40)").sub  # ! $ & ' ( ) * + , : = @

@@ -38,9 +38,7 @@ ORIGIN = f"https?://[a-z0-9.-]++(?::{_PORT})?+"
 _PLAIN = re.compile(rf"([{PATH}:]*+)(?<!;)({QUERY})?+({FRAGMENT})?+\Z")
 _ORIGIN = re.compile(rf"{ORIGIN}(?=/|\Z)")
 _ODD_ORIGIN = re.compile(r"[Hh][Tt][Tt][Pp][Ss]?://[^/?#\\\x00-\x20\x7f]{1,270}+(?=[/?#]|\Z)")
-_ODD_TEXT = re.compile(
-    r"[ !-\[\]-~\u00a1-\ud7ff\ue000-\U0010ffff]*+\Z"
-)  # no control, no backslash, nothing that splits
+_ODD_TEXT = re.compile(r"[ !-\[\]-~\u00a1-\ud7ff\ue000-\U0010ffff]*+\Z")  # no control, no backslash
 _OF_QUERIES = "ABCXYZabcxyz0189&=%"
 _LEVELS = re.compile(r"\./|(?:\.\./)++")
 

