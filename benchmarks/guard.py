@@ -9,6 +9,7 @@ process of its own. A machine that is slow or busy counts the same. The cases:
     short     the same by the short path
     frontier  a link that is offered to the frontier on disk, nine of ten known; a page that is popped and done
     mail      a URL told to its owner: at the finder, at the owner
+    lanes     a page of the short path, by how its links are written: a port, an address, letters beyond ASCII ...
 
 Counts of the two crawls come by component, as in page_profile.py: calls of a library count for the component that makes
 them. Their pages come out of this process, as many in each as the others; what the mail of a group adds is in `mail`.
@@ -36,13 +37,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import CodeType, FrameType
 
+import lanes
 from components import DISTRIBUTION, INSTEAD, component
 from rounds import table
 
 HERE = Path(__file__).resolve().parent
 BASELINE = HERE / "guard.json"
-PAGES = {"walk": (50, 100), "short": (100, 200)}  # before the counting, and counted
-CASES = ("walk", "short", "frontier", "mail")
+PAGES = {"walk": (50, 100), "short": (100, 200), "lanes": (30, 30)}  # before the counting, and counted
+CASES = ("walk", "short", "frontier", "mail", "lanes")
+LANE = "lane "  # before the name of a shape of links
 SLACK = 0.01  # of the sum of a crawl: a component that grows by less has not grown
 ALL = "all"
 SHOWN = 1.0  # calls a page: what is less is not shown, nor kept
@@ -99,8 +102,8 @@ def calls_of(what: Callable[[], object], times: int) -> float:
 # ---------------------------------------------------------------------- cases, each in a process of its own
 
 
-def crawl(spider: str) -> Counts:
-    """Calls a page of a crawl, by component."""
+def crawl(spider: str, shape: str = "") -> Counts:
+    """Calls a page of a crawl, by component. `shape`: of its links, as lanes.py has them."""
     sys.path[:0] = [str(HERE / "crawl"), str(HERE.parent)]
     os.environ["SCRAPY_SETTINGS_MODULE"] = "bench.settings"
     import guard_web
@@ -111,7 +114,9 @@ def crawl(spider: str) -> Counts:
     from tests.support.derived import derived
 
     calls = guard_web.calls = Calls()
-    warm, pages = PAGES[spider]
+    warm, pages = PAGES["lanes" if shape else spider]
+    if shape:
+        guard_web.shape = lanes.Shape(shape)
     with tempfile.TemporaryDirectory(prefix="ubi-guard-") as directory:
         settings = get_project_settings()
         settings.setdict({**METHOD, **AGENT, **(SHORT if spider == "short" else {})})
@@ -124,6 +129,7 @@ def crawl(spider: str) -> Counts:
                 "LOG_LEVEL": "ERROR",
                 "LOGSTATS_INTERVAL": 0,
                 "UBI_DIR": str(Path(directory) / "agent"),
+                "UBI_PRIVATE_HOSTS": "allow" if shape else "refuse",
             }
         )
         # What would come by the clock comes only as often as the number of records asks for.
@@ -179,6 +185,8 @@ def count(case: str) -> Counts:
     """What a case counts, in this process."""
     if case in ("walk", "short"):
         return crawl(case)
+    if case.startswith(LANE):
+        return {ALL: crawl("short", case.removeprefix(LANE))[ALL]}
     return frontier() if case == "frontier" else letters()
 
 
@@ -213,7 +221,9 @@ def read_baselines() -> dict[str, dict[str, Counts]]:
 
 
 def child(case: str) -> Counts:
-    """A case, counted in a process of its own, where hashes of texts are the same each time."""
+    """A case, counted in a process of its own, where hashes of texts are the same each time; lanes, each in one."""
+    if case == "lanes":
+        return {shape: child(LANE + shape)[ALL] for shape in lanes.SHAPES}
     command = [sys.executable, __file__, "--child", case]
     done = subprocess.run(
         command, capture_output=True, text=True, env={**os.environ, "PYTHONHASHSEED": "0"}, check=False

@@ -16,7 +16,9 @@ from scrapy.http import HtmlResponse, Response
 sys.path.insert(0, str(Path(__file__).resolve().parent / "crawl"))
 from web import Scattered
 
-calls: Any = None  # the Calls of guard.py; not among the settings, of which Scrapy makes copies
+# Not among the settings, of which Scrapy makes copies.
+calls: Any = None  # the Calls of guard.py, or another thing that starts and stops
+shape: Any = None  # how links are written (lanes.py); None: as usual
 
 
 class Pages(BaseDownloadHandler):
@@ -32,10 +34,15 @@ class Pages(BaseDownloadHandler):
     async def download_request(self, request: Request) -> Response:
         self._made += 1
         calls.stop()  # what it takes to make a page is nobody's work
-        host, _, path = request.url.removeprefix("http://").partition("/")
-        place = self._graph.page(host.encode(), b"/" + path.encode())
-        body = self._graph.html(*place) if place else b""
+        place, body = self._answer(request.url)
         if self._first <= self._made < self._last:
             calls.start()
         headers = {"Content-Type": "text/html; charset=utf-8", "Content-Length": str(len(body))}
         return HtmlResponse(request.url, status=200 if place else 404, headers=headers, body=body, request=request)
+
+    def _answer(self, url: str) -> tuple[object, bytes]:
+        if shape is not None:
+            return shape.answer(self._graph, url)  # type: ignore[no-any-return]
+        host, _, path = url.removeprefix("http://").partition("/")
+        place = self._graph.page(host.encode(), b"/" + path.encode())
+        return place, self._graph.html(*place) if place else b""

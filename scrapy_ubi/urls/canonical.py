@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 import string
 
-from scrapy_ubi.urls.normal import PATH_ESCAPES, SAFE, USUAL_HOST, by_steps, is_usual, without_dots
+from scrapy_ubi.urls.normal import PATH_ESCAPES, SAFE, SITE, USUAL_HOST, by_steps, is_usual, without_dots
 
 ARGUMENTS = "arguments"
 CANONICAL = (PATH_ESCAPES, ARGUMENTS)  # in the order in which they are taken
@@ -47,19 +47,26 @@ _plain = re.compile(
     rf"(#{_IN_FRAGMENT}*+)?+"
 ).fullmatch
 _are_plain = re.compile(rf"{_ARGUMENT}(?:&{_ARGUMENT})*+").fullmatch
+_are_assigned = re.compile("[^&=]*+=[^&=]*+(?:&[^&=]*+=[^&=]*+)*+").fullmatch
 
 # A link as most are written. Groups: what is canonical at its beginning; the host; the rest up to the fragment, if
 # there is any: then the first is not the form of the link, which has to be asked for. A Request has the very text of
-# what matches: neither an empty query nor an empty fragment. `/.` must not be in it.
-usual_parts = re.compile(
-    rf"(https?://({_HOST})/{_PATH}(?:\?{_ARGUMENT})?+)((?:[A-Za-z0-9._~!$&()*+,;=:@/%-]++|\?(?!#|\Z))++)?+"
-    rf"(?:#{_IN_FRAGMENT}++)?+"
-).fullmatch
+# what matches: neither an empty query nor an empty fragment. Where `/.` is in it the form has to be asked for, too.
+_REST = rf"((?:[A-Za-z0-9._~!$&()*+,;=:@/%-]++|\?(?!#|\Z))++)?+(?:#(?:{_IN_FRAGMENT}|%)++)?+"
+usual_parts = re.compile(rf"(https?://({_HOST})/{_PATH}(?:\?{_ARGUMENT})?+){_REST}").fullmatch
+# The same of one whose host is written in another way (a port, an address, a user, capitals, letters beyond ASCII).
+# Groups: what stands before the path, which a Request and the form may have otherwise; what is canonical after that;
+# the rest.
+odd_parts = re.compile(rf"({SITE})(/{_PATH}(?:\?{_ARGUMENT})?+){_REST}").fullmatch
 
 _in_path = re.compile(r"%(?:2[146789A-Ca-c]|3[ADad]|40)").sub  # ! $ & ' ( ) * + , : = @
 _in_user = re.compile(r"%2[146789A-Ca-c]").sub
 _odd_in_word = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9._~+-]").sub
+_odd_in_words = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9._~+&=-]").sub
 _UNRESERVED = string.ascii_letters + string.digits + "-._~"
+_ESCAPED_IN_WORDS = {
+    code: f"%{code:02X}" for code in range(128) if chr(code) not in f"{string.ascii_letters}{string.digits}-._~+%&="
+}
 _ESCAPED = {code: f"%{code:02X}" for code in range(128) if chr(code) not in f"{_UNRESERVED}+%"}
 
 
@@ -119,6 +126,8 @@ def path_escapes(path: str) -> str:
 
 def arguments(query: str) -> str:
     """The arguments of a query in the order of their texts, each `name=value` and escaped in one way."""
+    if not _are_plain(query) and _are_assigned(query):  # escaped in another way: all words at once
+        query = _odd_in_words(_spelled, query) if "%" in query else query.translate(_ESCAPED_IN_WORDS)
     if _are_plain(query):
         return "&".join(sorted(query.split("&"))) if "&" in query else query
     return "&".join(sorted(map(_argument, filter(None, query.split("&")))))

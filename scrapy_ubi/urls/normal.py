@@ -31,6 +31,7 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Callable
+from functools import lru_cache
 
 from scrapy_ubi.urls import whatwg
 
@@ -50,15 +51,17 @@ LONGEST_HOST = 253  # characters: RFC 1035, section 2.3.4, less the root's lengt
 # Most URLs are in normal form already, and one match can tell. What it accepts must be what the steps leave alone: a
 # test compares the two. So it knows no ports, no punycode, no numeric last label and no long hosts, and a `/.` anywhere
 # is looked at by the steps. Escapes are in capitals, and none of an unreserved character. A fragment is cut off for it
-# first. What the parser makes of a URL is looked at once more: often only its host or its dots were unusual.
+# first. Where only what stands before the path is unusual, its form is known from another URL of the same site, most
+# often (`_site_form`). What the parser makes of a URL is looked at once more: often only its dots were unusual.
 USUAL_HOST = r"(?:(?!xn--)[a-z0-9_-]{1,60}\.){0,3}(?!xn--)[a-z][a-z0-9_-]{0,59}"
 _KEPT = r"%(?:[0189A-F][0-9A-F]|2[0-9A-CF]|3[A-F]|40|5[B-E]|60|7[BCDF])"
 _IN_PATH, _IN_QUERY = r"[A-Za-z0-9._~!$&'()*+,;=:@/-]", r"[A-Za-z0-9._~!$&()*+,;=:@/?-]"
-USUAL = re.compile(
-    rf"https?://{USUAL_HOST}/{_IN_PATH}*(?:{_KEPT}{_IN_PATH}*)*"
-    rf"(?:\?(?:{_IN_QUERY}|{_KEPT}){_IN_QUERY}*(?:{_KEPT}{_IN_QUERY}*)*)?"
-)
+_TAIL = rf"/{_IN_PATH}*(?:{_KEPT}{_IN_PATH}*)*(?:\?(?:{_IN_QUERY}|{_KEPT}){_IN_QUERY}*(?:{_KEPT}{_IN_QUERY}*)*)?"
+USUAL = re.compile(rf"https?://{USUAL_HOST}{_TAIL}")
 _usual = USUAL.fullmatch
+SITE = r"(?i:https?)://[^/?#\\\x00-\x20\x7f]{1,270}+"  # of a URL, however its host is written
+SITES_KEPT = 2048  # whose form is remembered: 2 MB at most
+_usual_tail = re.compile(rf"({SITE})({_TAIL})").fullmatch
 
 _AROUND = "".join(map(chr, range(0x21)))
 _INSIDE = str.maketrans({"\t": None, "\n": None, "\r": None, "\\": "%5C"})
@@ -108,6 +111,9 @@ def by_steps(url: str, steps: frozenset[str] = _ALL, look: bool = True) -> str |
     """`normal_form` without its short cut, and of `SAFE` with those `steps` only; with `PATH_ESCAPES` among them, what
     that needs before. `look`: whether one look at what the parser gives may save them.
     """
+    if look and (parts := _usual_tail(url)) is not None and "/." not in parts[2]:
+        site = _site_form(parts[1], steps)
+        return None if site is None else site + parts[2]
     text = url.strip(_AROUND)
     if "\\" in text or not text.isprintable():  # tabs and line ends are not printable
         text = text.translate(_INSIDE)
@@ -122,6 +128,13 @@ def by_steps(url: str, steps: frozenset[str] = _ALL, look: bool = True) -> str |
     if look and not fragment and _usual(parsed) and "/." not in parsed:
         return parsed
     return _by_parts(parsed, fragment, steps)
+
+
+@lru_cache(SITES_KEPT)
+def _site_form(site: str, steps: frozenset[str]) -> str | None:
+    """What stands before the path in the form of a URL of this site; None where such have none."""
+    form = by_steps(f"{site}/", steps, look=False)
+    return None if form is None else form[:-1]
 
 
 def _by_parts(parsed: str, fragment: str, steps: frozenset[str]) -> str | None:

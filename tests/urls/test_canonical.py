@@ -12,8 +12,10 @@ from scrapy import Request
 from scrapy.utils.request import fingerprint
 from w3lib.url import canonicalize_url
 
+from scrapy_ubi.adapter.requests.identity import site_of
+from scrapy_ubi.adapter.scheduling.scrapy_rules import host_name
 from scrapy_ubi.urls import normal_form
-from scrapy_ubi.urls.canonical import arguments, canonical, canonical_form, path_escapes, usual_parts
+from scrapy_ubi.urls.canonical import arguments, canonical, canonical_form, odd_parts, path_escapes, usual_parts
 from scrapy_ubi.urls.normal import PATH_ESCAPES, SAFE, by_steps
 from scrapy_ubi.urls.normaliser import PRESETS, Normaliser
 from tests.urls.test_normal import GOOD_HOSTS, good_urls, url_like, usual
@@ -197,14 +199,35 @@ def test_the_short_cut_and_the_steps_agree_on_every_escape_and_character() -> No
 @example("http://h.example/a?b=1#'")
 def test_the_parts_of_a_link_are_those_of_its_forms(text: str) -> None:
     match = usual_parts(text)
-    if match is None or "/." in text:
+    if match is None:
         return
     beginning, host, rest = match.groups()
     assert Request(text).url == text
     assert f"//{host}/" in text and normal_form(text) is not None
     assert str(canonical_form(text)).startswith(f"{beginning.partition('://')[0]}://{host}/")
-    if rest is None:
+    if rest is None and "/." not in text:
         assert canonical_form(text) == normal_form(text) == beginning
+
+
+@given(like_urls | urls, st.sampled_from([canonical_form, normal_form]))
+@example("http://u:%21@h:8080/a?b=1", canonical_form)
+@example("HTTP://büher.example:22840/a;b?c", canonical_form)
+def test_what_stands_before_a_path_is_written_in_one_way(text: str, form_of: Callable[[str], str | None]) -> None:
+    match = odd_parts(text)
+    if match is None:
+        return
+    before, beginning, rest = match.groups()
+    site = site_of(before, form_of)
+    if site is None:
+        assert as_requested(text) is None or form_of(text) is None
+        return
+    tail = text[len(before) :]
+    assert Request(text).url == site.url + tail
+    assert host_name(Request(text).url) == site.name
+    form = form_of(text)
+    assert form is not None and form == form_of(site.url + tail) and form.startswith(f"{site.normal}/")
+    if rest is None and "/." not in beginning:
+        assert form == site.normal + beginning
 
 
 @given(st.one_of(queries, paths))

@@ -22,8 +22,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.dupefilters import BaseDupeFilter
@@ -38,6 +40,7 @@ from scrapy_ubi.urls import normal_form, url_key
 from scrapy_ubi.urls.canonical import canonical_form
 from scrapy_ubi.urls.host_keys import host_keys
 from scrapy_ubi.urls.key import SEED, seed_key
+from scrapy_ubi.urls.normal import SITES_KEPT
 
 # The dupe filter that filters nothing (Scrapy's shell sets it): every request is fetched, but for seeds.
 NO_FILTER = ("scrapy.dupefilters.BaseDupeFilter", BaseDupeFilter)
@@ -57,6 +60,27 @@ def _is_canonical(url: str) -> bool:
         return canonicalize_url(url) == url
     except ValueError:  # it is no URL to w3lib
         return False
+
+
+class Site(NamedTuple):
+    """What stands before the paths of URLs, in a Request and in a normal form, and the name of the host."""
+
+    url: str
+    normal: str
+    name: str
+
+
+@lru_cache(SITES_KEPT)
+def site_of(text: str, form_of: Callable[[str], str | None]) -> Site | None:
+    """What this, which stands before a path, is written as; None where such URLs have no normal form."""
+    try:
+        url = Request(f"{text}/").url
+        normal = form_of(url)
+    except ValueError:
+        return None
+    if normal is None or not url.endswith("/"):
+        return None
+    return Site(url[:-1], normal[:-1], urlsplit(url).hostname or "")
 
 
 class Place(NamedTuple):

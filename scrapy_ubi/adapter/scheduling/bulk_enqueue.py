@@ -24,14 +24,14 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_ubi.adapter.extraction.plainlinks import PlainLinks, spider_of
-from scrapy_ubi.adapter.requests.identity import Place
+from scrapy_ubi.adapter.requests.identity import Place, site_of
 from scrapy_ubi.adapter.scheduling.link_decision import Candidate, CandidateBatch, LinkDecision, Spelling
 from scrapy_ubi.adapter.scheduling.scrapy_rules import ScrapyRules, host_name
 from scrapy_ubi.agent import Visit
 from scrapy_ubi.agent.work.link_verdict import Verdict
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.urls import normal_form, url_key
-from scrapy_ubi.urls.canonical import usual_parts
+from scrapy_ubi.urls.canonical import odd_parts, usual_parts
 from scrapy_ubi.urls.filters import Link
 from scrapy_ubi.urls.host_shards import MARK
 from scrapy_ubi.urls.key import URL_SEED
@@ -89,7 +89,7 @@ class BulkEnqueue(CandidateBatch):
         self._offsite = not shared.anywhere and passing.sites.has_offsite
         self._quick = decision.keys.plain
         self._form_of = decision.keys.normal_form if self._quick else normal_form
-        self._host_of = None if decision.keys.by_name else decision.keys.host_of  # None: its name is its host
+        self._by_name = decision.keys.by_name
         self._longest = min(decision.settings.max_url_length, passing.longest)
         self._taken = self._known = self._apart = 0  # links of this slice
         self._first = 0
@@ -111,20 +111,25 @@ class BulkEnqueue(CandidateBatch):
         add = self._usual.append
         for number, url in enumerate(links, start):
             match = usual_parts(url) if type(url) is str and (fits or len(url) <= longest) else None
-            if match is None or "/." in url:
+            if match is not None:
+                normal, name, rest = match.groups()
+                site = name
+                if rest is not None or "/." in url:  # most often arguments, which have to be put in order
+                    rest = normal = form_of(url) or normal
+            elif (odd := self._of_odd_site(url)) is not None:
+                url, normal, name, site = odd
+                rest = normal
+            else:
                 self._decide()
                 self._take_odd(number, url)
                 continue
-            normal, name, rest = match.groups()
-            if rest is not None:  # most often arguments, which have to be put in order
-                normal = form_of(url) or normal
             if not quick:
                 self._note(url)
                 self._take_slowly(number, url, normal, name)
                 continue
             if forms is not None:
                 forms.append(normal)
-            host = names[name] if name in names else self._host(name, normal)
+            host = names[site] if site in names else self._host(site, name, normal)
             if host is _OFF_SITE:
                 self._passing.sites.refuse_off_site(name, url)
                 continue
@@ -199,17 +204,33 @@ class BulkEnqueue(CandidateBatch):
 
     # -- what one look tells of a link
 
-    def _host(self, name: str, normal: str) -> str:
-        """The partition key of a link, for all of that name, but where they may be of several shards; `_OFF_SITE` where
-        no link may lead there."""
+    def _of_odd_site(self, url: Any) -> tuple[str, str, str, str] | None:
+        """The URL as a request has it, its normal form, the name of its host, and what stands before the path, of a
+        link of which only that is not written as usual; None for others."""
+        if type(url) is not str or not self._quick or (parts := odd_parts(url)) is None:
+            return None
+        before, usual, rest = parts.groups()
+        site = site_of(before, self._form_of)
+        if site is None:
+            return None
+        url = site.url + url[len(before) :]
+        if len(url) > self._longest:
+            return None
+        normal = site.normal + usual if rest is None and "/." not in usual else self._form_of(url)
+        return None if normal is None else (url, normal, site.name, site.normal)
+
+    def _host(self, site: str, name: str, normal: str) -> str:
+        """The partition key of a link, for all of that site, but where they may be of several shards; `_OFF_SITE` where
+        no link may lead there. `site`: the name of its host, where that is written as usual."""
         if self._offsite and self._passing.sites.off_site(name):
             host = _OFF_SITE
         else:
-            host = name if self._host_of is None else self._host_of(normal)
-            if name.endswith("localhost"):  # an address is never written as usual: it does not come here
+            usual = site is name
+            host = name if usual and self._by_name else self._decision.keys.host_of(normal)
+            if not usual or name.endswith("localhost"):  # it may be an address
                 self.suspicious = True
         if MARK not in host:
-            self._names[name] = host
+            self._names[site] = host
         return host
 
     def _score(self, start: int, stop: int) -> Sequence[int]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable
 from selectolax.lexbor import LexborNode
 
 from scrapy_ubi.urls.links.allowed import Allowed
-from scrapy_ubi.urls.links.joiner import FRAGMENT, NAME, ORIGIN, PATH, QUERY, WEB, Joiner
+from scrapy_ubi.urls.links.joiner import FRAGMENT, NAME, ORIGIN, QUERY, WEB, Joiner
 
 _NONE = "\x00 no such attribute"
 
@@ -23,9 +23,10 @@ Strip = Callable[[str], str]
 
 # Nine links in ten are one of these: a whole URL, or a path (down from the site, or up some levels from the page and
 # down) without empty parts and parts that begin with a dot, a query, a fragment.
-_PART = f"[{NAME}][{NAME}.]*+"
+_NAME = NAME.replace(";", "")  # what ends with an extension before a parameter is told one by one
+_PART = f"[{_NAME}][{_NAME}.]*+"
 _LOCAL = rf"(?!\n)(?:/|(?:\.\./)*+)(?:{_PART}(?:/{_PART})*+/?+)?+"
-_WHOLE = rf"{ORIGIN}(?:/[{PATH}:]*+(?:{QUERY})?+)?+"
+_WHOLE = rf"{ORIGIN}(?:/[{_NAME}./:]*+(?:{QUERY})?+)?+"
 # All such lines up to one that is none, which is what is found; at the end of the text that is an empty one.
 _others = re.compile(
     rf"(?:(?:{_LOCAL}(?:{QUERY})?+(?:{FRAGMENT})?+|{_WHOLE}(?:{FRAGMENT})?+)\n)*+([^\n]*+)\n?+"

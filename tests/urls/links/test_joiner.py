@@ -45,8 +45,54 @@ def test_usual_links_take_the_short_way() -> None:
     assert joiner.folder == "http://www.ex-1.example:8080/a-b/c_1/"
     for value in ("x-1.html#a", "/wiki/Talk:X?a=1&b=2", "https://h-2.example/x", "../x", "../../x/", "./x", "?a", "#a"):
         assert joiner.shortly(value) is not None, value
-    for value in ("a b", "é", "x/../y", "a//b", "mailto:x", "//h/x", "a;b", ""):
+    for value in ("a b", "é", "mailto:x", "//h/x", "a;", ""):
         assert joiner.shortly(value) is None, value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "x/../y", "a//b", "a;b", "a b", "é", "/größe?ü#ö", "a[1]|b", "?x=a'b", "http://u:p@h.example/x", "HTTP://H.Example/X",
+        "http://bücher.example/", "http://[::1]:8000/x?y", "http://h.example:65535/a/../b", "http://h.example/é/./x",
+    ],
+)  # fmt: skip
+def test_only_the_rarest_take_the_long_way(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for base in (
+        "http://h.example:22840/a/b",
+        "http://u:p@h.example/a/b?c",
+        "http://[::1]/a/b",
+        "http://H.Example/a/é",
+    ):
+        joiner = Joiner(base, base, "utf-8")
+        wanted = at_length(base, base, "utf-8", value)
+        joiner.join(value)
+        with monkeypatch.context() as patch:
+            patch.setattr(Joiner, "_at_length", lambda *_: "the long way")
+            assert joiner.join(value) == wanted
+
+
+HOSTS = """
+h.example H.Example bücher.example xn--bcher-kva.example 1.2.3.4 [::1] [::1 h_x h. .h h%41 ℌ.example a/b ß.de
+""".split()
+origins = st.builds(
+    "{}://{}{}{}".format,
+    st.sampled_from(["http", "https", "HTTP", "Https", "ftp", "http:", ""]),
+    st.sampled_from(["", "u@", "u:p@", "ü:%41@", "@", "a:b:c@"]),
+    st.sampled_from([*HOSTS, "", "x" * 70 + ".example"]),
+    st.sampled_from(["", ":", ":80", ":8080", ":22840", ":65535", ":65536", ":0", ":080", ":x", ":8é"]),
+)
+SIGNS = [*"abA019-_.~%;:@!$&'()*+,=/?#[]|{}^`<>\\\"", *" éß日\u00a0\u3000\x7f\x85\ud800\t"]
+PIECES = "../ /.. ./ // /. ..;x %41 %e9 %2E%2e &amp; ?a=b #c".split()
+texts = st.lists(st.sampled_from([*SIGNS, *PIECES]), max_size=8).map("".join)
+odd_links = st.builds("{}{}{}".format, origins | st.just(""), st.sampled_from(["", "/", "?", "#"]), texts)
+
+
+@given(odd_links, odd_links, st.sampled_from(["utf-8", "latin-1", "shift_jis"]))
+@example("x", "http://[::1", "utf-8")
+def test_however_it_is_written(value: str, base: str, encoding: str) -> None:
+    for each in (base, "http://h.example:22840" + base.partition("://")[2]):
+        address = "http://h.example/x"
+        assert Joiner(each, address, encoding).join(value) == at_length(each, address, encoding, value), (each, value)
 
 
 def test_a_long_address_takes_no_memory_to_speak_of() -> None:
