@@ -25,8 +25,7 @@ B, C, D = ("b", "0000000b"), ("c", "0000000c"), ("d", "0000000d")
     ],
 )
 def test_who_is_missing(losses: list[GroupLoss], back: tuple[tuple[str, str], ...], names: tuple[str, ...]) -> None:
-    book = LossBook()
-    book.losses = losses
+    book = LossBook(losses)
     assert missing([book], lambda name, incarnation: (name, incarnation) in back) == names
 
 
