@@ -5,7 +5,8 @@ shows under few kinds of fault, the crawls have just these (`AIM`). The seed tha
 (`CAUGHT`); where it does not any longer, all are. `python -m tests.simulation.mutations [NAME...]` says which seed
 catches which, and what the checker says.
 
-Six rules are too rarely decisive for that (`RARE`): they have tests of their own.
+Eight rules are too rarely decisive for that, or concern what the simulator does not judge (`RARE`): they have tests of
+their own.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from scrapy_ubi.protocol.beat import LEAVING, Beat
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.done_mark_delivery import Closing
 from scrapy_ubi.protocol.handover import Handover
-from scrapy_ubi.protocol.host import HostState
+from scrapy_ubi.protocol.host import ABROAD, HostState
 from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Lane
 from scrapy_ubi.protocol.loss_counter import LossCounter
@@ -443,8 +444,50 @@ def _empty_disk_taken_for_a_returned_one() -> Any:
     return patch.object(LossCounter, "follow", carries_all)
 
 
+def _members_of_a_view_not_looked_at() -> Any:
+    """Who has settled alone may be ahead, whoever was to be in its view and never was."""
+    return patch.object(LossCounter, "_has_had_part", lambda self, said: self._shared(said.digest))
+
+
+def _somebody_had_part_in_each_view() -> Any:
+    """Nobody is ahead by the view that it has settled in last."""
+    return patch.object(LossCounter, "_has_had_part", lambda self, said: True)
+
+
+def _end_before_losses_are_published() -> Any:
+    """And before all who are there have counted who was lost."""
+    passive = Standing.passive
+
+    def at_once(self: Standing, now: float, exhausted: bool) -> bool:
+        released, self._tenure.released = self._tenure.released, True
+        try:
+            return passive(self, now, exhausted)
+        finally:
+            self._tenure.released = released
+
+    def both() -> Iterator[None]:
+        with patch.object(Standing, "passive", at_once), patch.object(LossBook, "is_published", property(lambda _: True)):
+            yield
+
+    return contextmanager(both)()
+
+
+def _one_loss_of_all_and_of_those_ahead() -> Any:
+    """Those who were ahead are recorded in the place of all who were lost together."""
+    record = LossBook.record
+    return patch.object(LossBook, "record", lambda self, lost, spare, ahead=False: record(self, lost, spare))
+
+
 def _losses_not_recorded() -> Any:
-    return patch.object(LossBook, "record", lambda self, lost, spare: None)
+    return patch.object(LossBook, "record", lambda self, lost, spare, ahead=False: None)
+
+
+# -- the delay of a host
+
+
+def _heir_waits_a_whole_delay() -> Any:
+    """Whoever may have fetched a host before is taken for one that may still be doing it."""
+    return patch.object(Handover, "_loaded_until", lambda self, host: ABROAD)
 
 
 # -- pages that are visited again
@@ -648,8 +691,11 @@ AIM: dict[str, tuple[str, ...]] = {
 EARLY = {
     "deaths_not_counted_for_others",
     "empty_disk_taken_for_a_returned_one",
+    "end_before_losses_are_published",
     "last_words_of_the_lost_ignored",
     "leavers_by_views_of_others_ahead",
+    "members_of_a_view_not_looked_at",
+    "somebody_had_part_in_each_view",
     "leavers_in_a_hurry_not_counted",
     "view_of_an_era_ignored",
     "one_death_too_many_among_newcomers",
@@ -665,7 +711,7 @@ WATCHED = {
 }
 
 # Where it shows when more disks are lost at once than there are copies.
-CARELESS = {"empty_disk_taken_for_a_returned_one", "losses_not_recorded"}
+CARELESS = {"somebody_had_part_in_each_view", "empty_disk_taken_for_a_returned_one", "losses_not_recorded"}
 
 # Where it shows with several loads of a host at once only.
 LOADS: dict[str, int] = {"one_load_more_after_a_handoff": 2}
@@ -695,6 +741,8 @@ SHARDS: dict[str, int] = {"two_owners_of_a_shard": 4}  # where it shows with hos
 
 # Where it shows in one crawl of thousands, and the seed that has shown it is tried with all as it draws it.
 AS_DRAWN = {
+    "end_before_losses_are_published",
+    "members_of_a_view_not_looked_at",
     "leavers_by_views_of_others_ahead",
     "missed_counted_however_many",
     "newcomers_judge",
@@ -723,6 +771,8 @@ CAUGHT: dict[str, int] = {
     "leavers_by_views_of_others_ahead": 2912001801,
     "leavers_in_a_hurry_not_counted": 130,
     "newcomers_judge": 2913001153,
+    "end_before_losses_are_published": 2921000797,
+    "members_of_a_view_not_looked_at": 2921000716,
     "view_of_an_era_ignored": 1795959124138,
     "missed_counted_however_many": 2921001137,
     "visits_due_no_work_of_the_last_leaver": 2918000928,
@@ -746,6 +796,8 @@ RARE: dict[str, str] = {
     "absent_peers_not_missed": "test_durable.py",
     "complete_view_not_doubted": "test_tenure.py",
     "end_looks_only_whether_seeds_wait": "test_quiescence.py",
+    "heir_waits_a_whole_delay": "test_handover.py",
+    "one_loss_of_all_and_of_those_ahead": "test_losses.py",
     "one_wave_of_quiescence": "test_quiescence.py",
     "seed_acknowledged_before_the_successors_have_it": "tests/agent/mail/test_seed_inbox.py",
     "views_entered_ignored": "test_tenure.py",
