@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from importlib import import_module
 from random import Random
 from unittest.mock import patch
 
@@ -11,7 +12,8 @@ import pytest
 
 from scrapy_ubi.protocol.self_status import Standing
 from tests.simulation.checkers import Violation
-from tests.simulation.mutations import CAUGHT, MUTATIONS, RARE, TRIES, search
+from tests.simulation.mailstore import Redis
+from tests.simulation.mutations import CAUGHT, MUTATIONS, RARE, TRIES, mutated, search
 from tests.simulation.plans import KINDS, LIMIT, Plan
 
 FIXED = range(40)
@@ -278,3 +280,25 @@ def test_every_invariant_holds_after_every_step() -> None:
 def test_checkers_catch_a_mutation(name: str) -> None:
     seed, _ = search(name, (CAUGHT.get(name, 0), *range(TRIES)))
     assert seed >= 0, f"{name} is not caught any more: python -m tests.simulation.mutations {name}"
+
+
+@pytest.mark.parametrize("name", sorted(RARE))
+def test_a_mutation_that_is_rarely_caught_fails_a_test_of_one_part(name: str) -> None:
+    module, test = RARE[name]
+    run = getattr(import_module(module), test)
+    run()
+    with mutated(name), pytest.raises(AssertionError):
+        run()
+
+
+def test_the_end_is_none_where_a_seed_has_come_and_was_taken() -> None:
+    redis = Redis()
+    mark = redis.mark
+    number = redis.append_seed("http://h0.example/0")
+    assert number is not None
+    redis.end_crawl(mark, "whole")
+    redis.answer_seeds([number])
+    redis.end_crawl(mark, "whole")
+    assert "finished" not in redis.control
+    redis.end_crawl(redis.mark, "whole")
+    assert redis.control["finished"] == "whole"
