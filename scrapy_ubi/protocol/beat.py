@@ -94,9 +94,10 @@ class Beat:
     but for the `pending` hosts (their ring points, 16 hex digits); `activity` counts everything it did, for
     quiescence, and is 0 while there is more to do: so what an agent at work says stays the same but for its counter.
     `dead` are the incarnations it last declared dead; `carried` those before it whose disk it has; `members` the
-    incarnations in the view that it believes in, none where these are more than `MOST_NAMED`. `era` counts the views, one after the other, in which all had settled, as far as this agent's disk has come: as it was when it came
-    to believe in its view; `complete` names the last of these, '' for none. `before`: last words of incarnations that
-    had its name.
+    incarnations in the view that it believes in, none where these are more than `MOST_NAMED`. `era` counts the views,
+    one after the other, in which all had settled, as far as this agent's disk has come: as it was when it came to
+    believe in its view; `complete` names the last of these, '' for none. `before`: last words of incarnations that had
+    its name.
     """
 
     incarnation: str
@@ -125,7 +126,8 @@ class Beat:
         return (
             f"{self.incarnation}.{self.epoch} {counter} {self.replicas} {self.digest} {self.settled or '-'} "
             f"{self.flags or '-'} {self.activity} {','.join(self.pending) or '-'} {','.join(self.dead) or '-'} "
-            f"{','.join(self.carried) or '-'} {''.join(self.members) or '-'} " + " ".join((era, ",".join(map(str, self.before)))).rstrip()
+            f"{','.join(self.carried) or '-'} {''.join(self.members) or '-'} "
+            + " ".join((era, ",".join(map(str, self.before)))).rstrip()
         )
 
     @property

@@ -10,8 +10,8 @@ Rules of this module:
   such a death, that one's word stands: it has recorded a loss, or every host had its copies again.
 * Whose disk was there when all had settled later, or who has handed on all, is *safe*: others have what it knew, and
   when that disk is lost after all, this is no part of the old loss.
-* A group can have lost too many, and those who were ahead of all who live: each is a loss of its own. Where one of those
-  who were ahead is back, the others may be too many still.
+* A group can have lost too many, and those who were ahead of all who live: each is a loss of its own. Where one of
+  those who were ahead is back, the others may be too many still.
 * Others are to read what this agent knows before the crawl is found to be over: where somebody publishes the book
   (`await_publishing`), the agent is not passive before its last change was.
 * What is read was written by another agent: it is validated, and bounded.

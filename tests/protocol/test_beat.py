@@ -65,7 +65,8 @@ GOOD = f"{INCARNATION}.0 7 200 {DIGEST} - - 3 - - - - 0"
 
 def test_a_line_by_hand() -> None:
     assert Beat.parse(GOOD) == Beat(INCARNATION, 0, 200, DIGEST, activity=3, counter=7)
-    full = f"{INCARNATION}.2 7 200 {DIGEST} {DIGEST} lp 3 {DIGEST},{'ab' * 8} {INCARNATION} 0000000a,0000000b 0000000a0123abcd 5"
+    full = f"{INCARNATION}.2 7 200 {DIGEST} {DIGEST} lp 3 {DIGEST},{'ab' * 8} {INCARNATION} 0000000a,0000000b "
+    full += f"0000000a{INCARNATION} 5"
     assert Beat.parse(full) == Beat(
         INCARNATION, 2, 200, DIGEST, DIGEST, "lp", 3, (DIGEST, "ab" * 8), (INCARNATION,), ("0000000a", "0000000b"),
         ("0000000a", INCARNATION), 7, 5

@@ -5,7 +5,8 @@ shows under few kinds of fault, the crawls have just these (`AIM`). The seed tha
 (`CAUGHT`); where it does not any longer, all are. `python -m tests.simulation.mutations [NAME...]` says which seed
 catches which, and what the checker says.
 
-Ten rules are too rarely decisive for that, or concern what the simulator does not judge (`RARE`): a test of one part is named that fails with it.
+Ten rules are too rarely decisive for that, or concern what the simulator does not judge (`RARE`): a test of one part is
+named that fails with it.
 """
 
 from __future__ import annotations
@@ -367,7 +368,11 @@ def _restored_done_marks_early() -> Any:
 
 def _absent_peers_not_missed() -> Any:
     resume = LossCounter.resume
-    return patch.object(LossCounter, "resume", lambda self, lossy, _, *rest, **named: resume(self, lossy, {}, *rest, **named))
+
+    def without(self: LossCounter, lossy: bool, peers: Any, *rest: Any, **named: Any) -> None:
+        resume(self, lossy, {}, *rest, **named)
+
+    return patch.object(LossCounter, "resume", without)
 
 
 def _copies_not_dirty_after_restart() -> Any:
@@ -465,7 +470,8 @@ def _end_before_losses_are_published() -> Any:
             self._tenure.released = released
 
     def both() -> Iterator[None]:
-        with patch.object(Standing, "passive", at_once), patch.object(LossBook, "is_published", property(lambda _: True)):
+        always = property(lambda self: True)
+        with patch.object(Standing, "passive", at_once), patch.object(LossBook, "is_published", always):
             yield
 
     return contextmanager(both)()

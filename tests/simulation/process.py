@@ -199,7 +199,7 @@ class Process:
         self.lossy = self.agent.lossy or (last and LOSSY in line.split()[5])
         book = self.agent.group.losses.book
         due = last or self.counter % PUBLISH == 1 or not book.is_published
-        profile, changes = self.profile(last) if due else "", book.changes
+        profile, changes = self.profile(last) if due else "", book.changes if due else None
 
         def execute() -> None:
             if not self.reaches_redis or world.lost():
@@ -210,7 +210,7 @@ class Process:
             beats, memory = dict(world.redis.beats), str(world.redis.memory)
             watched = world.redis.watched_time(world.now, world.wall + self.skew) if world.watched else 0.0
             if not self.deaf and not world.lost():
-                self.after(world.delay(), lambda: self.beaten(sent, beats, memory, watched, changes if profile else None))
+                self.after(world.delay(), lambda: self.beaten(sent, beats, memory, watched, changes))
 
         world.at(world.now + world.delay(), execute)
 

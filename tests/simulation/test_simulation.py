@@ -93,7 +93,7 @@ ONCE_FAILED_ALL_DRAWN = {
         2922000320,
         False,
     ): "two had settled without one that was back as another incarnation, and were lost (no rule broken)",
-    (2920000892, False): "two had settled with one that was dead, and not known to be, as 2921000716 (no rule was broken)",
+    (2920000892, False): "two had settled with one that was dead, and not known to be (no alarm was due)",
     (2913001153, False): "a newcomer did not know that others had been in the view of the dead one (no alarm was due)",
 }
 
