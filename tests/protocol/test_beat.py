@@ -68,8 +68,19 @@ def test_a_line_by_hand() -> None:
     full = f"{INCARNATION}.2 7 200 {DIGEST} {DIGEST} lp 3 {DIGEST},{'ab' * 8} {INCARNATION} 0000000a,0000000b "
     full += f"0000000a{INCARNATION} 5"
     assert Beat.parse(full) == Beat(
-        INCARNATION, 2, 200, DIGEST, DIGEST, "lp", 3, (DIGEST, "ab" * 8), (INCARNATION,), ("0000000a", "0000000b"),
-        ("0000000a", INCARNATION), 7, 5
+        INCARNATION,
+        2,
+        200,
+        DIGEST,
+        DIGEST,
+        "lp",
+        3,
+        (DIGEST, "ab" * 8),
+        (INCARNATION,),
+        ("0000000a", "0000000b"),
+        ("0000000a", INCARNATION),
+        7,
+        5,
     )
 
 

@@ -284,11 +284,11 @@ def test_checkers_catch_a_mutation(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(RARE))
 def test_a_mutation_that_is_rarely_caught_fails_a_test_of_one_part(name: str) -> None:
-    module, test = RARE[name]
+    module, test, *arguments = RARE[name]
     run = getattr(import_module(module), test)
-    run()
+    run(*arguments)
     with mutated(name), pytest.raises(AssertionError):
-        run()
+        run(*arguments)
 
 
 def test_the_end_is_none_where_a_seed_has_come_and_was_taken() -> None:
