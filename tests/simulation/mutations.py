@@ -5,8 +5,8 @@ shows under few kinds of fault, the crawls have just these (`AIM`). The seed tha
 (`CAUGHT`); where it does not any longer, all are. `python -m tests.simulation.mutations [NAME...]` says which seed
 catches which, and what the checker says.
 
-Twelve rules are too rarely decisive for that, or concern what the simulator does not judge (`RARE`): a test of one part is
-named that fails with it.
+Twelve rules are too rarely decisive for that, or concern what the simulator does not judge (`RARE`): a test of one part
+is named that fails with it.
 """
 
 from __future__ import annotations
@@ -788,7 +788,7 @@ CAUGHT: dict[str, int] = {
     "watched_ids_ignored": 0,
 }
 
-# Caught in one crawl of several hundred, if at all: the module, the name and the arguments of a test that fails with it.
+# Caught in one crawl of several hundred, if at all: module, name and arguments of a test that fails with it.
 RARE: dict[str, tuple[Any, ...]] = {
     "absent_peers_not_missed": (
         "tests.protocol.test_snapshot",
