@@ -17,7 +17,8 @@ Rules of this module:
   The `era` in the beats tells: it grows by one with each such view, for all who see it, and stays on their disks. Where
   all have just begun none has an era, and one death is one death. Nor is one ahead, whatever its era, where one of
   those who live was in the view of that era: it was killed before it could see that all had settled. Nor is a leaver
-  by a view that it is not in itself.
+  by a view that it is not in itself. Nor is anybody by a view with a member whose disk is here, whether or not that one
+  has ever been in it: it may have been dead, and not known to be, when others settled.
 * Newcomers do not know in which views others were before. They leave the judgement to those who go on from disks, or
   had looked before they looked first, where there are any. Who is not fenced has: its lease began with an answer. So of
   two newcomers never each leaves it to the other, however often one that hears nothing has beaten.
@@ -129,6 +130,14 @@ class LossCounter:
         lives = [self.incarnation, *(beat.incarnation for beat in self._others())]
         return any(digest in self._views.get(life, ()) for life in lives)
 
+    def _has_had_part(self, said: Beat) -> bool:
+        """Whether somebody whose disk is here was in the view of these words: or it was to be and never was, so that
+        not all can have settled in it."""
+        here = {self.incarnation, *self.former}
+        for beat in self._others():
+            here.update((beat.incarnation, *beat.carried))
+        return self._shared(said.digest) or not here.isdisjoint(said.members)
+
     # -- who is lost
 
     def view_ended(self, before: View) -> None:
@@ -166,7 +175,7 @@ class LossCounter:
             ahead = [incarnation for incarnation in self._lost if self._era_of(incarnation) > newest]
             if ahead:
                 self.lossy = True
-                self.book.record(self._heard(ahead), max(0, min(spare, len(ahead) - 1 - torn)))
+                self.book.record(self._heard(ahead), max(0, min(spare, len(ahead) - 1 - torn)), ahead=True)
 
     def _leaves_judgement(self, others: Iterable[Beat]) -> bool:
         """Whether this agent is a newcomer among some who know more: they go on from disks, or were there before."""
@@ -180,7 +189,7 @@ class LossCounter:
         if beat is None:
             return 0
         settled = bool(beat.settled) or (NEW not in beat.flags and not self._shared(beat.complete))
-        alone = settled and LEAVING not in beat.flags and not self._shared(beat.digest)
+        alone = settled and LEAVING not in beat.flags and not self._has_had_part(beat)
         if not alone and self._shared(beat.complete):
             return 0
         return max(BEGUN, beat.era) + alone
@@ -247,7 +256,7 @@ class LossCounter:
         if line.digest == self.complete:
             return False
         later = line.era > self.era and not self._shared(line.complete)
-        return later or (bool(line.settled) and not self._shared(line.digest))
+        return later or (bool(line.settled) and not self._has_had_part(line))
 
     # -- lives and disks
 

@@ -10,6 +10,10 @@ Rules of this module:
   such a death, that one's word stands: it has recorded a loss, or every host had its copies again.
 * Whose disk was there when all had settled later, or who has handed on all, is *safe*: others have what it knew, and
   when that disk is lost after all, this is no part of the old loss.
+* A group can have lost too many, and those who were ahead of all who live: each is a loss of its own. Where one of
+  those who were ahead is back, the others may be too many still.
+* Others are to read what this agent knows before the crawl is found to be over: where somebody publishes the book
+  (`await_publishing`), the agent is not passive before its last change was.
 * What is read was written by another agent: it is validated, and bounded.
 """
 
@@ -44,37 +48,73 @@ class LossBook:
     """What one agent knows of those who were lost: `losses` that it has seen, those whom it has `missed` when it began
     again, and the lives whose deaths it has `counted`, or of which others have all that was on the disk (`safe`)."""
 
-    def __init__(self) -> None:
-        self.losses: list[GroupLoss] = []
+    def __init__(self, losses: Iterable[GroupLoss] = ()) -> None:
         self.missed: list[GroupLoss] = []
         self.counted: list[str] = []
         self.safe: list[str] = []
-        self._open = False  # more may be lost together with the last of the losses
+        self._present: dict[bool, GroupLoss] = {}  # losses to which more may be added -> whether it is of those ahead
+        self._past = [*losses]
+        self._changes = 0  # so far
+        self._published: int | None = None  # of these; None: nobody publishes them
 
-    def record(self, lost: tuple[tuple[str, str], ...], spare: int) -> None:
-        """So many were lost together, as far as is seen by now."""
+    @property
+    def losses(self) -> list[GroupLoss]:
+        """The last losses, oldest first."""
+        return [*self._past, *self._present.values()][-MOST_LOSSES:]
+
+    def record(self, lost: tuple[tuple[str, str], ...], spare: int, ahead: bool = False) -> None:
+        """So many were lost together, as far as is seen by now; `ahead`: of all who live."""
         if len(lost) <= spare:
             return
-        if self._open:
-            spare = min(spare, self.losses.pop().spare)
-        self._open = True
-        self.losses = [*self.losses, GroupLoss(lost[-MOST_MEMBERS:], spare)][-MOST_LOSSES:]
+        before = self._present.get(ahead)
+        loss = GroupLoss(lost[-MOST_MEMBERS:], spare if before is None else min(spare, before.spare))
+        self._changes += loss != before
+        self._present[ahead] = loss
 
     def close(self) -> None:
         """Who is lost from now on is so in another time."""
-        self._open = False
+        self._past = self.losses
+        self._present.clear()
 
     def miss(self, members: Collection[tuple[str, str]], spare: int) -> None:
         """These are not there, of whom so many may stay away."""
         self.missed = [*self.missed, GroupLoss(tuple(sorted(members))[-MOST_MEMBERS:], spare)][-MOST_LOSSES:]
+        self._changes += 1
 
     def count(self, lives: Iterable[str]) -> None:
         """The deaths of these are counted."""
-        self.counted = list(dict.fromkeys((*self.counted, *filter(None, lives))))[-MOST_COUNTED:]
+        before, self.counted = self.counted, list(dict.fromkeys((*self.counted, *filter(None, lives))))[-MOST_COUNTED:]
+        self._changes += self.counted != before
 
     def are_safe(self, lives: Iterable[str]) -> None:
         """Others have what was on the disks of these."""
-        self.safe = list(dict.fromkeys((*self.safe, *lives)))[-MOST_SAFE:]
+        before, self.safe = self.safe, list(dict.fromkeys((*self.safe, *lives)))[-MOST_SAFE:]
+        self._changes += self.safe != before
+
+    # -- others read it
+
+    @property
+    def changes(self) -> int:
+        """How often it has changed so far."""
+        return self._changes
+
+    @property
+    def is_published(self) -> bool:
+        """Whether others can read it as it is, or nobody publishes it."""
+        return self._published is None or self._published == self._changes
+
+    def await_publishing(self) -> None:
+        """Somebody publishes it from now on, and says so (`publish`)."""
+        self._published = -1 if self.told() else self._changes
+
+    def publish(self, changes: int) -> None:
+        """It was published, as it was after so many changes."""
+        self._published = changes
+
+    def unpublish(self) -> None:
+        """What was published is gone."""
+        if self._published is not None and self.told():
+            self._published = -1
 
     def told(self) -> dict[str, Any]:
         """The book as JSON; what there is none of is left out."""
@@ -89,8 +129,8 @@ class LossBook:
     @classmethod
     def read(cls, told: Mapping[str, Any]) -> LossBook:
         """The book of which that tells; what does not hold is left out."""
-        book = cls()
-        book.losses, book.missed = read_losses(told.get("losses")), read_losses(told.get("missed"))
+        book = cls(read_losses(told.get("losses")))
+        book.missed = read_losses(told.get("missed"))
         book.counted, book.safe = read_lives(told.get("counted")), read_lives(told.get("safe"))
         return book
 

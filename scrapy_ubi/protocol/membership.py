@@ -71,6 +71,8 @@ class Membership:
             self.usurped = self.usurped or self._goes_on(own)
         there = {sight.beat.incarnation for sight in self.watch.seen.values()}
         forgotten = self.watch.read(sent, received, beats, memory)
+        if forgotten:
+            self.losses.book.unpublish()
         self.losses.read(beats, there)
         if self._begun is None or forgotten:
             self._begun = sent - (watched if sent >= self._sent else 0.0)  # one that was overtaken tells of before

@@ -1,11 +1,11 @@
 """When the crawl is over (P6).
 
 An agent is passive when nothing is queued, held or in flight at it, its outbox is empty, its `start()` is exhausted,
-and it is neither fenced nor unsettled; its activity counter moves with whatever it does, and is told while it is
-passive. The crawl is over when two atomic reads show the same agents, all passive in one settled view, with the same
-activity, and each has beaten in between: every one of them was then passive at the moment of the first read, and mail
-that is not acknowledged would have kept its sender from being so. (The double count of distributed termination
-detection; a single wave would not do.)
+it is neither fenced nor unsettled, it has seen that all have settled, and others can read what it knows of losses; its
+activity counter moves with whatever it does, and is told while it is passive. The crawl is over when two atomic reads
+show the same agents, all passive in one settled view, with the same activity, and each has beaten in between: every one
+of them was then passive at the moment of the first read, and mail that is not acknowledged would have kept its sender
+from being so. (The double count of distributed termination detection; a single wave would not do.)
 
 Where entries may come from outside (seeds), that is half of it: one may have come, and been taken, meanwhile. So such a
 crawl is over when besides, at one instant later, no entry waits and none was written since before the first of the two

@@ -3,7 +3,8 @@ changes nothing.
 
 * *settled*: it has handed on all it holds under the present view, but for the pending hosts
   (docs/explanation/protocol.md#view-change);
-* *passive*: nothing is left to do here (P6);
+* *passive*: nothing is left to do here (P6), and what this agent knows of losses was published: it has seen that all
+  have settled, and so has counted who was lost before that;
 * a leaver *may go* when it has handed on all it holds, and no agent counts on its copies any longer.
 """
 
@@ -11,7 +12,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scrapy_ubi.protocol.beat import BLANK, FENCED, LEAVING, LEFT, LOSSY, MANY, NEW, OVER, PASSIVE, RELIEVED, Beat
+from scrapy_ubi.protocol.beat import (
+    BLANK,
+    FENCED,
+    LEAVING,
+    LEFT,
+    LOSSY,
+    MANY,
+    MOST_NAMED,
+    NEW,
+    OVER,
+    PASSIVE,
+    RELIEVED,
+    Beat,
+)
 from scrapy_ubi.protocol.done_mark_delivery import Closing
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.inbound import Reception
@@ -73,6 +87,8 @@ class Standing:
             and self._reception.idle
             and self._group.lease.holds(now)
             and self.settled
+            and self._tenure.released
+            and self._group.losses.book.is_published
             and not self._frontier.waits(lambda state: self._keeping.keepers(state)[:1] == (self._me,))
             and not self._work.awaits_visits()
         )
@@ -110,6 +126,7 @@ class Standing:
             pending=pending,
             dead=dead,
             carried=losses.carried,
+            members=lives if len(lives := tuple(view.lives)) <= MOST_NAMED else (),
             era=losses.base,
             complete=losses.base_view,
             before=losses.before,

@@ -10,7 +10,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -46,6 +46,11 @@ class View:
         text = "\n".join(f"{a} {m.incarnation}.{m.epoch} {m.replicas}" for a, m in sorted(members.items()))
         digest = f"{mmh3.hash64(text, 0, signed=False)[0]:016x}"
         return cls(dict(members), digest, _ring({a: m.replicas for a, m in members.items()}, near))
+
+    @property
+    def lives(self) -> Iterator[str]:
+        """The incarnations in it."""
+        return (member.incarnation for member in self.members.values())
 
     def incarnation(self, agent: str) -> str:
         """The incarnation of an agent in this view, '' for none."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol.beat import LEFT, LOSSY, MOST_CARRIED, RELIEVED, Beat, LastWords, words_after
+from scrapy_ubi.protocol.beat import LEFT, LOSSY, MOST_CARRIED, MOST_NAMED, RELIEVED, Beat, LastWords, words_after
 from scrapy_ubi.protocol.view import Member, View
 from tests.support.builders import hexes
 
@@ -23,6 +23,7 @@ words = st.builds(
     digest=hexes(16),
     settled=st.booleans(),
     flags=st.sets(st.sampled_from("lLpfxnobmh")).map(lambda flags: "".join(sorted(flags))),
+    members=st.lists(hexes(8), max_size=MOST_NAMED).map(tuple),
 )
 beats = st.builds(
     Beat,
@@ -36,6 +37,7 @@ beats = st.builds(
     pending=st.lists(hexes(16), max_size=64).map(tuple),
     dead=st.lists(hexes(8), max_size=16).map(tuple),
     carried=st.lists(hexes(8), max_size=MOST_CARRIED).map(tuple),
+    members=st.lists(hexes(8), max_size=MOST_NAMED).map(tuple),
     era=st.integers(0, 10**9 - 1),
     complete=st.just("") | hexes(16),
     before=st.lists(words, max_size=4).map(tuple),
@@ -53,27 +55,41 @@ def test_line_of_a_beat_is_short_printable_text(beat: Beat, counter: int) -> Non
     line = beat.line(counter)
     assert line.isascii()
     assert line.isprintable()
-    assert len(line) < 1600
-    words = 11 + bool(beat.before)
-    assert line.count(" ") == words - 1, "eleven words, so that a person can count them, and one of the time before"
+    assert len(line) < 2900
+    words = 12 + bool(beat.before)
+    assert line.count(" ") == words - 1, "twelve words, so that a person can count them, and one of the time before"
 
 
-GOOD = f"{INCARNATION}.0 7 200 {DIGEST} - - 3 - - - 0"
+GOOD = f"{INCARNATION}.0 7 200 {DIGEST} - - 3 - - - - 0"
 
 
 def test_a_line_by_hand() -> None:
     assert Beat.parse(GOOD) == Beat(INCARNATION, 0, 200, DIGEST, activity=3, counter=7)
-    full = f"{INCARNATION}.2 7 200 {DIGEST} {DIGEST} lp 3 {DIGEST},{'ab' * 8} {INCARNATION} 0000000a,0000000b 5"
+    full = f"{INCARNATION}.2 7 200 {DIGEST} {DIGEST} lp 3 {DIGEST},{'ab' * 8} {INCARNATION} 0000000a,0000000b "
+    full += f"0000000a{INCARNATION} 5"
     assert Beat.parse(full) == Beat(
-        INCARNATION, 2, 200, DIGEST, DIGEST, "lp", 3, (DIGEST, "ab" * 8), (INCARNATION,), ("0000000a", "0000000b"), 7, 5
+        INCARNATION,
+        2,
+        200,
+        DIGEST,
+        DIGEST,
+        "lp",
+        3,
+        (DIGEST, "ab" * 8),
+        (INCARNATION,),
+        ("0000000a", "0000000b"),
+        ("0000000a", INCARNATION),
+        7,
+        5,
     )
 
 
 def test_who_takes_a_name_repeats_the_last_words_of_those_who_had_it() -> None:
-    first = Beat(INCARNATION, 0, 200, DIGEST, DIGEST, era=3, counter=9)
+    there = ("0000000b", INCARNATION)
+    first = Beat(INCARNATION, 0, 200, DIGEST, DIGEST, members=there, era=3, counter=9)
     second = Beat("0000000b", 0, 200, "ee" * 8, flags=LEFT, before=words_after(first))
     assert [words.beat for words in words_after(second)] == [
-        Beat(INCARNATION, 0, 1, DIGEST, DIGEST, era=3),
+        Beat(INCARNATION, 0, 1, DIGEST, DIGEST, members=there, era=3),
         Beat("0000000b", 0, 1, "ee" * 8, flags=LEFT),
     ]
     beat = first
@@ -114,16 +130,20 @@ def test_who_has_left_in_a_lossy_crawl_says_whether_others_have_all(flags: str, 
         GOOD.replace(" 3 - -", f" 3 {','.join([DIGEST] * 65)} -"),
         GOOD.replace(" 3 - -", f" 3 - {','.join([INCARNATION] * 17)}"),
         GOOD.replace(" 3 - -", f" 3 {DIGEST}, -"),
-        GOOD.replace(" - 0", f" {','.join([INCARNATION] * (MOST_CARRIED + 1))} 0"),
-        GOOD.removesuffix(" 0"),  # of layout 2: without an era
-        GOOD.replace(" - 0", " 0"),  # of layout 3: without the lives before
+        GOOD.replace(" - - 0", f" {','.join([INCARNATION] * (MOST_CARRIED + 1))} - 0"),
+        GOOD.replace(" - 0", f" {INCARNATION * (MOST_NAMED + 1)} 0"),
+        GOOD.replace(" - 0", f" {INCARNATION[1:]} 0"),
+        GOOD.removesuffix(" - - 0"),  # of layout 2: without an era
+        GOOD.replace(" - - 0", " 0"),  # of layout 3: without the lives before
+        GOOD.replace(" - 0", " 0"),  # of layout 4: without the members of the view
         GOOD.removesuffix("0") + "-1",
         GOOD.removesuffix("0") + f"{10**9}",
         GOOD + " -",
         GOOD + ".",
-        GOOD + f" {INCARNATION}.0..{DIGEST}.2.",
-        GOOD + f" {INCARNATION}.0..{DIGEST}.1.z",
-        GOOD + " " + ",".join([f"{INCARNATION}.0..{DIGEST}.1."] * 5),
+        GOOD + f" {INCARNATION}.0..{DIGEST}.1.",
+        GOOD + f" {INCARNATION}.0..{DIGEST}.2..",
+        GOOD + f" {INCARNATION}.0..{DIGEST}.1.z.",
+        GOOD + " " + ",".join([f"{INCARNATION}.0..{DIGEST}.1.."] * 5),
         '{"incarnation": "0123abcd"}',
     ],
 )

@@ -502,3 +502,50 @@ def test_who_is_back_is_not_ahead_by_what_its_name_has_said() -> None:
         group.read(0.0, 0.0, {"b": here})
         all_settle(group, view("a"), here)
         assert group.losses.book.missed == [GroupLoss((("b", incarnation("b")),), spare)]
+
+
+GONE = incarnation("a", 9)  # a life before
+
+
+@pytest.mark.parametrize(
+    ("there", "carried", "ahead"),
+    [
+        ((), (), True),
+        (("b",), (), True),
+        (("b", "a"), (), False),
+        (("b", "witness"), (), False),
+        (("b", GONE), (), True),
+        (("b", GONE), (GONE,), False),
+    ],
+    ids=["nobody is named", "alone", "this one", "another who lives", "who is away", "one whose disk another has"],
+)
+def test_nobody_is_ahead_by_a_view_with_one_whose_disk_is_here(
+    there: tuple[str, ...], carried: tuple[str, ...], ahead: bool
+) -> None:
+    """That one may have been dead when the others settled, and not known to be: it has never been in that view."""
+    members = tuple(life if life == GONE else incarnation(life) for life in there)
+    said = beat("b", flags=NEW, digest=DIGEST, settled=DIGEST, members=members)
+    group = membership()
+    group.read(0.0, 0.0, {"b": said})
+    dead = beat("witness", 2, flags=NEW, digest=OTHER, carried=carried, dead=(incarnation("b"),))
+    group.read(1.0, 1.0, {"witness": dead})
+    group.losses.view_ended(view("a", "b", "witness"))
+    assert group.losses.lossy == ahead
+    group = membership()  # and where it is missed, and others have taken its name
+    group.losses.resume(False, peers("ab"), view=OTHER, era=1)
+    empty = beat("b", flags=NEW, digest=OTHER, carried=carried, before=words_after(said))
+    empty = replace(empty, incarnation=incarnation("b", 7))
+    witness = beat("witness", flags=NEW, digest=OTHER)
+    group.read(0.0, 0.0, {"b": empty, "witness": witness})
+    all_settle(group, view("a", "witness"), empty, witness)
+    assert [loss.spare for loss in group.losses.book.missed] == [0 if ahead else 1]
+
+
+def test_an_own_life_before_is_one_whose_disk_is_here() -> None:
+    for former, ahead in (([], True), ([GONE], False)):
+        group = membership()
+        group.losses.former = former
+        said = beat("b", flags=NEW, settled=DIGEST, members=(incarnation("b"), GONE))
+        group.read(0.0, 0.0, {"b": said})
+        kill_among_newcomers(group, "b")
+        assert group.losses.lossy == ahead

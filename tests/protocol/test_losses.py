@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -25,8 +26,7 @@ B, C, D = ("b", "0000000b"), ("c", "0000000c"), ("d", "0000000d")
     ],
 )
 def test_who_is_missing(losses: list[GroupLoss], back: tuple[tuple[str, str], ...], names: tuple[str, ...]) -> None:
-    book = LossBook()
-    book.losses = losses
+    book = LossBook(losses)
     assert missing([book], lambda name, incarnation: (name, incarnation) in back) == names
 
 
@@ -54,3 +54,50 @@ def test_what_does_not_hold_is_left_out(value: object) -> None:
 
 def test_no_more_are_read_than_one_agent_records() -> None:
     assert len(read_losses([[0, ["a", ""]]] * (MOST_LOSSES + 1))) == MOST_LOSSES
+
+
+def test_those_who_were_ahead_are_a_loss_of_their_own() -> None:
+    """Where one of them is back, all who were lost together may be too many still."""
+    book = LossBook()
+    for _ in range(2):
+        book.record((B, C, D), 1)
+        book.record((B,), 0, ahead=True)
+    assert sorted(book.losses) == sorted([GroupLoss((B, C, D), 1), GroupLoss((B,), 0)])
+    assert missing([book], lambda name, life: name == "b") == ("c", "d")
+    assert missing([book], lambda name, life: name != "b") == ("b",)
+    book.close()
+    book.record((C, D), 1)
+    assert len(book.losses) == 3
+
+
+def test_each_change_is_to_be_published() -> None:
+    book = LossBook()
+    book.count(["0123abcd"])
+    assert book.is_published, "nobody publishes it"
+    book.await_publishing()
+    changes: list[Callable[[], None]] = [
+        lambda: book.record((B, C), 1),
+        lambda: book.record((B,), 0, ahead=True),
+        lambda: book.miss([B], 0),
+        lambda: book.count(["0000000b"]),
+        lambda: book.are_safe(["0000000c"]),
+        book.unpublish,
+    ]
+    for change in changes:
+        book.publish(book.changes)
+        assert book.is_published
+        change()
+        assert not book.is_published
+    book.publish(before := book.changes)
+    changes[0](), changes[3](), changes[4](), book.close()
+    assert book.is_published, "it says the same"
+    book.count(["0000000d"])
+    book.publish(before)
+    assert not book.is_published, "what was published is older"
+
+
+def test_an_empty_book_need_not_be_published() -> None:
+    book = LossBook()
+    book.await_publishing()
+    book.unpublish()
+    assert book.is_published

@@ -203,6 +203,27 @@ def test_who_is_fenced_says_so_and_is_not_passive() -> None:
     assert FENCED in a.beat.flags and PASSIVE not in a.beat.flags
 
 
+def test_not_passive_before_all_have_settled_and_what_is_known_of_losses_is_published() -> None:
+    """Who finds the end asks what all have published: each has counted by then who was lost."""
+    village = Village("a", "b")
+    for agent in village.agents.values():
+        agent.start_exhausted = True
+    village.settle()
+    a, b = village.agents.values()
+    assert PASSIVE in a.standing.beat(village.now, True).flags
+    a.tenure.released = False
+    assert PASSIVE not in a.standing.beat(village.now, True).flags
+    a.tenure.released = True
+    book = a.group.losses.book
+    book.await_publishing()
+    book.count(["0123abcd"])
+    for _ in range(10):
+        village.turn()
+    assert PASSIVE in b.beat.flags and not b.finished
+    book.publish(book.changes)
+    village.until(lambda: a.finished and b.finished)
+
+
 def test_not_over_while_a_request_is_out() -> None:
     village, host = Village("a", "b"), ordered("a", "b")
     a = village.agents["a"]

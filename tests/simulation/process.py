@@ -92,6 +92,7 @@ class Process:
         self.agent, self.frontier = self._begin_agent()
         losses = self.agent.group.losses
         losses.book, losses.former = LossBook.read(self.disk.lost), self.disk.lives[:-1]
+        losses.book.await_publishing()
         self.alarm: tuple[str, ...] = ()  # who is lost, as it says at its end
         self.returned_done = self.disk.done_keys() if disk is not None else set()
         if disk is None:
@@ -196,7 +197,9 @@ class Process:
         self.counter += 1
         line = (self.agent.last_beat() if last else self.agent.beat).line(self.counter)
         self.lossy = self.agent.lossy or (last and LOSSY in line.split()[5])
-        profile = self.profile(last) if last or self.counter % PUBLISH == 1 else ""
+        book = self.agent.group.losses.book
+        due = last or self.counter % PUBLISH == 1 or not book.is_published
+        profile, changes = self.profile(last) if due else "", book.changes if due else None
 
         def execute() -> None:
             if not self.reaches_redis or world.lost():
@@ -207,7 +210,7 @@ class Process:
             beats, memory = dict(world.redis.beats), str(world.redis.memory)
             watched = world.redis.watched_time(world.now, world.wall + self.skew) if world.watched else 0.0
             if not self.deaf and not world.lost():
-                self.after(world.delay(), lambda: self.beaten(sent, beats, memory, watched))
+                self.after(world.delay(), lambda: self.beaten(sent, beats, memory, watched, changes))
 
         world.at(world.now + world.delay(), execute)
 
@@ -224,10 +227,14 @@ class Process:
             members = {self.name, *agent.view.members}
             self.alarm = lost(self.name, agent.group.losses.book, members, redis.profiles, redis.beats)
 
-    def beaten(self, sent: float, lines: dict[str, str], memory: str, watched: float) -> None:
-        """Everybody's beats have come."""
+    def beaten(
+        self, sent: float, lines: dict[str, str], memory: str, watched: float, changes: int | None = None
+    ) -> None:
+        """Everybody's beats have come. `changes`: a profile was taken that has so many of what is known of losses."""
         agent, over = self.agent, self.agent.finished
         agent.lease.acknowledged(sent)
+        if changes is not None:
+            agent.group.losses.book.publish(changes)
         agent.read(sent, self.now(), self.world.parse(lines), memory, watched)
         self.world.noticed(self)
         if agent.finished and not over:

@@ -22,7 +22,7 @@ Scene = Callable[[SignedTransport, SignedTransport], Awaitable[None]]
 
 
 def line(agent: str, counter: int = 1, flags: str = "-") -> str:
-    return f"{INCARNATIONS[agent]}.0 {counter} 200 295ba34ef5c07fbb - {flags} 1 - - - 0"
+    return f"{INCARNATIONS[agent]}.0 {counter} 200 295ba34ef5c07fbb - {flags} 1 - - - - 0"
 
 
 def signed(world: World, agent: str, secret: str = SECRET) -> SignedTransport:

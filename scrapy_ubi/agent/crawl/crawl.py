@@ -116,6 +116,7 @@ class Crawl:
         self._former = self._former_lives()
         losses = self.agent.group.losses
         losses.book, losses.former = LossBook.read(disk.facts), [*self._former]
+        losses.book.await_publishing()
         self._facts_at = 0.0
         self._kept: tuple[Any, ...] = ()  # the run, whether it is over, losses, what people said: as written
 

@@ -35,6 +35,9 @@ class Profiles(Protocol):
     def profile(self) -> str | None:
         """Return the profile; None when it is too soon for another one."""
 
+    def taken(self) -> None:
+        """Hear that the last one was taken."""
+
     def renew(self) -> None:
         """Let the next one be due now, and count again for it."""
 
@@ -90,7 +93,9 @@ class ExchangeLoop:
         taken, exchange.published = bool(exchange.published), None
         self._crawl.published(taken)
         exchange.counts_anew = self._crawl.counts_anew
-        if not taken:
+        if taken:
+            self._publishing.taken()
+        else:
             exchange.count_anew()
             self._publishing.renew()
 

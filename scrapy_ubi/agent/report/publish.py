@@ -58,19 +58,26 @@ class Publisher:
         self._counted = -inf
         self._counters: dict[str, Any] = {}
         self._counting: asyncio.TimerHandle | None = None  # the next slice of a count that goes on
+        self._changes = 0  # of what is known of losses, that the last one published has
         self._shown = ""
         self._shown_at = -2 * profile.PUBLISH
         self.kept = ""
 
     def profile(self) -> str | None:
-        """The profile, None when it is too soon for another one."""
-        now = self._clock()
-        if now < self._next_at:
+        """The profile, None when it is too soon for another one. It is not where the end of the crawl waits for what
+        this agent knows of losses."""
+        now, book = self._clock(), self._crawl.agent.group.losses.book
+        if now < self._next_at and (self.kept or book.is_published):
             return None
         self._next_at = now + profile.PUBLISH
         if self.kept:
             return self.kept
+        self._changes = book.changes
         return self._text(now)
+
+    def taken(self) -> None:
+        """Others can read the last one."""
+        self._crawl.agent.group.losses.book.publish(self._changes)
 
     def _text(self, now: float) -> str:
         crawl, counters = self._crawl, self.counted(now)

@@ -25,8 +25,8 @@ def profile(agent: str, *former: str, losses: Any = None) -> str:
 
 
 def book(losses: Any = (), missed: Any = (), counted: Any = (), safe: Any = ()) -> LossBook:
-    known = LossBook()
-    known.losses, known.missed, known.counted, known.safe = list(losses), list(missed), list(counted), list(safe)
+    known = LossBook(losses)
+    known.missed, known.counted, known.safe = list(missed), list(counted), list(safe)
     return known
 
 

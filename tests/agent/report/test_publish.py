@@ -72,6 +72,25 @@ def test_an_agent_of_very_many_hosts_is_not_taken_for_silent_while_it_does_not_c
     assert agent.counted == 1
 
 
+def test_what_becomes_known_of_losses_is_published_at_once_until_it_was_taken() -> None:
+    agent = Agent()
+    book = agent.crawl.agent.group.losses.book
+    assert agent.is_due() and book.is_published
+    book.count(["0123abcd"])
+    assert [agent.is_due(), agent.is_due()] == [True, True]
+    told = json.loads(agent.publishing.profile() or "{}")
+    assert told["counted"] == ["0123abcd"]
+    book.count(["4567abcd"])
+    agent.publishing.taken()
+    assert not book.is_published, "the last one has less"
+    assert agent.is_due()
+    agent.publishing.taken()
+    assert book.is_published and not agent.is_due()
+    agent.publishing.kept = "{}"
+    book.count(["89ababcd"])
+    assert not agent.is_due(), "that one says nothing of it"
+
+
 def test_one_that_is_wanted_anew_is_made_at_once() -> None:
     agent = Agent()
     assert agent.is_due()
