@@ -17,15 +17,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from scrapy_ubi.frontier.hash_slots import Numbers, Slots, Words
 from scrapy_ubi.frontier.mapped import SeenDamaged
 from scrapy_ubi.frontier.shard_header import Shape
 from scrapy_ubi.frontier.shards import Shards
+from scrapy_ubi.ground.later import Later
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from scrapy_ubi.frontier.hash_slots import Numbers, Slots, Words
+else:
+    np = Later("numpy")
 
 __all__ = ["Seen", "SeenDamaged", "SeenTable", "Totals"]
 
