@@ -206,7 +206,8 @@ class SchedulerBuilder:
         """Open the disk while another thread imports what talks to Redis, where there is one. Raises UbiError."""
         if self.scheduler.alone:
             return await self._open_disk()
-        opened, _ = await asyncio.gather(self._open_disk(), asyncio.to_thread(later.load, REDIS), return_exceptions=True)
+        loading = asyncio.to_thread(later.load, REDIS)  # an error of it comes again where the module is used
+        opened, _ = await asyncio.gather(self._open_disk(), loading, return_exceptions=True)
         if isinstance(opened, BaseException):
             raise opened
         return opened

@@ -60,13 +60,16 @@ def longest_url(middleware: UrlLengthMiddleware) -> int:
 
 
 def is_on_site(middleware: OffsiteMiddleware, spider: Spider, host: str) -> bool:
-    """Whether a host (without port) is one of the spider's."""
-    return bool(middleware.get_host_regex(spider).search(host))
+    """Whether a host (without port) is one of the spider's; True where that cannot be told: the middleware then drops
+    the request."""
+    regex: Any = getattr(middleware, "get_host_regex", None)
+    return regex is None or bool(regex(spider).search(host))
 
 
 def is_first_of_host(middleware: OffsiteMiddleware, host: str) -> bool:
     """Whether this is the first request to a host that is none of the spider's; the next one is not."""
-    if not host or host in middleware.domains_seen:
+    seen: set[str] | None = getattr(middleware, "domains_seen", None)
+    if not host or seen is None or host in seen:
         return False
-    middleware.domains_seen.add(host)
+    seen.add(host)
     return True

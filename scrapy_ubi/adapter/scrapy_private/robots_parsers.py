@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from twisted.internet.defer import Deferred
@@ -15,8 +17,8 @@ from twisted.internet.defer import Deferred
 def robots_known(crawler: Crawler, netloc: str) -> bool:
     """Whether the robots.txt of this network location has been read (an empty one counts)."""
     middleware = crawler.get_downloader_middleware(RobotsTxtMiddleware)
-    if middleware is None:
-        return True  # nothing asks for it
+    if middleware is None or not hasattr(middleware, "_parsers"):
+        return True  # nothing asks for it, or it cannot be told
     parser = middleware._parsers.get(netloc)
     return parser is not None and not isinstance(parser, Deferred)
 
@@ -24,5 +26,6 @@ def robots_known(crawler: Crawler, netloc: str) -> bool:
 def forget_robots(crawler: Crawler, netloc: str) -> None:
     """Let a robots.txt that could not be fetched be asked for again: else it counts as "all allowed" from then on."""
     middleware = crawler.get_downloader_middleware(RobotsTxtMiddleware)
-    if middleware is not None and middleware._parsers.get(netloc, crawler) is None:
-        del middleware._parsers[netloc]
+    parsers: dict[str, Any] = getattr(middleware, "_parsers", {})
+    if parsers.get(netloc, crawler) is None:
+        del parsers[netloc]

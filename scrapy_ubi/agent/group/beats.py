@@ -6,9 +6,9 @@ Rules of this module:
   One that tells the others something new goes out at once.
 * A line that is no beat counts as no agent.
 * All beats are read as often as suits so many agents (`protocol.read_interval`).
-* Where a read shows that nobody has anything left to do, the next beat is not waited for: the end takes two reads, and a
-  beat of each agent between them. All agents see that, each by its own reads. At most `MOST_HURRIED` such beats in a
-  row, and none in a group so large that not every beat reads.
+* Where a read shows that nobody has anything left to do, the next beat is not waited for: the end takes two reads, and
+  a beat of each agent between them. All agents see that, each by its own reads. At most `MOST_HURRIED` such beats in
+  a row, and none in a group so large that not every beat reads.
 """
 
 from __future__ import annotations
