@@ -3,9 +3,9 @@ from the last page to the end of the process.
 
     python benchmarks/start_up.py [--rounds 5] [--json FILE]
 
-A crawl of one page of this machine, of a project with no settings of its own: by plain Scrapy, by an agent alone, and by
-an agent at a Redis that it need not wait at (UBI_START_WAIT = 0). The ways take turns, each run is a new process in a
-new directory, and compiled modules are kept, as for anyone who starts twice. Milliseconds of the clock and of the
+A crawl of one page of this machine, of a project with no settings of its own: by plain Scrapy, by an agent alone, and
+by an agent at a Redis that it need not wait at (UBI_START_WAIT = 0). The ways take turns, each run is a new process in
+a new directory, and compiled modules are kept, as for anyone who starts twice. Milliseconds of the clock and of the
 processor, the median of all rounds:
 
 * `scrapy`: the interpreter, and what Scrapy imports before it asks the add-on;
