@@ -39,6 +39,8 @@ from types import CodeType, FrameType
 from components import DISTRIBUTION, INSTEAD, component
 from rounds import table
 
+from scrapy_ubi.ground import later
+
 HERE = Path(__file__).resolve().parent
 BASELINE = HERE / "guard.json"
 PAGES = {"walk": (50, 100), "short": (100, 200)}  # before the counting, and counted
@@ -252,6 +254,7 @@ def show(case: str, now: Counts, then: Counts) -> None:
 def main() -> None:
     args = options()
     if args.child:
+        later.load("numpy")  # what is counted are pages of a crawl under way, which has it
         print(json.dumps(count(args.child)))
         return
     baselines = read_baselines()
