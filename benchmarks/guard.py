@@ -41,6 +41,8 @@ import lanes
 from components import DISTRIBUTION, INSTEAD, component
 from rounds import table
 
+from scrapy_ubi.ground import later
+
 HERE = Path(__file__).resolve().parent
 BASELINE = HERE / "guard.json"
 PAGES = {"walk": (50, 100), "short": (100, 200), "lanes": (30, 30)}  # before the counting, and counted
@@ -262,6 +264,7 @@ def show(case: str, now: Counts, then: Counts) -> None:
 def main() -> None:
     args = options()
     if args.child:
+        later.load("numpy")  # what is counted are pages of a crawl under way, which has it
         print(json.dumps(count(args.child)))
         return
     baselines = read_baselines()

@@ -18,11 +18,18 @@ URLs are taken for new ones, and fetched again.
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TYPE_CHECKING
 
-from scrapy_ubi.frontier.hash_slots import Numbers, Slots, Words
 from scrapy_ubi.frontier.shard_header import Shape
 from scrapy_ubi.frontier.shards import Shards
+from scrapy_ubi.ground.later import Later
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from scrapy_ubi.frontier.hash_slots import Numbers, Slots, Words
+else:
+    np = Later("numpy")
 
 HASH_BITS = 43
 

@@ -10,15 +10,20 @@ says of the key is the kind's matter.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from scrapy_ubi.ground.later import Later
 
-Words = NDArray[np.uint64]
-Slots = NDArray[np.uint64 | np.uint32]
-Bits = NDArray[np.bool_]
-Numbers = NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Words = NDArray[np.uint64]
+    Slots = NDArray[np.uint64 | np.uint32]
+    Bits = NDArray[np.bool_]
+    Numbers = NDArray[np.int64]
+else:
+    np = Later("numpy")
 
 # Fewer keys than that are followed one by one: a round of numpy costs as much as 50 steps.
 _FEW = 24
@@ -109,7 +114,17 @@ def built(used: Slots, hashes: Words, step: Numbers, slots: int) -> Slots:
     return table
 
 
-_PRIMES = [n for n in range(2, 4096) if all(n % m for m in range(2, int(n**0.5) + 1))]
+def _primes_below(end: int) -> list[int]:
+    """All primes that are smaller (the sieve of Eratosthenes)."""
+    is_left = bytearray([1]) * end
+    is_left[:2] = b"\0\0"
+    for n in range(2, int(end**0.5) + 1):
+        if is_left[n]:
+            is_left[n * n :: n] = bytes(len(range(n * n, end, n)))
+    return [n for n in range(end) if is_left[n]]
+
+
+_PRIMES = _primes_below(4096)
 
 
 def is_prime(number: int) -> bool:

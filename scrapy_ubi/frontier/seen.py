@@ -17,15 +17,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from scrapy_ubi.frontier.hash_slots import Numbers, Slots, Words
 from scrapy_ubi.frontier.mapped import SeenDamaged
 from scrapy_ubi.frontier.shard_header import Shape
 from scrapy_ubi.frontier.shards import Shards
+from scrapy_ubi.ground.later import Later
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from scrapy_ubi.frontier.hash_slots import Numbers, Slots, Words
+else:
+    np = Later("numpy")
 
 __all__ = ["Seen", "SeenDamaged", "SeenTable", "Totals"]
 
@@ -126,6 +131,8 @@ class SeenTable(Shards):
         """Counted from all slots: 10 ns a key."""
         known = known_xor = done = done_xor = 0
         for shard, (start, end, _) in enumerate(self._extents):
+            if not self._used[shard]:  # in a new table all of them
+                continue
             slots = np.array(self._slots[start:end])
             slots = slots[slots != 0]
             known, known_xor = known + len(slots), known_xor ^ _xor(slots, shard)

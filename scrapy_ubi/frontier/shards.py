@@ -7,26 +7,35 @@
 * A shard that is 88 % full is built again, a fifth larger, in a free piece of the file, and then one store into the
   header switches over. The free pieces follow from the header, so no crash can lose any. The shards' first sizes are
   spread over that fifth: they grow one by one, never all at once, and all together stay about 80 % full.
+* Large changes and growth are numpy's. A new table that stays small does without, so a small crawl never imports it;
+  before the first growth another thread does.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Iterable, Mapping
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-import numpy as np
-
-from scrapy_ubi.frontier.hash_slots import Bits, Numbers, Probes, Slots, Words, built, claim, prime, walk
+from scrapy_ubi.frontier.hash_slots import Probes, built, claim, prime, walk
 from scrapy_ubi.frontier.mapped import LINE, WORD, MappedWords, Room, SeenDamaged
 from scrapy_ubi.frontier.shard_header import FIRST_SHARD, FLUSH, VERSION, WRITTEN, Shape, read_header
+from scrapy_ubi.ground.later import Later, is_loaded, load
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from scrapy_ubi.frontier.hash_slots import Bits, Numbers, Slots, Words
+else:
+    np = Later("numpy")
 
 FULLEST = 0.88  # of a shard; beyond, a look-up of an unknown key takes more than 9 steps
 GROWTH = 1.2
 
-_BULK = 400  # so many changes and more go through numpy
+_BULK = 400  # so many changes and more go through numpy, where it is loaded
 _REBUILD_AT_ONCE = 200_000
 
 
@@ -36,7 +45,7 @@ class Shards(ABC):
     SHAPE: Shape
     EXACT: bool  # no two keys are one to this kind
 
-    __slots__ = ("_counts", "_extents", "_file", "_places_of", "_room", "_slots", "_used", "path")
+    __slots__ = ("_extents", "_file", "_places_of", "_room", "_slots", "_used", "path")
 
     def __init__(self, path: Path, file: MappedWords, extents: list[tuple[int, int, int]]) -> None:
         """For `create` and `open`. An extent: a shard's first slot, the one behind its last, their number."""
@@ -45,9 +54,8 @@ class Shards(ABC):
         self._file = file
         self._slots = file.slots
         self._extents = extents
-        self._places_of = np.array(extents)  # the same for numpy
-        self._counts = np.zeros(shape.shards, np.int64)  # of each shard: slots that are not empty
-        self._used = self._counts.data  # the same for single ones
+        self._places_of: Numbers | None = None  # the same for numpy, once it is asked for
+        self._used = array("q", bytes(8 * shape.shards))  # of each shard: slots that are not empty
         pieces = [(start // shape.line, shape.lines(slots)) for start, _, slots in extents]
         self._room = Room([(0, shape.header // LINE), *pieces], len(file.words) // LINE)
 
@@ -116,7 +124,7 @@ class Shards(ABC):
         file = MappedWords.open(path, cls.SHAPE.header, cls.SHAPE.bytes)
         try:
             table = cls(path, file, read_header(path, cls.SHAPE, file.words))
-            table._counts[:] = [table._count(shard) for shard in range(cls.SHAPE.shards)]
+            table._used = array("q", [table._count(shard) for shard in range(cls.SHAPE.shards)])
         except SeenDamaged:
             file.close()
             raise
@@ -162,12 +170,14 @@ class Shards(ABC):
 
     def apply(self, changes: Mapping[int, int]) -> None:
         """Key -> 1 or 2; see `Seen.apply`."""
-        if len(changes) >= _BULK:
+        if len(changes) >= _BULK and is_loaded("numpy"):
             keys = np.fromiter(changes.keys(), np.uint64, len(changes))
             self._merge(keys, np.fromiter(changes.values(), np.int64, len(changes)) == 2)
             return
         for key, status in changes.items():
             self._put(*self._hashed(key), status == 2)
+        if self._used[0] > self._extents[0][2] // 2:  # half full, as the others are: the first will grow
+            is_loaded("numpy")
 
     def _put(self, number: int, step: int, sought: int, done: bool) -> None:
         """One change, by one store."""
@@ -212,19 +222,25 @@ class Shards(ABC):
         """Hashes that are not here, and the empty slots that `walk` found for them."""
         shards = (numbers % self.SHAPE.shards).astype(np.int64)
         some, coming = np.unique(shards, return_counts=True)
-        over = self._counts[some] + coming > self._places_of[some, 2] * FULLEST
+        counts = np.frombuffer(self._used, np.int64)
+        over = counts[some] + coming > self._extents_in_numpy()[some, 2] * FULLEST
         for shard, more in zip(some[over].tolist(), coming[over].tolist(), strict=True):
             self._grow(shard, more)
         if over.any():
             again = self._places(numbers)
             places = again._replace(at=np.where(np.isin(shards, some[over]), again.at, places.at))
         claim(np.asarray(self._slots), places, np.where(done, places.sought, places.sought - 1))
-        self._counts[some] += coming
+        counts[some] += coming
 
     def _places(self, numbers: Words) -> Probes:
         """Where to look for each hash."""
-        extents = self._places_of[(numbers % self.SHAPE.shards).astype(np.int64)]
+        extents = self._extents_in_numpy()[(numbers % self.SHAPE.shards).astype(np.int64)]
         return Probes.of(numbers, extents[:, 0], extents[:, 2], *self._sought(numbers))
+
+    def _extents_in_numpy(self) -> Numbers:
+        if self._places_of is None:
+            self._places_of = np.array(self._extents)
+        return self._places_of
 
     # ---- growth
 
@@ -255,12 +271,14 @@ class Shards(ABC):
         self._file.words[FIRST_SHARD + shard] = line << 24 | len(table)
         old, _, slots = self._extents[shard]
         self._extents[shard] = (start, start + len(table), len(table))
-        self._places_of[shard] = self._extents[shard]
+        if self._places_of is not None:
+            self._places_of[shard] = self._extents[shard]
         self._room.give(old // shape.line, shape.lines(slots))
         self._file.rest(old // shape.line * LINE, shape.lines(slots) * LINE)
 
     def rebuild(self, changes: Iterable[tuple[int, int]], flush: int) -> None:
         """Hold these keys and no others; see `Seen.rebuild`. One to three microseconds a key."""
+        load("numpy")
         new = type(self)._beside(self.path)
         try:
             rows = iter(changes)

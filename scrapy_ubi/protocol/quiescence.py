@@ -41,6 +41,11 @@ class Quiescence:
         if mark != self.mark or not mark:
             self.mark, self._since, self._first = mark, now if mark else math.inf, None
 
+    @property
+    def is_half_seen(self) -> bool:
+        """Whether the crawl is over if the next read shows the same, and that each agent has beaten."""
+        return self._first is not None
+
     def begin_again(self) -> None:
         """Forget what was read."""
         self._first = None

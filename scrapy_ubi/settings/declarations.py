@@ -21,7 +21,7 @@ REPLICAS = 200  # golden: agents of one crawl must agree on it
 
 
 # fmt: off - so that a declaration is read at one glance
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)  # `UbiSettings` has these: each takes a while
 class Declarations:
     """All settings of one agent. Times in seconds."""
 

@@ -12,12 +12,13 @@ import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import SplitResult, parse_qs, quote, unquote, urlencode, urlsplit
 
-from redis.credentials import CredentialProvider
-
 from scrapy_ubi.transport.contract import TransportError
+
+if TYPE_CHECKING:
+    from redis.credentials import CredentialProvider
 
 Kind = Literal["single", "cluster", "sentinel"]
 Node = tuple[str, int]

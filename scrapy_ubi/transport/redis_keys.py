@@ -29,8 +29,14 @@ Rules of this module:
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from redis.crc import key_slot
+from scrapy_ubi.ground.later import Later
+
+if TYPE_CHECKING:
+    from redis import crc
+else:
+    crc = Later("redis.crc")  # an agent alone knows these keys, and needs no Redis
 
 LAYOUT = 5
 """Which layout of keys, beats and letters this is: 1 had no pulses, 2 no era in a beat, and ended crawls without a look
@@ -75,7 +81,7 @@ class RedisKeys:
     @property
     def slot(self) -> int:
         """The hash slot of all keys, in a Redis Cluster."""
-        return key_slot(self.crawl.encode())
+        return crc.key_slot(self.crawl.encode())
 
     def inbox(self, agent: str) -> str:
         """Stream of letters to `agent`."""

@@ -22,11 +22,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from scrapy_ubi.frontier import shards
 from scrapy_ubi.frontier.bloom import SeenBloom
 from scrapy_ubi.frontier.mapped import Room
 from scrapy_ubi.frontier.seen import Seen, SeenDamaged, SeenTable, Totals
 from scrapy_ubi.frontier.shards import FULLEST
 from scrapy_ubi.frontier.store import StoreFull
+from scrapy_ubi.ground import later
 
 KINDS = (SeenTable, SeenBloom)
 MOST = (1 << 64) - 1
@@ -45,6 +47,12 @@ def totals_of(truth: dict[int, int]) -> Totals:
 
 def holds(seen: Seen, truth: dict[int, int]) -> bool:
     return all(seen.status(key) == status for key, status in truth.items())
+
+
+@pytest.fixture(autouse=True)
+def _numpy() -> None:
+    """Large changes go through numpy, as in any crawl that is not small."""
+    later.load("numpy")
 
 
 # ---- both kinds
@@ -367,6 +375,44 @@ while True:
     at += at_once
     table.flush = at
 """
+
+
+def without_numpy(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """What is asked for while it is not loaded yet."""
+    asked: set[str] = set()
+
+    def is_loaded(module: str) -> bool:
+        asked.add(module)
+        return False
+
+    monkeypatch.setattr(shards, "is_loaded", is_loaded)
+    return asked
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_until_numpy_is_loaded_large_changes_are_made_one_by_one(
+    kind: type[SeenTable | SeenBloom], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = {key: 1 + key % 2 for key in keys_of(8, 3000)}
+    with_it = kind.create(tmp_path / "with")
+    with_it.apply(changes)
+    asked = without_numpy(monkeypatch)
+    without = kind.create(tmp_path / "without")
+    without.apply(changes)
+    assert asked == {"numpy"}, "a thread begins to load it"
+    assert holds(without, changes) and holds(with_it, changes)
+    assert without.totals() == with_it.totals()
+    without.check()
+
+
+def test_numpy_is_loaded_before_the_first_shard_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = without_numpy(monkeypatch)
+    table = SeenTable.create(tmp_path / "seen")
+    first = SeenTable.SHAPE.least // 3
+    table.apply({number << 8: 1 for number in range(first)})
+    assert not asked, "a small crawl does without"
+    table.apply({number << 8: 1 for number in range(first, 2 * first)})
+    assert asked and table.size == SeenTable.create(tmp_path / "other").size, "it has not grown yet"
 
 
 @pytest.mark.parametrize("at_once", [20, 1000])

@@ -31,6 +31,15 @@ def test_over_at_the_second_quiet_read_in_which_everybody_has_beaten() -> None:
     assert over(group(1), group(2)) == [False, True]
 
 
+def test_half_an_end_is_one_quiet_read() -> None:
+    quiescence = Quiescence()
+    seen = []
+    for beats in (group(1, b=beat("b", flags="")), group(2), group(3), group(4, b=beat("b", 4, flags=""))):
+        quiescence.read(beats, DIGEST, frozenset(beats))
+        seen.append(quiescence.is_half_seen)
+    assert seen == [False, True, True, False]
+
+
 def test_one_read_is_not_enough() -> None:
     assert over(group(1)) == [False]
     assert over(group(1), group(1), group(1)) == [False, False, False], "the same beats again say nothing new"

@@ -74,16 +74,11 @@ from scrapy_ubi.agent.profile.origin import Origin
 from scrapy_ubi.agent.report.loop_watch import LoopWatch
 from scrapy_ubi.agent.start import Start
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.ground import clock
+from scrapy_ubi.ground import clock, later
 from scrapy_ubi.policy.ranking import Ranker, read_rank
 from scrapy_ubi.settings import UbiSettings, home
 from scrapy_ubi.transport import Transport
-from scrapy_ubi.transport.credentials import RedisLogin, named_credentials
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
-from scrapy_ubi.transport.redis import RedisTransport
-from scrapy_ubi.transport.seed_reader import SeedSource
-from scrapy_ubi.transport.signed_transport import SignedTransport
-from scrapy_ubi.transport.signer import ROOM, Signer
 
 if TYPE_CHECKING:
     from scrapy_ubi.adapter.components.outputs_contract import AgentOutputs
@@ -91,6 +86,7 @@ if TYPE_CHECKING:
     from scrapy_ubi.adapter.feeds.pipeline_flush import PipelineFlush
     from scrapy_ubi.agent.metrics.agent_metrics import AgentMetrics
 
+REDIS = "scrapy_ubi.transport.redis"
 OUTPUTS = "scrapy_ubi.outputs.setup.Outputs"  # by name: it is loaded where it is wanted
 
 logger = logging.getLogger("scrapy_ubi.scheduler")
@@ -145,7 +141,7 @@ class SchedulerBuilder:
         self._make_parts()
         scheduler.hooks = EngineHooks(self.crawler.engine)
         scheduler.hooks.outlast_start()
-        disk = None if self.mode.is_trial else await self._open_disk()
+        disk = None if self.mode.is_trial else await self._open_beside()
         self.put_together(disk)
         self._closes_with_scheduler()
         await scheduler.node.open()
@@ -200,6 +196,16 @@ class SchedulerBuilder:
         self.errors = ErrorWatch(crawler, settings, self.directory.path, note, self.ending.burst)
         resolve = Resolver(crawler).addresses
         self.reach = Reach(settings, crawler.settings, resolve, scheduler.notices, self.stats.count)
+
+    async def _open_beside(self) -> AgentDisk:
+        """Open the disk while another thread imports what talks to Redis, where there is one. Raises UbiError."""
+        if self.scheduler.alone:
+            return await self._open_disk()
+        loading = asyncio.to_thread(later.load, REDIS)  # an error of it comes again where the module is used
+        opened, _ = await asyncio.gather(self._open_disk(), loading, return_exceptions=True)
+        if isinstance(opened, BaseException):
+            raise opened
+        return opened
 
     async def _open_disk(self) -> AgentDisk:
         """Open the directory's frontier and files, with what is kept beside them. Raises UbiError."""
@@ -382,6 +388,13 @@ def make_transport(settings: UbiSettings, agent_id: str) -> Transport:
         )
     if settings.redis_url is None:
         return MemoryTransport(MemoryHub(), agent_id, settings.crawl, settings.max_letter_bytes)
+    # Only here: redis-py takes a while to import, and an agent alone needs nothing of it.
+    from scrapy_ubi.transport.credentials import RedisLogin, named_credentials
+    from scrapy_ubi.transport.redis import RedisTransport
+    from scrapy_ubi.transport.seed_reader import SeedSource
+    from scrapy_ubi.transport.signed_transport import SignedTransport
+    from scrapy_ubi.transport.signer import ROOM, Signer
+
     # Before an agent is held dead it may come back, and answer what it has taken.
     seeds = SeedSource(settings.seed_list, 2 * settings.failure_timeout, needed=settings.serve)
     largest = settings.max_letter_bytes + (ROOM if settings.secret else 0)

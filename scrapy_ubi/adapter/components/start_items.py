@@ -23,12 +23,12 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Container
+from functools import cache
 from hashlib import blake2b
 from typing import Any
 
 from scrapy import signals
 from scrapy.crawler import Crawler
-from scrapy.utils.serialize import ScrapyJSONEncoder
 
 from scrapy_ubi.adapter.process.log_once import Notices
 from scrapy_ubi.agent.mail.item_claims import ItemClaims
@@ -190,9 +190,15 @@ class StartItems:
 class _Content(json.JSONEncoder):
     """The same text for the same content: sets have an order of their own in each process."""
 
-    _scrapys = ScrapyJSONEncoder()
-
     def default(self, o: Any) -> Any:
         if isinstance(o, set | frozenset):
             return sorted(json.dumps(one, cls=_Content, sort_keys=True) for one in o)
-        return self._scrapys.default(o)
+        return _scrapys_encoder().default(o)
+
+
+@cache
+def _scrapys_encoder() -> json.JSONEncoder:
+    """Scrapy's, loaded when it is used: it brings itemadapter, and that pydantic where it is installed (0.1 s)."""
+    from scrapy.utils.serialize import ScrapyJSONEncoder
+
+    return ScrapyJSONEncoder()

@@ -59,6 +59,8 @@ class ChangedSettings:
         most = settings.getfloat("DOWNLOAD_DELAY")
         if not most or settings.getbool("AUTOTHROTTLE_ENABLED") or not hasattr(downloader, "slots"):
             return
+        if not hasattr(downloader, "per_slot_settings"):  # which slots have a delay of their own cannot be told
+            return
         delay = min(most, seconds)
         for name, slot in downloader.slots.items():
             if name not in downloader.per_slot_settings:

@@ -21,7 +21,6 @@ connection has ended without an answer, kept or new: below the delay of the host
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Hashable
 from itertools import islice
 from typing import Any
@@ -38,7 +37,6 @@ try:
 except ImportError:  # Windows has no such limits
     resource = None  # type: ignore[assignment]
 
-logger = logging.getLogger("scrapy_ubi")
 
 _NAMES = ("_putConnection", "_removeConnection", "_connections", "_timeouts")
 MOST = 2000  # of one pool: 20 kB each
@@ -58,8 +56,7 @@ def bound(pool: HTTPConnectionPool, most: int) -> None:
     """Keep at most so many idle connections in this pool, of all hosts: who was idle for longest goes first. A second
     call does nothing."""
     if not all(hasattr(pool, name) for name in _NAMES):
-        logger.info("Idle connections have Twisted's bounds only: its HTTPConnectionPool lacks one of %s.", _NAMES)
-        return
+        return  # `left_out` says so
     original = pool._putConnection
     if getattr(original, "bound", False):
         return

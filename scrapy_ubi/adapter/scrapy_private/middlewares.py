@@ -66,23 +66,26 @@ def longest_url(middleware: UrlLengthMiddleware) -> int:
 
 
 def is_on_site(middleware: OffsiteMiddleware, spider: Spider, host: str) -> bool:
-    """Whether a host (without port) is one of the spider's."""
-    return bool(middleware.get_host_regex(spider).search(host))
+    """Whether a host (without port) is one of the spider's; True where that cannot be told: the middleware then drops
+    the request."""
+    regex: Any = getattr(middleware, "get_host_regex", None)
+    return regex is None or bool(regex(spider).search(host))
 
 
 def is_first_of_host(middleware: OffsiteMiddleware, host: str) -> bool:
     """Whether this is the first request to a host that is none of the spider's; the next one is not."""
-    if not host or host in middleware.domains_seen:
+    seen: set[str] | None = getattr(middleware, "domains_seen", None)
+    if not host or seen is None or host in seen:
         return False
-    middleware.domains_seen.add(host)
+    seen.add(host)
     return True
 
 
 def robots_known(crawler: Crawler, netloc: str) -> bool:
     """Whether the robots.txt of this network location has been read (an empty one counts)."""
     middleware = crawler.get_downloader_middleware(RobotsTxtMiddleware)
-    if middleware is None:
-        return True  # nothing asks for it
+    if middleware is None or not hasattr(middleware, "_parsers"):
+        return True  # nothing asks for it, or it cannot be told
     parser = middleware._parsers.get(netloc)
     return parser is not None and not isinstance(parser, Deferred)
 
@@ -90,8 +93,9 @@ def robots_known(crawler: Crawler, netloc: str) -> bool:
 def forget_robots(crawler: Crawler, netloc: str) -> None:
     """Let a robots.txt that could not be fetched be asked for again: else it counts as "all allowed" from then on."""
     middleware = crawler.get_downloader_middleware(RobotsTxtMiddleware)
-    if middleware is not None and middleware._parsers.get(netloc, crawler) is None:
-        del middleware._parsers[netloc]
+    parsers: dict[str, Any] = getattr(middleware, "_parsers", {})
+    if parsers.get(netloc, crawler) is None:
+        del parsers[netloc]
 
 
 def cookies_of_domain(jar: CookieJar, domain: str) -> Iterator[Cookie]:

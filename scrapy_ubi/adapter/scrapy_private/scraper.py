@@ -59,9 +59,9 @@ def _processor(crawler: Crawler) -> Any:
 
 
 def raise_bound(crawler: Crawler, more: int) -> None:
-    """Let there be so many bytes more, or less. Nothing is done where no page is taken any more."""
-    slot = getattr(getattr(engine_of(crawler), "scraper", None), "slot", None)
-    if slot is not None:
+    """Let there be so many bytes more, or less. Nothing is done where no page is taken any more, or the name lacks."""
+    slot: Any = getattr(getattr(engine_of(crawler), "scraper", None), "slot", None)
+    if hasattr(slot, "max_active_size"):
         slot.max_active_size += more
 
 

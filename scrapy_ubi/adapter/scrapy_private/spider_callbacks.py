@@ -10,17 +10,13 @@ asked for all links of a rule together.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import scrapy
 from scrapy import Spider
 from scrapy.http import HtmlResponse, Response
 from scrapy.link import Link
 from scrapy.spiders import CrawlSpider, crawl
-
-logger = logging.getLogger("scrapy_ubi")
 
 
 def parse_is_default(spider: type[Spider]) -> bool:
@@ -38,8 +34,6 @@ _knows = _identity is not None and all(hasattr(CrawlSpider, name) for name in _N
 class RulesByPage(CrawlSpider):
     """A CrawlSpider that is asked what to yield for all links of a rule, instead of yielding a request for each."""
 
-    _is_told = False  # that the rules go Scrapy's own way
-
     def links_of_rule(
         self, rule: int, links: list[Link], callback: Callable[..., Any], errback: Callable[..., Any]
     ) -> Any:
@@ -48,13 +42,7 @@ class RulesByPage(CrawlSpider):
 
     def _requests_to_follow(self, response: Response) -> Iterable[Any]:
         if not _knows or not hasattr(self, "_rules"):
-            if not self._is_told:
-                self._is_told = True
-                logger.info(
-                    "Rules of a UbiCrawlSpider make a request of each link: this Scrapy's (%s) private names differ.",
-                    scrapy.__version__,
-                )
-            yield from super()._requests_to_follow(response)
+            yield from super()._requests_to_follow(response)  # a request of each link; `left_out` says so
             return
         if not isinstance(response, HtmlResponse):
             return

@@ -61,9 +61,9 @@ def _by(given_by: str, sentence: str) -> str:
 
 
 @contextmanager
-def connect(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[RedisConnection]:
+def connect(settings: BaseSettings, opts: argparse.Namespace, is_there: bool = True) -> Iterator[RedisConnection]:
     """The Redis that `--redis-url`, or else the project, names; the connection that `opts` bring, where they bring one
-    that is open. Raises UbiSettingError, UbiUnavailable."""
+    that is open. Without `is_there` nobody is asked yet whether it answers. Raises UbiSettingError, UbiUnavailable."""
     if (open_one := getattr(opts, "connection", None)) is not None:
         yield open_one
         return
@@ -79,7 +79,8 @@ def connect(settings: BaseSettings, opts: argparse.Namespace) -> Iterator[RedisC
             has_login = given_by != "UBI_REDIS_URL" and "@" in str(url)
             at = address(str(url), None if has_login else credentials_of(settings))
             client = stack.enter_context(client_of(at, TIMEOUT))
-            client.ping()
+            if is_there:
+                client.ping()
         except TransportError as error:
             raise UbiUnavailable(_by(given_by, str(error))) from error
         except (*FAULTS, ValueError, TypeError) as error:  # the last two: bad ssl_ options

@@ -5,6 +5,7 @@ Rules of this module:
 * What is done when a process ends is decided in `cli/supervisor/restarts`; here it is done, and said.
 * Signals are passed on by their handler, as the loop may be waiting for Redis; what is said of them, the loop says.
 * However this ends, no agent and no embedded Valkey is left running.
+* Agents and an embedded Valkey start side by side: it answers long before Python has imported what an agent needs.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.agent.profile.remaining import ABOUT
 from scrapy_ubi.cli.commands.redis_connection import RedisConnection, connect
-from scrapy_ubi.cli.commands.run_items import collect_items
 from scrapy_ubi.cli.commands.run_plan import RunPlan, make_plan
 from scrapy_ubi.cli.monitor import render_status
 from scrapy_ubi.cli.monitor.ahead import remaining_of
@@ -78,12 +78,13 @@ def supervise(
     with ExitStack() as stack:
         valkey = start_embedded(plan, stack)
         opts.redis_url = valkey.url if valkey is not None else opts.redis_url or plan.redis_url
-        to = stack.enter_context(connect(settings, opts))
+        to = stack.enter_context(connect(settings, opts, is_there=valkey is None))
         return Run(plan, to, valkey, opts.json, judge, remarks).to_the_end()
 
 
 def start_embedded(plan: RunPlan, stack: ExitStack) -> EmbeddedValkey | None:
-    """The Valkey of this crawl; None where the settings name a Redis. Raises UbiUnavailable."""
+    """The Valkey of this crawl, which need not answer yet; None where the settings name a Redis. Raises
+    UbiUnavailable."""
     if plan.redis_url is not None:
         return None
     program = valkey_program()
@@ -94,7 +95,7 @@ def start_embedded(plan: RunPlan, stack: ExitStack) -> EmbeddedValkey | None:
         )
     valkey = EmbeddedValkey(program)
     stack.callback(valkey.close)
-    valkey.start()
+    valkey.begin()
     return valkey
 
 
@@ -125,7 +126,9 @@ class Run:
         self._told = False  # all agents were told to end as one was refused
         self._begun = time.monotonic()
         self._looked = self._lined = self._begun
-        self._status = self._look(CrawlStatus(plan.crawl))
+        self._status = CrawlStatus(plan.crawl)
+        if valkey is None:  # one of our own is empty
+            self._status = self._look(self._status)
         self._before = self._status.run if self._status.finished else ""  # a run that was over when we came
 
     def to_the_end(self) -> int:
@@ -135,6 +138,8 @@ class Run:
             with self._signals():
                 for name in self._places:
                     self._start(name)
+                if self._valkey is not None:
+                    self._valkey.wait()
                 while not self._supervision.over:
                     self._turn(time.monotonic())
                     time.sleep(STEP)
@@ -304,6 +309,8 @@ class Run:
                 self._say(f"Items so far: scrapy ubi collect items --crawl {shlex.quote(self._plan.crawl)} -o FILE")
             return [], ""
         try:
+            from scrapy_ubi.cli.commands.run_items import collect_items  # only now: it brings all stores
+
             lines = collect_items(self._plan, self._status.run)
         except UbiError as error:
             return [], str(error)

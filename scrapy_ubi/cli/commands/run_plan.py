@@ -37,7 +37,6 @@ from scrapy_ubi.ground.untrusted.terminal_text import plain
 from scrapy_ubi.settings import UbiSettings, early
 
 LOGS = "logs"  # beside the agents' directories
-BEGIN_TOGETHER = 1.0  # s that the first agents of an embedded Valkey wait for each other
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +111,8 @@ def make_plan(settings: BaseSettings, opts: argparse.Namespace) -> RunPlan:
     common = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
     if files.collected and (stores := stores_setting(wanted, seen)) is not None:
         settings.set("UBI_STORES", stores, "cmdline")
-    start_wait = None
-    if wanted.redis_url is None and wanted.start_wait is None:
-        start_wait = BEGIN_TOGETHER if number > 1 else 0.0
+    # An embedded Valkey is new, and is used by these agents only: it cannot have forgotten any.
+    start_wait = 0.0 if wanted.redis_url is None and wanted.start_wait is None else None
     return RunPlan(
         opts.spider,
         wanted.crawl,

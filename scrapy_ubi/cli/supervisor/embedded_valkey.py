@@ -72,6 +72,11 @@ class EmbeddedValkey:
 
     def start(self) -> None:
         """Start it, empty, and return when it answers. Raises UbiError."""
+        self.begin()
+        self.wait()
+
+    def begin(self) -> None:
+        """Start it, empty, and do not wait until it answers: `wait` does."""
         directory = tempfile.mkdtemp(prefix="ubi-valkey-")
         command = [self._program, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", directory]
         command += ["--save", "", "--appendonly", "no", "--loglevel", "warning"]
@@ -83,6 +88,9 @@ class EmbeddedValkey:
             pass_fds=[self._read],
             start_new_session=True,
         )
+
+    def wait(self) -> None:
+        """Return when it answers, and end it where it does not. Raises UbiError."""
         if not self._answers():
             self.stop()
             raise UbiError(f"The embedded Valkey did not start on port {self.port}: start again, or set UBI_REDIS_URL.")

@@ -30,17 +30,18 @@ _ITEM = (
 )
 _PARAMETERS = rf"(?:; *+{_KEY}(?:={_ITEM})?)*+"
 _INNER = rf"\( *+(?:{_ITEM}{_PARAMETERS}(?: ++(?={_ITEM})| *+(?=\))))*+\)"
-_member = re.compile(rf"({_KEY})(?:=(?:({_ITEM})|{_INNER}))?{_PARAMETERS}", re.ASCII).match
+_MEMBER = rf"({_KEY})(?:=(?:({_ITEM})|{_INNER}))?{_PARAMETERS}"  # takes some ms to compile: re does at its first use
 _between = re.compile(r"[ \t]*+,[ \t]*+").match
 
 
 def of_field(text: str) -> Usage:
     """What a `Content-Usage` says."""
     members: dict[str, str | None] = {}
+    member = re.compile(_MEMBER, re.ASCII).match
     text = text.strip(" \t")
     place = 0 if text and len(text) <= MOST else -1
     while place >= 0:
-        found = _member(text, place)
+        found = member(text, place)
         if found is None:
             return {}
         members.pop(found[1], None)

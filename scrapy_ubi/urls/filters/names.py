@@ -11,12 +11,18 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
 from mmh3 import hash64
 
+from scrapy_ubi.ground.later import Later
 from scrapy_ubi.urls.filters.filter_text import FilterError
 from scrapy_ubi.urls.normal import USUAL_HOST, host_and_port, normal_form
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Later("numpy")
 
 NAMES_SEED = 0x6E616D65  # "name"
 

@@ -14,15 +14,23 @@ that are left open. The last are opened again and again, which takes memory as w
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import product
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from scrapy_ubi.ground.later import Later, is_loaded
 from scrapy_ubi.urls.links.growth import NAMES, left_open
 from scrapy_ubi.urls.links.open_elements import RAW, OpenElements
 from scrapy_ubi.urls.links.page import eased
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    _Places = NDArray[np.int64]
+    _Bytes = NDArray[np.uint8]
+else:
+    np = Later("numpy")
 
 FEW = 600  # tags: however they stand, they are parsed in a fraction of a second, into some 90,000 elements
 SMALL = 20_000  # bytes: of longer pages numpy counts the tags in less time than bytes does
@@ -33,11 +41,10 @@ _ROOTS = 8  # tags of html and body: they are one element each, whose attributes
 _LONG = 65_536  # bytes: in shorter pages no tag has so many attributes that comparing them takes long
 _GAP = 1024  # bytes between two `>`: tags that are no longer have not, either
 _FEW_QUOTED = 50  # `>` that may stand in a value
-
-_Places = NDArray[np.int64]
-_Bytes = NDArray[np.uint8]
+_LOWER = 0x2020  # makes two letters small
 
 
+@cache
 def _beginnings() -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Whether two bytes may be those behind the `<` of a formatting element."""
     found = np.zeros(1 << 16, np.bool_)
@@ -47,15 +54,13 @@ def _beginnings() -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return found
 
 
-_begins = _beginnings()
-_LOWER = 0x2020  # makes two letters small
-
-
 def is_costly(page: bytes) -> bool:
     """Whether a page (in UTF-8, without NUL) may take its parser seconds, or gigabytes. True may be wrong, for pages
     that leave many elements open in unusual ways."""
     if len(page) <= SMALL and page.count(b"<") <= FEW:
         return False
+    if not is_loaded("numpy"):  # as the first pages may find it: what numpy counts only spares most pages this
+        return _is_too_much(page)
     text = np.frombuffer(page + b"  ", np.uint8)
     places = np.flatnonzero(text == ord("<"))
     if len(page) > _LONG and _may_have_many_attributes(page, text):
@@ -64,7 +69,7 @@ def is_costly(page: bytes) -> bool:
         return False
     first = text[places + 1]
     two = (first.astype(np.uint16) << 8) | text[places + 2]
-    formatting = places[_begins[two]]
+    formatting = places[_beginnings()[two]]
     opened = tags - int(np.count_nonzero(first == ord("/")))
     if len(formatting) * tags > MOST and left_open(page, formatting.tolist()) * tags > MOST:
         return _is_too_much(page)

@@ -20,15 +20,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import IO
-
-import numpy as np
+from typing import IO, TYPE_CHECKING
 
 from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.ground.later import Later
 from scrapy_ubi.urls.filters.base import one, only
 from scrapy_ubi.urls.filters.filter_text import Arguments, FilterError
 from scrapy_ubi.urls.key import url_key
 from scrapy_ubi.urls.scores.link_batch import LinkBatch, cut
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = Later("numpy")
 
 SETTING = "UBI_SCORE"
 MOST = 20_000_000  # lines: 240 MB

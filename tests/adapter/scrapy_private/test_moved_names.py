@@ -32,6 +32,11 @@ REFUSED = (
     "scrapy:nextcall", "scrapy:remove_request", "scrapy:scraper", "scrapy:spidermw", "scrapy:start_itemproc_async",
     "scrapy.core.downloader:handlers",
 )  # fmt: skip
+# Something of Scrapy's own stands in, or nothing that is missed needs them.
+NO_LOSS = (
+    "scrapy:_apply_settings", "scrapy:_delay", "scrapy:apply_uri_params", "scrapy:jitter",
+    "scrapy:MetaCopyDetectionMiddleware",
+)  # fmt: skip
 QUICK = ("scrapy.core.downloader:Slot", "scrapy:nextcall", "twisted.web:_timeouts")
 
 
@@ -60,6 +65,9 @@ def test_on_what_needs_the_name_is_left_out(tmp_path: Path, name: str) -> None:
     done = crawl(tmp_path, "on", name)
     assert (done.returncode, done.stdout.strip()) == (0, ITEMS), done.stderr
     assert "Traceback" not in done.stderr
+    said = [line for line in done.stderr.splitlines() if "Left out, as Scrapy" in line]
+    assert len(said) == (name not in NO_LOSS), done.stderr
+    assert not said or f".{name.partition(':')[2]}" in said[0]
 
 
 @pytest.mark.processes

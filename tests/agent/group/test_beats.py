@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from scrapy_ubi.agent.group.beats import MOST_NAMES, Beats
-from scrapy_ubi.protocol.beat import LEAVING, Beat
+from scrapy_ubi.agent.group.beats import MOST_HURRIED, MOST_NAMES, Beats
+from scrapy_ubi.protocol.beat import LEAVING, PASSIVE, Beat
 from scrapy_ubi.transport import Transport
 from tests.agent.crawler import SETTINGS
 from tests.agent.parts import Part
@@ -110,6 +110,40 @@ def test_a_beat_is_out_of_turn_where_it_tells_the_others_something_new() -> None
     assert mouth.sooner == 1 and beats.line(1) != before
     beats.publish(agent.beat)
     assert mouth.sooner == 1
+
+
+def test_the_second_read_of_an_end_is_not_waited_for() -> None:
+    part, mouth = Part(), Mouth()
+    beats = Beats(part.crawl, cast("Transport", mouth), SETTINGS, lambda *_: None, part.clock)
+    agent = part.crawl.agent
+    counter = 0
+
+    def read(**said: object) -> int:
+        """How many beats out of turn follow from a read of the own beat, with this said in place of that."""
+        nonlocal counter
+        part.now += 0.01
+        counter += 1
+        agent.tick(part.now)
+        mouth.sooner = 0
+        beats.read(part.now, part.now, {"a": dataclasses.replace(agent.beat, **said).line(counter)})  # type: ignore[arg-type]
+        return mouth.sooner
+
+    quiet = {"flags": PASSIVE, "digest": agent.view.digest, "settled": agent.view.digest}
+    assert read(flags="") == 0, "there is something to do"
+    assert read(**quiet) == 1, "all are quiet: one more such read, and it is over"
+    assert not agent.finished
+    assert read(**quiet) == 0 and agent.finished
+
+
+def test_beats_out_of_turn_at_an_end_that_does_not_come_are_bounded() -> None:
+    part, mouth = Part(), Mouth()
+    beats = Beats(part.crawl, cast("Transport", mouth), SETTINGS, lambda *_: None, part.clock)
+    agent = part.crawl.agent
+    quiet = dataclasses.replace(agent.beat, flags=PASSIVE, digest=agent.view.digest, settled=agent.view.digest)
+    for _ in range(5 * MOST_HURRIED):  # the same beat again: nobody has beaten in between
+        part.now += 0.001
+        beats.read(part.now, part.now, {"a": quiet.line(7)})
+    assert mouth.sooner == MOST_HURRIED and not agent.finished
 
 
 def test_what_is_no_beat_or_no_name_is_not_heard() -> None:

@@ -7,12 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from scrapy_ubi.ground import later
+from scrapy_ubi.urls.links import costly
 from scrapy_ubi.urls.links.costly import ENDLESS, FEW, MOST, STEPS, is_costly, survey
 from scrapy_ubi.urls.links.growth import left_open
 from scrapy_ubi.urls.links.page import MANY_OPTIONS, Page, eased
 from tests.urls.links.shapes import HOSTILE, ORDINARY
 
 MANY = 2 * int(STEPS**0.5) + 10
+
+
+@pytest.fixture(autouse=True, params=[True, False], ids=["numpy", "numpy_not_loaded_yet"])
+def _numpy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answers are the same while numpy is not loaded."""
+    later.load("numpy")
+    monkeypatch.setattr(costly, "is_loaded", lambda _: request.param)
 
 
 @pytest.mark.parametrize("shape", HOSTILE)
