@@ -11,9 +11,13 @@ from scrapy import Spider
 
 
 def remarks(spider: Spider) -> Iterator[str]:
-    """A sentence for the log where a spider has a `start_requests` of its own and no `start`, and this Scrapy's `start`
+    """What `remarks_on_class` says of this spider."""
+    return remarks_on_class(type(spider))
+
+
+def remarks_on_class(cls: type[Spider]) -> Iterator[str]:
+    """A sentence for people where a spider has a `start_requests` of its own and no `start`, and this Scrapy's `start`
     does not call it."""
-    cls = type(spider)
     if not _is_own(cls, "start_requests") or _is_own(cls, "start"):
         return
     start: Any = unwrap(cls.start)

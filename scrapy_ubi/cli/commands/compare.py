@@ -35,6 +35,7 @@ from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import inside_project
 
+from scrapy_ubi.adapter.process.unused_start import remarks_on_class
 from scrapy_ubi.adapter.requests.untravelled import HARMLESS
 from scrapy_ubi.cli.commands.addon_remark import addon_remark
 from scrapy_ubi.cli.commands.compare_addon import GROUP, MODE, PLACE, RECORD, REPEAT, REQUESTS, RESULT, addons_with
@@ -232,9 +233,9 @@ class Comparison:
         """Run them. Raises UbiRefused where one fails."""
         first = self._plain("plain Scrapy", "plain", RECORD)
         if not first.requests:
-            raise UbiRefused(
-                f"Plain Scrapy has asked for nothing with '{plain(self._opts.spider, 64)}': nothing to compare."
-            )
+            name = self._opts.spider
+            why = "".join(f" {remark}" for remark in remarks_on_class(get_spider_loader(self._settings).load(name)))
+            raise UbiRefused(f"Plain Scrapy has asked for nothing with '{plain(name, 64)}': nothing to compare.{why}")
         if not first.is_finished:  # what came last was recorded, and not all of it was looked at
             first = self._plain("plain Scrapy", "whole", REPEAT)
         second = self._plain("plain Scrapy, again", "again", REPEAT)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import scrapy
 from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request
@@ -320,6 +321,19 @@ def test_a_crawl_of_one_host_says_that_one_agent_did_it_all(made: tuple[Project,
     assert status == 0, output
     assert "1 of 2 agents made all the requests" in " ".join(output.split())
     assert "beyond the recording" not in output, "rows of zeros are left out"
+
+
+def test_a_spider_that_asks_for_nothing_hears_why_where_it_is_known(made: tuple[Project, Site]) -> None:
+    project, _ = made
+    spider = (
+        "import scrapy\nclass Old(scrapy.Spider):\n    name = 'old'\n    def start_requests(self):\n        return []\n"
+    )
+    (project.place / "project" / "spiders" / "old.py").write_text(spider)
+    status, output = project.run("ubi", "compare", "old")
+    assert status == 1
+    assert "Plain Scrapy has asked for nothing with 'old': nothing to compare. " in output
+    called = "start_requests" in scrapy.Spider.start.__code__.co_names  # by an older Scrapy
+    assert called or "its start_requests() is not called" in output
 
 
 def test_a_spider_module_that_cannot_be_imported_is_one_sentence(made: tuple[Project, Site]) -> None:
