@@ -37,6 +37,7 @@ from scrapy.utils.project import inside_project
 
 from scrapy_ubi.adapter.process.unused_start import remarks_on_class
 from scrapy_ubi.adapter.requests.untravelled import HARMLESS
+from scrapy_ubi.addon.turn_on import refusal
 from scrapy_ubi.cli.commands.addon_remark import addon_remark
 from scrapy_ubi.cli.commands.compare_addon import GROUP, MODE, PLACE, RECORD, REPEAT, REQUESTS, RESULT, addons_with
 from scrapy_ubi.cli.commands.compare_items import Item, ItemComparison, Pair, compare_items
@@ -176,9 +177,19 @@ def _check(settings: BaseSettings, opts: argparse.Namespace) -> str | None:
     if opts.spider not in names:
         hint = nearest(opts.spider, names) if names else "it has no spiders."
         raise UbiNotFound(f"There is no spider '{plain(opts.spider, 64)}' in this project; {hint}")
+    _refuse_what_agents_refuse(settings)
     if valkey_program() is None:
         raise UbiUnavailable("The agents need a Valkey, and none is installed: pip install 'scrapy-ubi[embedded]'.")
     return ADDON if addon_remark(settings) else None
+
+
+def _refuse_what_agents_refuse(settings: BaseSettings) -> None:
+    """Raises UbiRefused where the agents would not start, so that the site is not asked in vain."""
+    theirs = settings.copy()
+    for name, value in {**APART, **AGENTS}.items():
+        theirs.set(name, value, "cmdline")
+    if why := refusal(theirs):
+        raise UbiRefused(why)
 
 
 def _spiders(settings: BaseSettings) -> list[str]:

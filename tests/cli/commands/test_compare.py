@@ -323,6 +323,13 @@ def test_a_crawl_of_one_host_says_that_one_agent_did_it_all(made: tuple[Project,
     assert "beyond the recording" not in output, "rows of zeros are left out"
 
 
+def test_what_agents_refuse_is_said_before_the_site_is_asked(made: tuple[Project, Site]) -> None:
+    project, site = made
+    status, output = project.run("ubi", "compare", "honest", "-s", "SCHEDULER=scrapy.core.scheduler.Scheduler2")
+    assert status == 1 and "SCHEDULER is set to 'scrapy.core.scheduler.Scheduler2': remove it" in output, output
+    assert not site.visits
+
+
 def test_a_spider_that_asks_for_nothing_hears_why_where_it_is_known(made: tuple[Project, Site]) -> None:
     project, _ = made
     spider = (
