@@ -211,7 +211,8 @@ class Crawl(NamedTuple):
             for agent in range(agents):
                 own = ["-o", f"{agent}.jsonl", "-s", f"UBI_DIR=agent{agent}", "-s", f"UBI_AGENT_ID=a{agent}"]
                 with (place / f"{agent}.log").open("w") as log:
-                    environment = {**os.environ, "PYTHONPATH": str(place)}
+                    paths = filter(None, (str(place), os.environ.get("PYTHONPATH")))
+                    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
                     running.append(subprocess.Popen([*command, *own], cwd=place, env=environment, stderr=log))
             self._wait_for(running)
         except TimeoutError:

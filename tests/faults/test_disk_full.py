@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.conftest import MakeGroup
+from tests.faults.conftest import ENGINES, MakeGroup
 from tests.faults.test_full import status
 from tests.outputs.kept import collected
 from tests.support.disks import unwritten
@@ -19,7 +19,6 @@ from tests.support.group import Group
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
 SIZE = 160  # MB: what a store sets aside for itself, the reserve, and a little
-ENGINES = pytest.mark.parametrize("engine", ["rocksdb", "sqlite"])
 BEATS = 12  # in longer than the failure timeout
 
 

@@ -367,7 +367,7 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
     if not wanted.dir_given and home.is_former(wanted.dir):
         logger.info("%s", home.remark(wanted.dir))
     remarks = start_remarks.settings_remarks(settings, wanted), start_remarks.plugin_remarks(settings, wanted)
-    for sentence in chain(*remarks, start_remarks.spider_remarks(spider)):
+    for sentence in chain(*remarks, start_remarks.spider_remarks(type(spider))):
         logger.warning("%s", sentence)
     code = digest(type(spider), settings.getlist("SPIDER_MODULES"))
     origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown, code)

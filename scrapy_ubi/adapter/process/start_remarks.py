@@ -152,10 +152,9 @@ def plugin_remarks(settings: BaseSettings, wanted: UbiSettings) -> Iterator[str]
         )
 
 
-def spider_remarks(spider: Spider) -> Iterator[str]:
-    """A sentence for the log where a spider has a `start_requests` of its own and no `start`, and this Scrapy's `start`
+def spider_remarks(cls: type[Spider]) -> Iterator[str]:
+    """A sentence for people where a spider has a `start_requests` of its own and no `start`, and this Scrapy's `start`
     does not call it."""
-    cls = type(spider)
     if not _is_own(cls, "start_requests") or _is_own(cls, "start"):
         return
     start: Any = unwrap(cls.start)

@@ -35,8 +35,11 @@ from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import inside_project
 
+from scrapy_ubi.adapter.process.start_remarks import spider_remarks
+from scrapy_ubi.adapter.requests.untravelled import HARMLESS
+from scrapy_ubi.addon.turn_on import refusal
 from scrapy_ubi.cli.commands.addon_remark import addon_remark
-from scrapy_ubi.cli.commands.compare_addon import MODE, PLACE, RECORD, REPEAT, REQUESTS, RESULT, addons_with
+from scrapy_ubi.cli.commands.compare_addon import GROUP, MODE, PLACE, RECORD, REPEAT, REQUESTS, RESULT, addons_with
 from scrapy_ubi.cli.commands.compare_items import Item, ItemComparison, Pair, compare_items
 from scrapy_ubi.cli.commands.compare_recording import FAILED, FEWER, NONE
 from scrapy_ubi.cli.commands.query import QueryReport
@@ -87,13 +90,13 @@ class ComparedCrawl:
     cpu: float = 0.0
     items: list[Item] = field(default_factory=list)
     requests: list[tuple[str, str, str]] = field(default_factory=list)  # method, URL, how it was answered
+    fetchers: int = 0  # processes that asked for more than a robots.txt
     results: list[Mapping[str, Any]] = field(default_factory=list)  # of each process that has come to its end
 
     @property
     def urls(self) -> set[tuple[str, str]]:
         """What was asked for, but for robots.txt, of which each process has its own."""
-        asked = {(method, url) for method, url, _ in self.requests}
-        return {(method, url) for method, url in asked if not url.endswith("/robots.txt")}
+        return {(method, url) for method, url, _ in self.requests if not _is_robots(url)}
 
     @property
     def needed(self) -> list[Item]:
@@ -170,14 +173,32 @@ def _check(settings: BaseSettings, opts: argparse.Namespace) -> str | None:
         arglist_to_dict(opts.spargs)
     except ValueError:
         raise UsageError("Invalid -a value, use -a NAME=VALUE", print_help=False) from None
-    loader = get_spider_loader(settings)
-    names = sorted(loader.list())
+    names = _spiders(settings)
     if opts.spider not in names:
         hint = nearest(opts.spider, names) if names else "it has no spiders."
         raise UbiNotFound(f"There is no spider '{plain(opts.spider, 64)}' in this project; {hint}")
+    _refuse_what_agents_refuse(settings)
     if valkey_program() is None:
         raise UbiUnavailable("The agents need a Valkey, and none is installed: pip install 'scrapy-ubi[embedded]'.")
     return ADDON if addon_remark(settings) else None
+
+
+def _refuse_what_agents_refuse(settings: BaseSettings) -> None:
+    """Raises UbiRefused where the agents would not start, so that the site is not asked in vain."""
+    theirs = settings.copy()
+    for name, value in {**APART, **AGENTS}.items():
+        theirs.set(name, value, "cmdline")
+    if why := refusal(theirs):
+        raise UbiRefused(why)
+
+
+def _spiders(settings: BaseSettings) -> list[str]:
+    """The names of the project's spiders. Raises UbiRefused where one of its modules cannot be imported."""
+    try:
+        return sorted(get_spider_loader(settings).list())
+    except Exception as error:  # noqa: BLE001 - the project's own modules raise whatever they do
+        said = plain(f"{type(error).__name__}: {error}", 300)
+        raise UbiRefused(f"The project's spiders cannot be loaded ({said}): `scrapy list` shows where.") from None
 
 
 @contextmanager
@@ -223,9 +244,9 @@ class Comparison:
         """Run them. Raises UbiRefused where one fails."""
         first = self._plain("plain Scrapy", "plain", RECORD)
         if not first.requests:
-            raise UbiRefused(
-                f"Plain Scrapy has asked for nothing with '{plain(self._opts.spider, 64)}': nothing to compare."
-            )
+            name = self._opts.spider
+            why = "".join(f" {remark}" for remark in spider_remarks(get_spider_loader(self._settings).load(name)))
+            raise UbiRefused(f"Plain Scrapy has asked for nothing with '{plain(name, 64)}': nothing to compare.{why}")
         if not first.is_finished:  # what came last was recorded, and not all of it was looked at
             first = self._plain("plain Scrapy", "whole", REPEAT)
         second = self._plain("plain Scrapy, again", "again", REPEAT)
@@ -284,7 +305,7 @@ class Comparison:
         ]
         command += [*self._given(settings), "-O", str(items)]
         kill = _KillOne(len(like.requests) // 2) if self._opts.kill else None
-        self._run(crawl, command, REPEAT, items, kill)
+        self._run(crawl, command, REPEAT, items, self._opts.agents, kill)
         if kill is not None and not kill.done:
             self._screen.say("No agent was killed: the crawl was over before. Compare more pages (--pages).")
         return crawl
@@ -301,16 +322,18 @@ class Comparison:
         command: list[str],
         mode: str,
         items: Path,
+        agents: int = 1,
         at_each: Callable[[Path, int], None] | None = None,
     ) -> None:
         crawl.place.mkdir()
         log = crawl.place / "log.txt"
+        self._prepare(crawl)
         counted = _RequestCount(crawl.place)
         before, begun = os.times(), time.monotonic()
         with log.open("wb") as output:
             self._process = subprocess.Popen(
                 [sys.executable, *command],
-                env=os.environ | {PLACE: str(crawl.place), MODE: mode},
+                env=os.environ | {PLACE: str(crawl.place), MODE: mode, GROUP: str(agents)},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -329,6 +352,19 @@ class Comparison:
         self._show(crawl, len(crawl.requests), crawl.seconds, last=True)
         if self._process.returncode:
             self._fail(crawl, log)
+
+    def _prepare(self, crawl: ComparedCrawl) -> None:
+        """Run what the user wants run before each crawl."""
+        command = self._opts.before
+        if command is None:
+            return
+        done = subprocess.run(command, shell=True, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        if done.returncode:
+            said = plain((done.stderr or done.stdout).decode("utf-8", "replace").strip(), 300)
+            raise UbiRefused(
+                f"--before: {plain(command, 200)!r} ended with status {done.returncode} before the crawl of "
+                f"{crawl.name}{f' ({said})' if said else ''}."
+            )
 
     def _fail(self, crawl: ComparedCrawl, log: Path) -> None:
         _keep(self._place)
@@ -386,14 +422,20 @@ class _KillOne:
 def _read(crawl: ComparedCrawl, items: Path) -> None:
     """Take in what the processes of a crawl have left."""
     for path in sorted(crawl.place.glob(f"{REQUESTS}-*")):
+        before = len(crawl.requests)
         for line in path.read_text(encoding="utf-8").splitlines():
             with suppress(ValueError):  # a killed process may have written half of it
                 method, url, how = json.loads(line)
                 crawl.requests.append((method, url, how))
+        crawl.fetchers += not all(_is_robots(url) for _, url, _ in crawl.requests[before:])
     for path in sorted(crawl.place.glob(f"{RESULT}-*")):
         crawl.results.append(json.loads(path.read_text(encoding="utf-8")))
     if items.exists():
         crawl.items = [json.loads(line) for line in items.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def _is_robots(url: str) -> bool:
+    return url.endswith("/robots.txt")
 
 
 class _Report:
@@ -403,6 +445,8 @@ class _Report:
         self, opts: argparse.Namespace, first: ComparedCrawl, second: ComparedCrawl, agents: ComparedCrawl
     ) -> None:
         self._most = opts.show
+        self._agents_wanted: int = opts.agents
+        self._keeps = opts.keep is not None
         self._crawls = (first, second, agents)
         self._agents = agents
         self.items: ItemComparison = compare_items(first.items, second.items, agents.items, first.needed, second.needed)
@@ -411,12 +455,29 @@ class _Report:
         self._never_answered = sorted(not_made & second.failed)
         self._made_too = sorted(agents.urls - first.urls - second.urls)
         self._without_cookies = max(0, agents.answered(FEWER) - second.answered(FEWER))
+        # Requests that fail at any other agent, and after a restart.
+        stuck = self._agents.untravelled().items()
+        self._bound = sum(number for kind, number in stuck if kind.partition("/")[0] not in HARMLESS)
         self._errors = max(0, _errors(agents) - max(_errors(first), _errors(second)))
 
     @property
+    def proves(self) -> bool:
+        """Whether most of what there is to compare is in both crawls of plain Scrapy, so that agents can be judged."""
+        return self.items.unsteady <= self.items.equal
+
+    @property
+    def differs(self) -> bool:
+        """Whether agents have done something else than plain Scrapy."""
+        return not (self.items.same and self._requests_are_the_same) or self._without_cookies > 0
+
+    @property
     def same(self) -> bool:
-        """Whether agents have done what plain Scrapy does."""
-        return self.items.same and not (self._not_made or self._made_too or self._without_cookies)
+        """Whether agents have done what plain Scrapy does, and would again whichever of them has a host."""
+        return self.proves and not self.differs and not self._bound
+
+    @property
+    def _requests_are_the_same(self) -> bool:
+        return not (self._not_made or self._made_too)
 
     def lines(self, place: Path) -> list[str]:
         """For people."""
@@ -434,22 +495,52 @@ class _Report:
             )
         travelled = [f"{kind}: {count(number)}" for kind, number in self._agents.untravelled().items()]
         lines += self._some("What of requests could not travel to another agent", travelled)
+        if self.proves and not self.items.same and self._requests_are_the_same:
+            lines += _wrapped(
+                "The requests are the same, so it is what the project makes of the pages: by what a process remembers "
+                "(a counter, a set in a pipeline), by the time, or by the order of pages. Each agent is a process."
+            )
+        if self._agents.fetchers < self._agents_wanted:
+            lines += _wrapped(
+                f"{count(self._agents.fetchers)} of {count(self._agents_wanted)} agents made all the requests, as a "
+                "host has one agent: what differs between agents cannot show here."
+            )
         said = self._agents.warnings()
         if said:
             lines.append(f"What the agents have said ({count(len(said))}):")
-            lines += [line for text in [*said][: self._most] for line in _wrapped(plain(cut(text, LONGEST)), "  ")]
+            shown = [text.replace(f"{place}/", "DIR/") for text in [*said][: self._most]]
+            lines += [line for text in shown for line in _wrapped(plain(cut(text, LONGEST)), "  ")]
+            if any("DIR/" in text for text in shown):
+                lines.append(f"  DIR: {self._where(place)}")
         return lines
+
+    def _where(self, place: Path) -> str:
+        """Where the files of a comparison are, if they are kept."""
+        return "was removed; --keep DIR keeps it" if self.same and not self._keeps else shlex.quote(str(place))
 
     def complaint(self, place: Path) -> str:
         """What is wrong, in a sentence; '' where it is the same."""
         if self.same:
             return ""
-        return f"Not the same as plain Scrapy. Recording, items and logs are in {shlex.quote(str(place))}."
+        kept = f"Recording, items and logs are in {shlex.quote(str(place))}."
+        if self.proves and self.differs:
+            return f"Not the same as plain Scrapy. {kept}"
+        if self.proves:
+            return (
+                f"The same this time, but parts of requests cannot travel ({count(self._bound)}, above): these pages "
+                f"are lost when another agent has their host. {kept}"
+            )
+        return (
+            f"Nothing is proved: {count(self.items.unsteady)} items of plain Scrapy are in one of its two crawls only. "
+            "Where the project remembers what it has seen, in a database or a file, let it forget: --before COMMAND "
+            f"runs before each crawl. {kept}"
+        )
 
     def document(self) -> dict[str, Any]:
         """For programs."""
         return {
             "same": self.same,
+            "proves": self.proves,
             "crawls": [
                 {
                     "name": crawl.name,
@@ -487,15 +578,17 @@ class _Report:
     def _table(self) -> list[str]:
         columns = [Column(""), *(Column(crawl.name, figures=True) for crawl in self._crawls)]
         rows = [
-            ("items", *(count(len(crawl.items)) for crawl in self._crawls)),
-            ("of start pages again", *(count(crawl.again) for crawl in self._crawls)),
-            ("requests", *(count(len(crawl.requests)) for crawl in self._crawls)),
-            ("beyond the recording", *(count(crawl.answered(NONE)) for crawl in self._crawls)),
-            ("errors in the log", *(count(_errors(crawl)) for crawl in self._crawls)),
-            ("seconds", *(f"{crawl.seconds:.1f}" for crawl in self._crawls)),
-            ("CPU seconds", *(f"{crawl.cpu:.1f}" for crawl in self._crawls)),
+            ("items", [len(crawl.items) for crawl in self._crawls]),
+            ("  of start pages again", [crawl.again for crawl in self._crawls]),
+            ("requests", [len(crawl.requests) for crawl in self._crawls]),
+            ("  beyond the recording", [crawl.answered(NONE) for crawl in self._crawls]),
+            ("errors in the log", [_errors(crawl) for crawl in self._crawls]),
         ]
-        return table(columns, rows)
+        always = ("items", "requests")
+        shown = [(name, *map(count, figures)) for name, figures in rows if name in always or any(figures)]
+        shown.append(("seconds", *(f"{crawl.seconds:.1f}" for crawl in self._crawls)))
+        shown.append(("CPU seconds", *(f"{crawl.cpu:.1f}" for crawl in self._crawls)))
+        return table(columns, shown)
 
     def _items(self) -> list[str]:
         items = self.items
@@ -507,6 +600,8 @@ class _Report:
             lines += _wrapped(
                 f"Left out, as they differ between two crawls of plain Scrapy: {', '.join(items.varying)}."
             )
+        if not any(crawl.items for crawl in self._crawls):
+            lines.append("There are no items in any of the crawls: only requests were compared.")
         if items.unsteady:
             lines += _wrapped(f"Plain Scrapy has {count(items.unsteady)} items in one of its two crawls only.")
         lines += self._some("Missing", list(map(_json, items.missing)))

