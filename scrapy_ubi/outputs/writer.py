@@ -193,6 +193,8 @@ class Writer:
                     self.repaired.cut, self.repaired.files, self.repaired.deleted,
                 )  # fmt: skip
         self._out.mkdir(parents=True, exist_ok=True)
+        for store in self.delivering:
+            store.begin()
         self.recovered(self._out)
 
     def finish(self, rows: Rows) -> None:
@@ -212,6 +214,8 @@ class Writer:
         if self._thread is not None:
             self._thread.join()
             self._thread = None
+        for store in self.delivering:
+            store.close()
 
     def _call(self, function: Callable[[], None]) -> None:
         done = threading.Event()

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
@@ -48,10 +49,9 @@ def place_of(text: object) -> str:
     said = str(text)
     if said in (NOW, START):
         return said
-    first, second = read_id(said) if len(said) <= 41 else (-1, 0)
-    if first < 0 or second < 0:
-        raise ValueError("it is neither now, start nor a place")
-    return f"{first}-{second}"
+    if not re.fullmatch(r"[0-9]{1,19}-[0-9]{1,19}", said):
+        raise ValueError("there are now, start, and places such as 1795250421089-0")
+    return said
 
 
 class ItemEvents:

@@ -15,8 +15,8 @@ from contextlib import closing
 import pytest
 
 from tests.faults.conftest import MakeGroup
-from tests.faults.receivers import Follower, Hook, Workers, key_file
 from tests.faults.test_all_outputs import AGENTS, SETTINGS, Faults, differs, reached
+from tests.support.receivers import Follower, Hook, Workers, key_file
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 

@@ -59,8 +59,9 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
             return 0
         signal.signal(signal.SIGTERM, _interrupt)
         with suppress(KeyboardInterrupt):
-            crawl = _named(settings, opts, to)
-            Follower(to, crawl, opts.until_end).follow(opts.begin)
+            crawl, waited = _named(settings, opts, to)
+            begin = START if waited and opts.begin == NOW else opts.begin  # it was there before the first item
+            Follower(to, crawl, opts.until_end).follow(begin)
     return 0
 
 
@@ -75,16 +76,16 @@ def _say(sentence: str) -> None:
     print(f"scrapy ubi: {plain(sentence)}", file=sys.stderr, flush=True)
 
 
-def _named(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> str:
-    """The name of the crawl; one that is named need not have begun, one that is not is waited for."""
+def _named(settings: BaseSettings, opts: argparse.Namespace, to: RedisConnection) -> tuple[str, bool]:
+    """The name of the crawl, and whether it was waited for; one that is named need not have begun."""
     said = ""
     while True:
         try:
-            return choose_crawl(settings, opts, to).crawl
+            return choose_crawl(settings, opts, to).crawl, bool(said)
         except UbiNoCrawl as error:
             if (name := given_crawl(settings, opts)) is not None:
                 _say(f"Crawl {name} has not begun yet: waiting for it.")
-                return name
+                return name, False
             if str(error) != said:
                 said = str(error)
                 _say(f"{said} Waiting for it to begin.")

@@ -39,7 +39,7 @@ logger = logging.getLogger("scrapy_ubi")
 
 SIZE, SECONDS = "6.4e7", "600"  # of a part: what is given may be deleted when its part is sealed
 MOST_BYTES = 1 << 20  # of one batch, unless one item has more
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0  # s between two tries
+FIRST_PAUSE = 0.5  # s between two tries, and twice as long after each
 BETWEEN = b'","item":'
 
 
@@ -72,6 +72,7 @@ class DeliveringStore(ItemsStore):
     """What `stream` and `webhook` have in common; `send` gives a batch."""
 
     batch: int = 500  # entries, at most
+    longest_pause: float = 2.0  # s between two tries
     any_encoding: ClassVar[bool] = False
 
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
@@ -107,20 +108,28 @@ class DeliveringStore(ItemsStore):
         """Give what stands in the files to the receiver. Raises NotTaken, OSError; then it is called again."""
         if self._state is None:
             self._restore(out)
-        if (now := time.monotonic()) < self._again_at:
+        if time.monotonic() < self._again_at:
             raise NotTaken(self._why)
         try:
             self.look()
             while not self._give_all(out, run):
                 """Something was lost meanwhile, and is given again."""
         except NotTaken as error:
-            self._pause = min(max(FIRST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
-            self._again_at, self._why = now + max(self._pause, min(error.pause, LONGEST_PAUSE)), str(error)
+            self._pause = min(max(FIRST_PAUSE, 2 * self._pause), self.longest_pause)
+            self._again_at = time.monotonic() + max(self._pause, min(error.pause, self.longest_pause))
+            self._why = str(error)
             raise
         finally:
             self._drop(out)
             self._save(out)
         self._pause = 0.0
+
+    def begin(self) -> None:
+        """The files are those of the agent's disk: what is known of them is read anew."""
+        self._state, self.sent, self.low = None, {}, {}
+
+    def close(self) -> None:
+        """Hang up; what is given after this is given by another connection."""
 
     def look(self) -> None:
         """See how the receiver is, before anything is sent. Raises NotTaken."""

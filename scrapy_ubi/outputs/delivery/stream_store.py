@@ -57,6 +57,16 @@ class StreamStore(DeliveringStore):
         self._at = address(settings.redis_url, named_credentials(settings.redis_credentials))
         self._stream = ItemStream(client_of(self._at, TIMEOUT), settings.crawl)
 
+    def begin(self) -> None:
+        """Also what Redis has is not known."""
+        super().begin()
+        self._token, self._last = "", (0, 0)
+        self._given.clear()
+
+    def close(self) -> None:
+        """Close the connection to Redis."""
+        self._stream.client.close()
+
     @property
     def due(self) -> bool:
         """Whether Redis should be looked at, as it has something that may still be lost."""

@@ -46,6 +46,7 @@ class WebhookStore(DeliveringStore):
     between two rounds of requests, signed by the key in that file."""
 
     name: ClassVar[str] = "webhook"
+    longest_pause = 30.0
 
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
         urls = arguments.pop("", ())
@@ -147,6 +148,10 @@ class WebhookStore(DeliveringStore):
         target = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
         self._connection.request("POST", target, body, headers)
         return self._connection.getresponse()
+
+    def close(self) -> None:
+        """Close the connection that is kept."""
+        self._hang_up()
 
     def _hang_up(self) -> None:
         if self._connection is not None:

@@ -15,7 +15,6 @@ from scrapy.settings import Settings
 
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreHeldBack
-from scrapy_ubi.outputs.delivery import delivering
 from scrapy_ubi.outputs.delivery.delivering import DeliveringStore, Entry, NotTaken, Place
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import Page
@@ -26,6 +25,7 @@ class Told(DeliveringStore):
     """A receiver in memory, which may be away, or lose what it was given last."""
 
     name: ClassVar[str] = "told"
+    longest_pause = 0.0
 
     def __init__(self, arguments: dict[str, tuple[str, ...]], **options: Any) -> None:
         super().__init__(arguments, Settings(options))
@@ -79,12 +79,6 @@ class Agent:
 
     def files(self) -> list[str]:
         return sorted(path.name for path in (self.place / "out" / "told").glob("*.jsonl*"))
-
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivering, "LONGEST_PAUSE", 0.0)
-    monkeypatch.setattr(delivering, "FIRST_PAUSE", 0.0)
 
 
 def test_items_are_given_before_the_flush_is_written(tmp_path: Path) -> None:

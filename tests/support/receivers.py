@@ -46,7 +46,8 @@ class Hook(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Answer)
         self.got, self.wrong, self.away, self.refused = Items(), list[str](), False, 0
-        self.largest = 0
+        self.largest, self.most, self.hangs_up, self.retry_after = 0, 1_000_000, False, ""
+        self.names, self.last = list[str](), dict[str, Any]()
         self.lock = threading.Lock()
         threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
@@ -66,20 +67,26 @@ class _Answer(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
         name, when = self.headers["webhook-id"], self.headers["webhook-timestamp"]
+        said = json.loads(body)
+        items = said["items"]
         with self.server.lock:
-            if self.server.away:
+            status = 503 if self.server.away else 413 if len(items) > self.server.most else 204
+            if status != 204:
                 self.server.refused += 1
             else:
+                self.server.names.append(name)
+                self.server.last = said
                 if self.headers["webhook-signature"] != sign(KEY, name, when, body):
                     self.server.wrong.append(name)
-                items = json.loads(body)["items"]
                 self.server.largest = max(self.server.largest, len(items))
                 for one in items:
                     self.server.got.take(one["id"], one["item"])
-            status = 503 if self.server.away else 204
         self.send_response(status)
         self.send_header("Content-Length", "0")
+        if self.server.retry_after:
+            self.send_header("Retry-After", self.server.retry_after)
         self.end_headers()
+        self.close_connection = self.close_connection or self.server.hangs_up
 
     def log_message(self, *args: Any) -> None:
         """Nothing."""
