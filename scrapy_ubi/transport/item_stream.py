@@ -153,7 +153,7 @@ class ItemStream:
                 group, "reader", {self.keys.items: ">"}, count=AT_ONCE, block=max(1, int(wait * 1000))
             )
         except redis.ResponseError as error:
-            if "NOGROUP" in str(error):
+            if str(error).startswith(("NOGROUP", "UNBLOCKED")):  # the second: while this waited
                 raise NoSuchGroup from error
             raise
         return [entry for _, entries in said or () for entry in _entries(entries)]
