@@ -27,6 +27,7 @@ from contextlib import closing, suppress
 from hashlib import blake2b
 from typing import Any
 
+from redis.exceptions import NoPermissionError
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.cli.commands.crawl_choice import UbiNoCrawl, choose_crawl, given_crawl
@@ -35,7 +36,7 @@ from scrapy_ubi.cli.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.errors import UbiUnavailable
 from scrapy_ubi.ground.untrusted.terminal_text import plain
 from scrapy_ubi.transport.clients import client_of
-from scrapy_ubi.transport.faults import FAULTS
+from scrapy_ubi.transport.faults import FAULTS, explain
 from scrapy_ubi.transport.item_stream import FOLLOW, GONE_AFTER, ItemStream, NoSuchGroup, read_id
 
 START, NOW = "start", "now"
@@ -180,8 +181,8 @@ class Follower:
         except NoSuchGroup:
             self._begin = self._at or START
             return
-        except FAULTS:
-            self._wait_for_redis()
+        except FAULTS as error:
+            self._wait_for_redis(error)
             return
         if entries:
             printed.show(entries)
@@ -211,20 +212,20 @@ class Follower:
             )
         self._stream.follow(self._group, after)
 
-    def _wait_for_redis(self) -> None:
-        try:
-            with self._to.explained():
-                self._to.client.ping()
-        except UbiUnavailable as error:
-            self._tell(f"{error} Waiting for it.")
+    def _wait_for_redis(self, error: Exception) -> None:
+        """Say what is wrong, and wait. Raises UbiUnavailable where waiting does not help."""
+        sentence = explain(error, self._to.at, TIMEOUT)
+        if isinstance(error, NoPermissionError):
+            raise UbiUnavailable(sentence) from error
+        self._tell(f"{sentence} Waiting for it.")
         time.sleep(PAUSE)
 
     def _look(self) -> None:
         """See why nothing comes."""
         try:
             status = read_status(self._to.client, self._crawl)
-        except FAULTS:
-            self._wait_for_redis()
+        except FAULTS as error:
+            self._wait_for_redis(error)
             return
         self._finished = status.finished and self._until_end
         if time.monotonic() - self._heard > QUIET:

@@ -58,6 +58,7 @@ function outputCards(answer, measures) {
 }
 
 function collectCommand(store) {
+  if (store.split("(")[0] === "stream") return command("items", "--follow");
   const file = { items: "items.jsonl", warc: "crawl.warc.gz", links: "links.log", graph: "web", index: "pages.ndjson" }[store.split("(")[0]];
   return file ? command("collect", store.split("(")[0], "-o", file) : command("collect", "--help");
 }

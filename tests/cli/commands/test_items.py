@@ -171,6 +171,16 @@ def test_it_says_what_it_waits_for_and_ends_with_the_crawl(follow: Callable[...,
     assert one.popen.wait(LIMIT) == 0 and one.ids == ["a-0"]
 
 
+@pytest.mark.processes
+def test_without_the_rights_it_ends_with_a_sentence(one_server: Server, tmp_path: Path, stream: Stream) -> None:
+    stream.client.execute_command("ACL", "SETUSER", "watcher", "on", ">pw", "~*", "+@read", "+ping", "+time")
+    try:
+        one = Followed(one_server, tmp_path, "--redis-url", one_server.url.replace("//", "//watcher:pw@"))
+        assert one.popen.wait(LIMIT) == 1 and "this user lacks rights" in one.said
+    finally:
+        stream.client.execute_command("ACL", "DELUSER", "watcher")
+
+
 def test_a_place_that_is_none_is_refused(shell: Said) -> None:
     said = shell.of("items", "--follow", "--from", "yesterday", status=2)
     assert "'yesterday' is neither now, start nor a place such as 1795250421089-0" in said
