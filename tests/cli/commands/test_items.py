@@ -165,7 +165,12 @@ def test_what_was_taken_out_before_is_said(follow: Callable[..., Followed], stre
 @pytest.mark.processes
 def test_it_says_what_it_waits_for_and_ends_with_the_crawl(follow: Callable[..., Followed], stream: Stream) -> None:
     one = follow("--until-end")
-    one.until(lambda: "Waiting for items of 1 agent" in one.said)
+
+    def said() -> bool:
+        CrawlByHand(stream.client, CRAWL).agent("a1")  # it lives on, however long this takes
+        return "Waiting for items of 1 agent" in one.said
+
+    one.until(said)
     stream.give("a-0")
     stream.client.hset(f"ubi:{{{CRAWL}}}:control", mapping={"run": "r1", "finished": "r1 a1"})
     assert one.popen.wait(LIMIT) == 0 and one.ids == ["a-0"]
