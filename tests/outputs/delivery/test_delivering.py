@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ from scrapy_ubi.outputs.delivery.delivering import DeliveringStore, Entry, NotTa
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import Page
 from scrapy_ubi.outputs.writer import Writer
+
+STARTS = itertools.count(1_800_000_000.0)
 
 
 class Told(DeliveringStore):
@@ -54,7 +57,8 @@ class Agent:
     def __init__(self, place: Path, rows: MemoryStore | None = None, **arguments: str) -> None:
         self.place, self.rows = place, rows if rows is not None else MemoryStore()
         self.store = Told({key: (value,) for key, value in arguments.items()})
-        self.writer = Writer(place, "crawl", "a", 1 << 20)
+        started = next(STARTS)  # names of parts hold it
+        self.writer = Writer(place, "crawl", "a", 1 << 20, clock=lambda: started)
         self.writer.delivering.append(self.store)
         self._mark: Any = None
         self.writer.recover(self.rows)
@@ -76,6 +80,10 @@ class Agent:
         self.rows.write(batch)
         self.writer.settled(mark)
         self._mark = None
+
+    def kill(self) -> None:
+        """Its thread writes no more."""
+        self.writer._call(self.writer._let_go)
 
     def files(self) -> list[str]:
         return sorted(path.name for path in (self.place / "out" / "told").glob("*.jsonl*"))
@@ -129,12 +137,12 @@ def test_what_the_receiver_has_lost_is_given_again_also_after_a_restart(tmp_path
     agent.page("q", 2)
     agent.flush()
     assert agent.store.got == ["p-0", "p-0", "q-0"]
+    agent.kill()
     again = Agent(tmp_path, agent.rows)
     again.store.loses = True
     again.page("r", 3)
     again.flush()
     assert again.store.got == ["p-0", "q-0", "r-0"]
-    agent.writer.finish(MemoryStore())
     again.writer.finish(again.rows)
 
 
@@ -213,6 +221,7 @@ def test_each_item_of_a_page_that_is_done_was_given(tmp_path_factory: Any, acts:
             got.update(agent.store.got)
             waits.clear()
             marked.clear()
+            agent.kill()
             agent = Agent(place, agent.rows, size="60")
             agent.store.keeps = keeps
         elif act == "flush":
