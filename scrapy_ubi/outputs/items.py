@@ -26,6 +26,7 @@ class ItemsStore(Store):
 
     name: ClassVar[str] = "items"
     wants_items: ClassVar[bool] = True
+    any_encoding: ClassVar[bool] = True  # whether FEED_EXPORT_ENCODING may be another one than UTF-8
 
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
         super().__init__(arguments, settings)
@@ -33,7 +34,7 @@ class ItemsStore(Store):
         encoding = settings.get("FEED_EXPORT_ENCODING") or None
         self._exporter = JsonLinesItemExporter(
             self._file,
-            encoding=encoding and _readable(str(encoding)),
+            encoding=encoding and (_readable(str(encoding)) if self.any_encoding else "utf-8"),
             fields_to_export=settings.getdictorlist("FEED_EXPORT_FIELDS") or None,
         )
 

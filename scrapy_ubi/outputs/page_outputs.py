@@ -215,6 +215,7 @@ class PageOutputs(PageObserver):
             came=waiting.came,
             ended=time.time(),
             items=_joined(waiting, self._of_items),
+            numbered=waiting.items,
             judged=self._judged.get(flight) if self._judged else None,
         )
         if visit is not None and visit.before is not None:
@@ -292,7 +293,7 @@ class PageOutputs(PageObserver):
     def _hand_over_pageless(self, kept: dict[str, bytes]) -> None:
         """An item of start(), or of a response whose request is not known."""
         digest = blake2b(b"\0".join(kept.values()), digest_size=16).digest()
-        page = Page(self._numbered(START, digest), 0, "ok", Request("about:blank"), items=kept)
+        page = Page(self._numbered(START, digest), 0, "ok", Request("about:blank"), items=kept, numbered={0: kept})
         self._hand_over_items(page)
 
     def _hand_over_items(self, page: Page) -> None:

@@ -17,6 +17,7 @@ from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.adapter.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.outputs import stores
+from scrapy_ubi.outputs.delivery.delivering import DeliveringStore
 from scrapy_ubi.outputs.duplicates.duplicate_record import Compared
 from scrapy_ubi.outputs.duplicates.duplicates_store import DuplicatesStore, known
 from scrapy_ubi.outputs.duplicates.judge import Judge
@@ -46,6 +47,10 @@ class Outputs:
         self._settings = settings
         self._stores = made
         self.writer = Writer(settings.dir, settings.crawl, settings.agent_id, settings.store_mb << 20)
+        for store in made:
+            if isinstance(store, DeliveringStore):
+                store.connect(settings)
+                self.writer.delivering.append(store)
         self._known: list[Compared] = []  # pages of the process before
         if settings.duplicates is not None:
             self.writer.recovered = self._read_known

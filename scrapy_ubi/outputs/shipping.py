@@ -112,6 +112,8 @@ class Shipper:
             self.refused += 1
             logger.error("%s is not sent: there is another file under that name, %s. (UBI_SHIP)", path, error)
         except Exception as error:  # noqa: BLE001 - of the target: its library has errors of its own
+            if not path.exists():
+                return True  # what a receiver of items has is deleted
             self.failed += 1
             self._pause = min(max(PAUSE, 2 * self._pause), LONGEST)
             logger.warning("%s could not be sent (%s): tried again in %g s. (UBI_SHIP)", path, error, self._pause)

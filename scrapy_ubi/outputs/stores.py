@@ -51,7 +51,8 @@ class Page:
     `response` is what the callback got (None: nothing came), `received` what came, before it was decompressed; times
     are unix time: `began` the load, `came` the response, `ended` the page. `links` are the normal forms of what the
     callback has yielded requests and plain links for, also of those that filters refuse, `moved_to` of what it was
-    redirected to: both for stores with `wants_links` only.
+    redirected to: both for stores with `wants_links` only. `items` are those of each store together, `numbered` the
+    same one by one: ordinal -> store -> what is kept of it.
 
     `visit` is the number of the visit of a page that is visited again, from 1; `unchanged`: the page was as it was at
     the visit before, at about `last`. Then it is `passed_over`, unless UBI_RECRAWL_CALL says otherwise: its callback
@@ -71,6 +72,7 @@ class Page:
     came: float = 0.0
     ended: float = 0.0
     items: Mapping[str, bytes] = field(default_factory=dict)
+    numbered: Mapping[int, Mapping[str, bytes]] = field(default_factory=dict)
     links: Sequence[str] = ()
     moved_to: Sequence[str] = ()
     judged: Judged | None = None  # with UBI_DUPLICATES: how it was compared with other pages
@@ -236,14 +238,17 @@ def _calls(entry: str) -> list[Call]:
 
 def suite() -> Mapping[str, Callable[[dict[str, tuple[str, ...]], BaseSettings], Store]]:
     """The stores of this package, by name."""
-    from scrapy_ubi.outputs.duplicates.duplicates_store import DuplicatesStore  # they are made of what is here
+    from scrapy_ubi.outputs.delivery.stream_store import StreamStore  # they are made of what is here
+    from scrapy_ubi.outputs.delivery.webhook_store import WebhookStore
+    from scrapy_ubi.outputs.duplicates.duplicates_store import DuplicatesStore
     from scrapy_ubi.outputs.graph.graph_store import GraphStore
     from scrapy_ubi.outputs.index.index_store import IndexStore
     from scrapy_ubi.outputs.items import ItemsStore
     from scrapy_ubi.outputs.larm import LarmStore
     from scrapy_ubi.outputs.warc.warc_store import WarcStore
 
-    return {store.name: store for store in (ItemsStore, LarmStore, GraphStore, WarcStore, IndexStore, DuplicatesStore)}
+    kept = (ItemsStore, LarmStore, GraphStore, WarcStore, IndexStore, DuplicatesStore)
+    return {store.name: store for store in (*kept, StreamStore, WebhookStore)}
 
 
 def _class(name: str) -> Callable[[dict[str, tuple[str, ...]], BaseSettings], Store]:

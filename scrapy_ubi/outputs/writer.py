@@ -7,6 +7,8 @@ Rules of this module:
 * The flush waits (in the disk's thread) until all that stands before its mark is on the disk, synced as the flush is,
   and holds the lengths that the files had there (`rows`). So a page that is done on the disk has its outputs, once:
   what was written beyond is cut off at the next start (`part_files.repair`).
+* Before the mark is reached, stores that give items to a receiver have given them (`delivering`); where that one takes
+  none, the mark is not reached.
 * A full part is sealed after the flush with its last length was written (`settled`): what is sealed is of done pages.
 * What could not be written, as the disk is full, waits, and the flush with it: it is tried again with the flush. What
   waits is counted (`waiting`): the agent takes no request while that is too much.
@@ -26,9 +28,10 @@ from queue import SimpleQueue
 
 from scrapy_ubi.frontier.rows import META, damaged
 from scrapy_ubi.frontier.store import Store as Rows
-from scrapy_ubi.frontier.store import StoreError, StoreFull
+from scrapy_ubi.frontier.store import StoreError, StoreFull, StoreHeldBack
 from scrapy_ubi.ground.clock import unix
 from scrapy_ubi.outputs import part_files
+from scrapy_ubi.outputs.delivery.delivering import DeliveringStore, NotTaken
 from scrapy_ubi.outputs.part_files import OUT, Positions
 from scrapy_ubi.outputs.part_writer import Bundle, Part, PartStore
 
@@ -45,7 +48,7 @@ class Mark:
 
     run: str = ""
     positions: Positions | None = None
-    error: OSError | None = None
+    error: OSError | NotTaken | None = None
     sealing: list[Part] = field(default_factory=list)
     ready: threading.Event = field(default_factory=threading.Event)
 
@@ -103,6 +106,7 @@ class Writer:
         self._late: list[Bundle] = []  # no file could be made for them
         self._behind: list[Bundle] = []  # came after a mark that could not be reached
         self._blocked: Mark | None = None
+        self.delivering: list[DeliveringStore] = []
         self.failed = 0  # pages that a store could not keep
         self._kept = False
         self.repaired = part_files.Repair()
@@ -139,7 +143,7 @@ class Writer:
     @property
     def changed(self) -> bool:
         """Whether a flush has something to say of the outputs."""
-        return self._unmarked
+        return self._unmarked or self._to_deliver
 
     keeps_elsewhere = True
 
@@ -147,6 +151,11 @@ class Writer:
     def kept(self) -> bool:
         """Whether there were outputs of this crawl at the start."""
         return self._kept
+
+    @property
+    def _to_deliver(self) -> bool:
+        """Whether a receiver is to be looked at, though no item has come."""
+        return any(store.due for store in self.delivering)
 
     def mark(self, run: str) -> Mark:
         """A flush is collected, of the run with this name (empty: not known yet)."""
@@ -178,6 +187,8 @@ class Writer:
     def _raise(self, mark: Mark) -> None:
         if (error := mark.error) is None:
             return
+        if isinstance(error, NotTaken):
+            raise StoreHeldBack(str(error))
         what = f"The outputs in {self._out} cannot be written ({error.strerror or error})"
         if error.errno in FULL:
             raise StoreFull(f"{what}: make room, and the crawl goes on.")
@@ -196,6 +207,7 @@ class Writer:
                 raise damaged(ROW, error) from error
             self.repaired = part_files.repair(self._out, positions)
             self._unmarked = self._kept = True
+            self._run = str(part_files.read_record(self._out).get("run") or "")
             if self.repaired.cut or self.repaired.deleted:
                 logger.info(
                     "Outputs of pages that were not done when the last process ended: %d bytes of %d files cut off, %d "
@@ -203,12 +215,14 @@ class Writer:
                     self.repaired.cut, self.repaired.files, self.repaired.deleted,
                 )  # fmt: skip
         self._out.mkdir(parents=True, exist_ok=True)
+        for store in self.delivering:
+            store.begin()
         self.recovered(self._out)
 
     def finish(self, rows: Rows) -> None:
         """The agent's store is about to be closed: write all, seal all, and say so there. What cannot be written is
         left as it is, for the next start."""
-        if self._thread is None:
+        if self._thread is None and not self._to_deliver:
             return
         mark = self.mark(self._naming.run)
         mark.ready.wait()
@@ -219,8 +233,11 @@ class Writer:
                 _write(rows, Positions())
         self._call(self._let_go)
         self._hand_over(_end)
-        self._thread.join()
-        self._thread = None
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        for store in self.delivering:
+            store.close()
 
     def _call(self, function: Callable[[], None]) -> None:
         done = threading.Event()
@@ -310,7 +327,9 @@ class Writer:
             for part in (*self._full, *self._parts.values()):
                 part.write()
                 part.sync()
-        except OSError as error:
+            for store in self.delivering if self._run else ():  # before it is known, no page is done
+                store.deliver(self._out, self._run)
+        except (OSError, NotTaken) as error:
             mark.error = error
         else:
             self._written, self._blocked = self._taken, None

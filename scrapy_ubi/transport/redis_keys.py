@@ -14,6 +14,8 @@
 | `ubi:{<crawl>}:<id>:answers`   | hash   | agent -> its answer to the question `ask:<id>`; expires           |
 | `ubi:{<crawl>}:seeds`          | stream | URLs from outside, until an agent has them on its disk            |
 | `ubi:{<crawl>}:seeded`         | stream | what became of those, about the newest 10,000; expires            |
+| `ubi:{<crawl>}:items`          | stream | items for those who read along (the store `stream`), bounded       |
+| `ubi:{<crawl>}:followers`      | hash   | who reads these without a group of their own -> when they last did  |
 | `ubi:watched`                  | string | which server this data set was known at, and since when (not a crawl's)    |
 | `<any of these>:aside`         | any    | what somebody had written there with a wrong type                 |
 
@@ -75,6 +77,8 @@ class RedisKeys:
         self.start = f"{self.prefix}start"
         self.seeds = f"{self.prefix}seeds"
         self.seeded = f"{self.prefix}seeded"
+        self.items = f"{self.prefix}items"
+        self.followers = f"{self.prefix}followers"
         self.former_agents = f"ubi:{crawl}:agents"  # of the first versions, whose keys had no hash tag
         self.former_control = f"ubi:{crawl}:control"
 
@@ -116,8 +120,9 @@ class RedisKeys:
 
     @property
     def outside(self) -> tuple[str, ...]:
-        """The keys of what comes from outside, with their `:aside` forms. A new run finds them as they are."""
-        return (self.seeds, self.seeded, self.seeds + ASIDE, self.seeded + ASIDE)
+        """The keys of what comes from outside, with their `:aside` forms, and of what goes there. A new run finds them
+        as they are."""
+        return (self.seeds, self.seeded, self.seeds + ASIDE, self.seeded + ASIDE, self.items, self.followers)
 
     @property
     def pattern(self) -> str:

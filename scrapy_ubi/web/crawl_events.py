@@ -29,7 +29,7 @@ WORDS = {
     "dead": "The others have declared agent {} dead.",
     "silent": "Agent {} has published nothing for 15 s.",
     "back": "Agent {} works again.",
-    "blocked": "Agent {} is blocked: Redis or its disk is full, or its pipelines cannot write.",
+    "blocked": "Agent {} is blocked: Redis or its disk is full, or its items are not taken.",
     "fenced": "Agent {} is cut off from Redis, and fetches nothing.",
     "settled": "The agents agree on one view.",
     "unsettled": "The agents have different views.",

@@ -1,4 +1,5 @@
-"""The items that came last, as the `items` stores of agents on this machine have them: text, and no more than that.
+"""The items that came last, as the `items` stores of agents on this machine have them, or else the stream in Redis:
+text, and no more than that.
 
 Rules of this module:
 
@@ -25,7 +26,9 @@ from scrapy_ubi.errors import UbiUnavailable
 from scrapy_ubi.outputs import collector
 from scrapy_ubi.outputs.items import LINES, ItemsStore
 from scrapy_ubi.outputs.part_files import OPEN
+from scrapy_ubi.transport.item_stream import ItemStream
 from scrapy_ubi.web import agent_places
+from scrapy_ubi.web.shelf_client import MEMORY_URL
 
 TAIL = 256 << 10  # bytes of a file
 MOST_ITEM = 2_000  # characters
@@ -61,6 +64,8 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
         raise UbiUnavailable(f"The directories in {found.looked} cannot be read ({error.strerror}).") from error
     turns = chain.from_iterable(zip_longest(*told))
     items = [*islice((item for item in turns if item is not None), opts.limit)]
+    if not items and not opts.agent and opts.connection is not None and opts.redis_url != MEMORY_URL:
+        items = _of_stream(opts, status.crawl)
     return {
         "crawl": status.crawl,
         "looked": found.looked,
@@ -68,6 +73,13 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
         "items": items,
         "hint": None if items else NONE_YET if kept else NO_STORE,
     }
+
+
+def _of_stream(opts: argparse.Namespace, crawl: str) -> list[Document]:
+    """The last items of agents elsewhere, where these give them to the stream in Redis."""
+    with opts.connection.explained():
+        entries = ItemStream(opts.connection.client, crawl).newest(opts.limit)
+    return [{"agent": "", **_item(fields.get("item", "").encode())} for _, fields in reversed(entries)]
 
 
 def _files(out: Path) -> list[Path]:

@@ -14,7 +14,7 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -22,11 +22,13 @@ from aiohttp import web
 import scrapy_ubi
 from scrapy_ubi.agent.metrics.server_log import MALFORMED, ServerLog
 from scrapy_ubi.agent.report.queries import SORTS
+from scrapy_ubi.cli.commands.items import NOW
 from scrapy_ubi.cli.commands.stopped_status import read_figures
 from scrapy_ubi.cli.monitor.status import CrawlStatus
 from scrapy_ubi.web import index_now, page_history, parameters
 from scrapy_ubi.web.connections import end_half_open, has_left
 from scrapy_ubi.web.index_now import IndexNow
+from scrapy_ubi.web.item_events import ItemEvents, place_of
 from scrapy_ubi.web.live_stream import FAULT, PATIENCE, LiveStream
 from scrapy_ubi.web.metrics_routes import add_routes
 from scrapy_ubi.web.page import page
@@ -53,6 +55,7 @@ logger = logging.getLogger("scrapy_ubi.web")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 _READS = ("GET", "HEAD")
+_FOLLOW = {"from": Field(place_of, NOW)}
 _MINUTES = {"minutes": Field(number(1, 1440), 60), "agent": Field(parameters.text(300))}
 
 
@@ -67,12 +70,14 @@ class WebApp:
         self._notices = notices
         self._hubs = hubs
         self.live = LiveStream(reader)
+        self.items = ItemEvents(reader)
         self.log = ServerLog(logger)  # for the server that runs it
         self._verbs = sorted(name for name in VERBS if name != "seeds" or reader.source != "agent")
         self._own: dict[str, Handler] = {
             "about": self._about,
             "crawl": self._crawl,
             "events": self._events,
+            "follow": self._follow,
             "history": self._history,
         }
         self.application = web.Application(middlewares=[self._guard], client_max_size=parameters.MOST_BODY)
@@ -90,6 +95,7 @@ class WebApp:
         return await self._reader.run(lambda settings, opts: read_figures(settings, opts)[0])
 
     async def _close(self, application: web.Application) -> None:
+        self.items.close()
         await self.live.close()
 
     # -- each request
@@ -217,18 +223,38 @@ class WebApp:
         if request.method == "HEAD":
             return web.Response(content_type="text/event-stream")
         async with self.live.viewer(lambda: has_left(request)) as messages:
-            response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8", **EVERYWHERE})
-            try:
-                await response.prepare(request)
-                end_half_open(request)
-                await response.write(b"retry: 2000\n\n")
-                while (text := await messages.get()) is not None:
-                    async with asyncio.timeout(PATIENCE):
-                        await response.write(text.encode())
-            except (TimeoutError, ConnectionError):
-                if request.transport is not None:
-                    request.transport.abort()
-        return response
+            return await _stream(request, _until_none(messages))
+
+    async def _follow(self, request: web.Request) -> web.StreamResponse:
+        """The items, as they come."""
+        place = _query(request, _FOLLOW)["from"]
+        if request.method == "HEAD":
+            return web.Response(content_type="text/event-stream")
+        if last := request.headers.get("Last-Event-ID", ""):
+            place = parameters.of_query(_FOLLOW, [("from", last)])["from"]
+        async with self.items.viewer(place) as events:
+            return await _stream(request, events)
+
+
+async def _until_none(messages: asyncio.Queue[str | None]) -> AsyncIterator[str]:
+    while (text := await messages.get()) is not None:
+        yield text
+
+
+async def _stream(request: web.Request, events: AsyncIterator[str]) -> web.StreamResponse:
+    """Send these events, each within the patience that a viewer has."""
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8", **EVERYWHERE})
+    try:
+        await response.prepare(request)
+        end_half_open(request)
+        await response.write(b"retry: 2000\n\n")
+        async for text in events:
+            async with asyncio.timeout(PATIENCE):
+                await response.write(text.encode())
+    except (TimeoutError, ConnectionError):
+        if request.transport is not None:
+            request.transport.abort()
+    return response
 
 
 def _query(request: web.Request, fields: parameters.Fields) -> dict[str, Any]:

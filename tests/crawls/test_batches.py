@@ -73,7 +73,7 @@ def test_a_database_that_is_away_for_a_while_holds_the_crawl_up_and_loses_nothin
     crawl(Walk, site.proxy, 1, PIPELINE)
     assert {item["url"] for item in Batches.written} == urls
     assert "Batches.ubi_flush_items has failed: OSError: the database is away." in caplog.text
-    assert "The pipelines have written their items: the crawl goes on." in caplog.text
+    assert "All items are written: the crawl goes on." in caplog.text
 
 
 class Dropper(Spider):

@@ -54,13 +54,14 @@ class Faults:
         self._gone: set[str] = set()  # who was killed, or has left
         self._lives: dict[str, int] = {}  # where in its log an agent's present life begins
 
-    def run(self) -> None:
-        """From the start of the agents to the end of the last."""
+    def run(self, *more: tuple[float, Callable[[float], None]]) -> None:
+        """From the start of the agents to the end of the last. `more` is done at these shares, besides."""
         draws = self._draws
         acts: list[tuple[float, Callable[[float], None]]] = [
             *((draws.uniform(0.05, 1.0), self._kill) for _ in range(KILLS)),
             (draws.uniform(0.1, 0.7), self._join),
             (draws.uniform(0.2, 0.8), self._leave),
+            *more,
         ]
         self._start(*AGENTS)
         for share, act in sorted(acts, key=lambda act: act[0]):

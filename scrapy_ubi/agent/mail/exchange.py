@@ -18,7 +18,7 @@ Rules of this module:
 * An agent that writes to the control hash, or whose last exchange has failed, looks there at once; and in every
   exchange while others may write there what this agent has written, too (`RunState.has_rivals`).
 * A disk that is full takes no flush, and so nothing leaves: the same flush is tried again until there is room. The
-  profile is published, so that people see why the crawl waits. So it is where pipelines cannot write their items.
+  profile is published, so that people see why the crawl waits. So it is where items are not taken.
 * A Redis that is full refuses what needs memory. Mail is still read and deleted, which makes room where the
   mail itself fills it; and the profile is published, so that people see why the crawl waits.
 """

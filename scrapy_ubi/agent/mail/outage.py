@@ -1,12 +1,12 @@
-"""Why nothing leaves an agent: Redis is away, full, or too slow, the disk is full, or pipelines cannot write.
+"""Why nothing leaves an agent: Redis is away, full, or too slow, the disk is full, or items are not taken.
 
 Rules of this module:
 
 * It is one trouble at a time, the last one that was met.
 * Its beginning is in the log, and then its end; not each of the tries in between. A Redis at its memory limit takes one
   letter and refuses the next, over a slow line one exchange is in time and the next one is not: of either the log
-  hears once in `QUIET` seconds. Of pipelines it hears again so often as long as it lasts: a database may be away for
-  hours.
+  hears once in `QUIET` seconds. Of pipelines and receivers of items it hears again so often as long as it lasts: a
+  database may be away for hours.
 * The pause between two tries doubles, up to a bound, whatever it is that fails.
 """
 
@@ -24,7 +24,7 @@ BETTER = {
     SLOW: "Redis takes mail again.",
     FULL: "Redis has room again.",
     DISK: "The disk has room again.",
-    ITEMS: "The pipelines have written their items: the crawl goes on.",
+    ITEMS: "All items are written: the crawl goes on.",
 }
 
 

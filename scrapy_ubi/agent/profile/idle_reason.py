@@ -144,7 +144,8 @@ SENTENCES: Mapping[str, Callable[[IdleReason, float], str]] = {
     PAUSED: lambda why, now: f"people have paused the crawl{_since(why, now)}; `scrapy ubi resume` lets it go on",
     DISK_FULL: lambda why, now: f"the disk is full{_since(why, now)}: make room",
     PIPELINES: lambda why, now: (
-        f"item pipelines could not write what they hold{_since(why, now)} (ubi_flush_items); the log names them"
+        f"items are not taken{_since(why, now)}, by pipelines (ubi_flush_items), a stream or a webhook; the log names "
+        "which, and why"
     ),
     REDIS_FULL: lambda why, now: f"Redis is full{_since(why, now)}: raise its maxmemory",
     JOINING: lambda why, now: f"this agent joins the group, and waits for Redis{_since(why, now)}",

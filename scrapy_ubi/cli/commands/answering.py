@@ -43,6 +43,7 @@ RUNS: Mapping[str, str] = {
     "run": "run.run",
     "crawl": "crawl_site.run",
     "web": "web_options.run",
+    "items": "items.run",
 }
 QUERIES: Mapping[str, str] = {
     "botkey": "botkey.run",

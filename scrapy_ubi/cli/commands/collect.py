@@ -38,6 +38,7 @@ KINDS = {
 }
 
 
+PARQUET = ".parquet"
 LATEST_OF = {"warc": "a record of each visit", "index": "the latest visit of each page anyway"}
 
 
@@ -58,14 +59,18 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         collector = IndexCollector(chosen.outs, output and output.parent, bar(), form.opened)
     else:
         collector = Collector(chosen.outs, store, ending, output and output.parent, bar(), latest=opts.latest)
+    said: list[str] = []
     try:
-        tally = _written(collector, opts.output)
+        if opts.kind == "items" and opts.output.endswith(PARQUET):
+            tally = _parquet(collector, Path(opts.output), said)
+        else:
+            tally = _written(collector, opts.output)
     except OSError as error:
         name = error.filename or opts.output
         raise UbiDirectoryError(f"{name} cannot be used ({error.strerror or error}).") from error
     except search_forms.ERRORS as error:
         raise UbiDirectoryError(f"{opts.output} cannot be written ({error}).") from error
-    for sentence in remarks(opts.kind, tally, chosen):
+    for sentence in (*remarks(opts.kind, tally, chosen), *said):
         print(f"scrapy ubi: {sentence}", file=sys.stderr)
     agents = chosen.agents
     line = f"{opts.output}: {opts.kind} of {_told(tally, agents)}"
@@ -115,6 +120,26 @@ def _written(collector: Collector, output: str) -> CollectTally:
         beside.unlink(missing_ok=True)
         raise
     return tally
+
+
+def _parquet(collector: Collector, output: Path, said: list[str]) -> CollectTally:
+    """A directory of Parquet files; what is there under its name is one, or is left alone. `said`: what differs."""
+    from scrapy_ubi.outputs import parquet  # needs an extra
+
+    if output.exists() and not (output / parquet.SUCCESS).exists():
+        raise UbiDirectoryError(f"{output} exists, and is no whole directory of Parquet files: move it away.")
+    beside = Path(f"{output}.part")
+    search_forms.remove(beside)
+    try:
+        writer = parquet.ParquetWriter(beside)
+        writer.write(collector.pages())
+        search_forms.remove(output)
+        beside.rename(output)
+    except BaseException:
+        search_forms.remove(beside)
+        raise
+    said += writer.remarks
+    return collector.tally
 
 
 def _directory(collector: IndexCollector, output: Path, beside: Path) -> CollectTally:

@@ -78,7 +78,8 @@ COLLECT = """\
 Makes one file of what all agents of a crawl have kept (UBI_STORES): each page once, in an order that does not depend on
 who has fetched it.
 
-  items  the items, as JSON lines: store `items`
+  items  the items, as JSON lines; OUT.parquet is a directory of Parquet files, whole when _SUCCESS is in it: store
+         `items`
   links  the links, as LARM's links.log has them: store `larm`
   graph  pages and arcs, numbered: OUT.urls.gz and OUT.arcs.gz, with --hosts the graph of hosts, too: store `graph`
   index  titles and texts, as NDJSON for the bulk interface of OpenSearch; OUT.db is a database for

@@ -7,6 +7,7 @@ refuses them there.
 from __future__ import annotations
 
 import argparse
+import re
 from typing import Any
 
 from scrapy_ubi.cli.commands.botkey_options import add_botkey_subcommand
@@ -21,6 +22,7 @@ from scrapy_ubi.cli.commands.steer_options import add_steering_subcommands
 from scrapy_ubi.cli.commands.web_options import add_web_subcommand
 
 _LETTERS = whole(1, 10_000)  # asked for at once; a letter may have a megabyte
+_ITEMS = whole(1, 10_000)
 _REPLICAS, _COPIES = whole(1, 100_000), whole(0, 8)
 
 STATUS = """\
@@ -28,7 +30,7 @@ Shows the crawl at one look: one row for each agent, and the sum.
 
   agent      its identifier
   state      joining, crawling, waiting (nothing to fetch now), paused (`scrapy ubi pause`), blocked (Redis is full, or
-             its disk, or its pipelines cannot write), fenced (cut off from Redis, fetches nothing), leaving, left,
+             its disk, or its items are not taken), fenced (cut off from Redis, fetches nothing), leaving, left,
              finished; dead (the others declared it so), silent (no news for 15 s), unreadable
   pages      responses fetched
   pages/s    in the last 10 s
@@ -63,6 +65,17 @@ REPORT = """\
 Shows the measures of the crawl as a whole, while it runs or after its end: pages, unique pages, overlap,
 communication overhead, balance, pages a second of each agent, URLs forwarded and suppressed, failed URLs by reason.
 """
+ITEMS = """\
+Shows the items that came last, of all agents, one JSON object a line, from the stream in Redis (store `stream`). With
+--follow: those that come from now on, each once, until Ctrl-C. What is waited for stands on standard error.
+
+  id    the item's identity: the same however often its page is fetched
+  run   the run of the crawl
+  at    its place in the stream, for --from
+  item  the item
+
+While somebody follows, agents keep for him what he has not read; where the stream is full, they wait.
+"""
 DRAIN = """\
 Asks an agent to leave, as Ctrl-C in its terminal would: it fetches nothing new, ends its loads, hands its hosts over to
 the others, and closes with the reason 'drained'. Waits until it has left.
@@ -93,6 +106,10 @@ EXAMPLES = {
         "examples:\n  scrapy ubi owner http://example.com/page\n"
         "  scrapy ubi owner http://example.com/page --agents a,b,c=2 --replicas 200"
     ),
+    "items": (
+        "examples:\n  scrapy ubi items\n  scrapy ubi items --follow --until-end > items.jsonl\n"
+        "  scrapy ubi items --follow --from 1795250421089-0 | jq -c .item"
+    ),
     "drain": "examples:\n  scrapy ubi drain a1\n  scrapy ubi drain a1 --no-wait",
     "report": "examples:\n  scrapy ubi report\n  scrapy ubi report --html report.html\n  scrapy ubi report --json",
 }
@@ -113,6 +130,7 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     add_directories(report)
     report.add_argument("--html", metavar="FILE", help="write a page to FILE that stands alone, with charts over time")
     _drain(_sub(what, "drain", "ask an agent to hand over and leave", DRAIN))
+    _items(_sub(what, "items", "the items of all agents, as they come", ITEMS))
     _sub(what, "version", "what is installed here", VERSION)
     doctor = _sub(what, "doctor", "is all there that agents of this project need?", DOCTOR)
     doctor.add_argument("spider", metavar="SPIDER", nargs="?", help="look at this spider's custom_settings as well")
@@ -165,6 +183,22 @@ def _drain(sub: argparse.ArgumentParser) -> None:
         "--timeout", metavar="S", type=seconds, default=300.0, help="wait so many seconds at most (default: 300)"
     )
     sub.add_argument("--force", action="store_true", help="also the last agent, or one that seems to have crashed")
+
+
+def _items(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--follow", action="store_true", help="print items as they come, until Ctrl-C")
+    sub.add_argument(
+        "--from", dest="begin", metavar="PLACE", type=_place, default="now",
+        help="with --follow: now (default), start (all that the stream still has), or behind this `at`",
+    )  # fmt: skip
+    sub.add_argument("--until-end", action="store_true", help="with --follow: end with the crawl")
+    sub.add_argument("--limit", metavar="N", type=_ITEMS, default=20, help="items shown without --follow (default: 20)")
+
+
+def _place(text: str) -> str:
+    if text not in ("now", "start") and not re.fullmatch(r"[0-9]{1,19}-[0-9]{1,19}", text):
+        raise argparse.ArgumentTypeError(f"{text!r:.60} is neither now, start nor a place such as 1795250421089-0")
+    return text
 
 
 def _agents(text: str) -> dict[str, float]:

@@ -55,7 +55,7 @@ def remarks(status: CrawlStatus) -> list[str]:
     if any(agent.state == "blocked" and not ahead.idle(agent, status.now) for agent in status.agents):
         said = (
             "Blocked agents wait, and lose nothing: Redis is full (raise its maxmemory), or the agent's disk is, "
-            "or its pipelines cannot write (see its log)."
+            "or its items are not taken (see its log)."
         )
         lines += ["", *folded(said)]
     if status.seeds_waiting and status.state != "running":

@@ -21,7 +21,7 @@ function outputsView(parameters, context) {
 
 // As text, whatever pages have brought into them.
 function itemsCard({ items, hint }) {
-  return card("The last items", hint ? vacant(plain(hint)) : null, el("ol", {}, items.map((one) => el("li", { cls: "letter" }, link(one.agent, "agent", one.agent), " ", small(size(one.bytes), one.cut ? ", cut" : ""), el("pre", { tabindex: 0 }, plain(one.item))))));
+  return card("The last items", hint ? vacant(plain(hint)) : null, el("ol", {}, items.map((one) => el("li", { cls: "letter" }, one.agent ? link(one.agent, "agent", one.agent) : "", " ", small(size(one.bytes), one.cut ? ", cut" : ""), el("pre", { tabindex: 0 }, plain(one.item))))));
 }
 
 // Whose outputs are not seen here, and why.
@@ -58,6 +58,7 @@ function outputCards(answer, measures) {
 }
 
 function collectCommand(store) {
+  if (store.split("(")[0] === "stream") return command("items", "--follow");
   const file = { items: "items.jsonl", warc: "crawl.warc.gz", links: "links.log", graph: "web", index: "pages.ndjson" }[store.split("(")[0]];
   return file ? command("collect", store.split("(")[0], "-o", file) : command("collect", "--help");
 }

@@ -1,0 +1,1 @@
+"""Tests of stores that give items to a receiver."""
