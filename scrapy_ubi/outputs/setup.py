@@ -17,6 +17,7 @@ from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.adapter.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.outputs import stores
+from scrapy_ubi.outputs.documents.document_reader import DocumentReader
 from scrapy_ubi.outputs.duplicates.duplicate_record import Compared
 from scrapy_ubi.outputs.duplicates.duplicates_store import DuplicatesStore, known
 from scrapy_ubi.outputs.duplicates.judge import Judge
@@ -47,6 +48,7 @@ class Outputs:
         self._settings = settings
         self._stores = made
         self.writer = Writer(settings.dir, settings.crawl, settings.agent_id, settings.store_mb << 20)
+        self._documents = DocumentReader()
         self._known: list[Compared] = []  # pages of the process before
         if settings.duplicates is not None:
             self.writer.recovered = self._read_known
@@ -101,6 +103,8 @@ class Outputs:
         reader = Normaliser(parse(self._settings.normalise), self._settings.host_rules).function
         for store in self._stores:
             store.normal_form = reader
+            if store.wants_documents:
+                store.documents = self._documents
         found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, named, count, judged)
         found.listen()
         if self._shipper is not None:
@@ -126,6 +130,7 @@ class Outputs:
 
     async def close(self) -> None:
         """All is sealed: wait until it is sent, and say where it is."""
+        self._documents.close()
         if self._shipper is not None:
             await self._sent(self._shipper)
         self._say()
@@ -148,6 +153,8 @@ class Outputs:
         if stats is not None:
             told = {"ubi/store/cut_bytes": repaired.cut, "ubi/store/unwritten": self.writer.failed}
             told |= {f"ubi/store/{store.name}/unread": store.unread for store in self._stores}
+            for store in self._stores:
+                told |= {f"ubi/store/{store.name}/refused/{reason}": n for reason, n in store.refused.items()}
             for name, number in told.items():
                 if number:
                     stats.inc_value(name, number)
