@@ -36,6 +36,7 @@ _BLOCKS = frozenset(
     "body center form address fieldset table ul ol dl figure tr tbody thead header hgroup".split()
 )
 _CONTAINERS = frozenset("div section article main form center td fieldset header tr tbody table".split())
+_OF_TABLES = frozenset("table thead tbody tr".split())
 _LISTS = frozenset("ul ol dl div section".split())
 _HEADINGS = frozenset("h1 h2 h3 h4 h5 h6".split())
 _WEIGHTY = _HEADINGS | frozenset("pre td dd dt th".split())  # whose short texts have a weight
@@ -282,8 +283,10 @@ def _chief(some: list[_Element], weights: _PageWeights, least: float) -> _Elemen
 
 
 def _densest(top: _Element, weights: _PageWeights, nearly: float) -> _Element:
-    """The smallest container in an element that has nearly all of its content."""
-    best, inside = top, {top.id}
+    """The smallest container in an element that has nearly all of its content. A part of a table is none, but a cell
+    that has all of it: then the table is there for the layout."""
+    best = kept = top
+    inside = {top.id}
     for one in weights.elements:  # a container comes before what is in it
         if one.parent in inside:
             inside.add(one.id)
@@ -291,7 +294,8 @@ def _densest(top: _Element, weights: _PageWeights, nearly: float) -> _Element:
                 weight = weights.weight(one.id)
                 if weight > 0 and weight >= nearly * weights.weight(best.id):
                     best, inside = one, {one.id}
-    return best
+                    kept = kept if one.tag in _OF_TABLES else one
+    return kept
 
 
 def _trim(top: _Element, weights: _PageWeights, *, keep_links: bool) -> None:

@@ -5,7 +5,7 @@ Rules of this module:
 * HTML is read by lexbor, and written by html-to-markdown (`scrapy-ubi[markdown]`); it is imported with the first page.
 * What is read is bounded: beyond `MOST_BYTES`, or where parsing takes seconds (`is_costly`), a page is refused, with a
   reason. html-to-markdown bounds depth and tables itself, and takes time linear in its text.
-* Links and addresses of images are absolute. Those that lead to no page (`javascript:`, `data:`) are left out; so are
+* Links and addresses of images are absolute; images are of a whole page only, by their texts. Those that lead to no page (`javascript:`, `data:`) are left out; so are
   marks that lead to a heading itself.
 """
 
@@ -71,7 +71,7 @@ def markdown_of(response: TextResponse, *, whole: bool = False) -> PageMarkdown:
     if node is None:
         return PageMarkdown(facts, heading, "")
     _prepare(node)
-    return PageMarkdown(facts, heading, _converted(node.html or "", base))
+    return PageMarkdown(facts, heading, _converted(node.html or "", base, pictures=whole))
 
 
 def _prepare(top: LexborNode) -> None:
@@ -127,7 +127,7 @@ def _converter() -> Any:
     return import_module(MODULE)
 
 
-def _converted(html: str, base: str) -> str:
+def _converted(html: str, base: str, *, pictures: bool) -> str:
     library = _converter()
     options = library.ConversionOptions(
         preprocessing=library.PreprocessingOptions(enabled=False),
@@ -135,7 +135,7 @@ def _converted(html: str, base: str) -> str:
         base_url=base,
         br_in_tables=True,
         bullets="-",
-        escape_misc=False,
+        skip_images=not pictures,
     )
     return tidy(library.convert(html.encode("utf-8", "ignore").decode(), options).content or "")
 

