@@ -9,8 +9,8 @@ Pages are written for people who read them in the repository. So they are staged
   four: GitHub does not need that, Python-Markdown does.
 * The navigation follows docs/README.md: each section has its pages in the order in which that page names them.
 
-For language models the site has `llms.txt`, a list of its pages with a sentence for each, and `llms-full.txt`, the pages
-themselves as one text (without decisions and what is outside of docs/).
+For language models the site has `llms.txt`, a list of its pages with a sentence for each, and `llms-full.txt`, the
+pages themselves as one text (without decisions and what is outside of docs/).
 
 Then MkDocs builds them, strict: a link that leads nowhere, an anchor that is not there or a page outside of the
 navigation is an error. So is a page that would load anything from another server.

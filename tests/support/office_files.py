@@ -71,7 +71,7 @@ def pptx(shapes: str) -> bytes:
     """A presentation of one slide."""
     return packed(
         {
-            "ppt/presentation.xml": f'<p:presentation {P}><p:sldIdLst><p:sldId r:id="s1"/></p:sldIdLst></p:presentation>',
+            "ppt/presentation.xml": f'<p:x {P}><p:sldIdLst><p:sldId r:id="s1"/></p:sldIdLst></p:x>',
             "ppt/_rels/presentation.xml.rels": links(s1="slides/slide1.xml"),
             "ppt/slides/slide1.xml": f"<p:sld {P}><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:sld>",
         }

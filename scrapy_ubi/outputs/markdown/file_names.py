@@ -1,4 +1,4 @@
-"""The file of a page in a tree that mirrors the site: `https://site.example/docs/a.html` is `site.example/docs/a.md`.
+"""The file of a page in a tree that mirrors the site: `https://site.example/x/a.html` is `site.example/x/a.md`.
 
 Rules of this module:
 

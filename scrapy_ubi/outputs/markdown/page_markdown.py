@@ -3,10 +3,10 @@
 Rules of this module:
 
 * HTML is read by lexbor, and written by html-to-markdown (`scrapy-ubi[markdown]`); it is imported with the first page.
-* What is read is bounded: beyond `MOST_BYTES`, or where parsing takes seconds (`is_costly`), a page is refused, with a
-  reason. html-to-markdown bounds depth and tables itself, and takes time linear in its text.
-* Links and addresses of images are absolute; images are of a whole page only, by their texts. Those that lead to no page (`javascript:`, `data:`) are left out; so are
-  marks that lead to a heading itself.
+* What is read is bounded: beyond `MOST_BYTES` or `MOST_TAGS`, or where parsing takes seconds (`is_costly`), a page is
+  refused, with a reason. html-to-markdown bounds depth and tables itself, and takes time linear in its text.
+* Links and addresses of images are absolute; images are of a whole page only, by their texts. What leads to
+  no page (`javascript:`, `data:`) is left out; so are marks that lead to a heading itself.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from scrapy_ubi.urls.links.page import Page, written
 
 MODULE = "html_to_markdown"
 MOST_BYTES = 4 << 20  # of a page
+MOST_TAGS = 200_000  # of its tags: a second or two
 MOST_CHARACTERS = 4_000_000  # of its Markdown
 _SCHEMES = re.compile(r"\s*(?:javascript|data|vbscript|blob|about)\s*:", re.IGNORECASE)
 _CODE = re.compile(
@@ -62,6 +63,8 @@ def markdown_of(response: TextResponse, *, whole: bool = False) -> PageMarkdown:
     if not isinstance(response, HtmlResponse):
         return PageMarkdown(PageFacts(), "", tidy(response.text))
     page = written(response.text)
+    if page.count(b"<") > MOST_TAGS:
+        return PageMarkdown(PageFacts(), "", "", "elements")
     if is_costly(page):
         return PageMarkdown(PageFacts(), "", "", "costly")
     tree = Page(page).tree

@@ -50,7 +50,10 @@ RULES = read_rules({"crawl": {"start": HOME}}, lambda _: "rules")
         (["a.example", "-o", "rules.toml:jsonl"], "rules.toml is there already"),
         (["a.example", "--chunks", "500"], "--chunks is for --markdown: give both."),
         (["a.example", "--whole-page"], "--whole-page is for --markdown: give both."),
-        (["a.example", "--markdown", "--chunks", "500"], "--chunks are JSON lines: give them a file whose name ends with"),
+        (
+            ["a.example", "--markdown", "--chunks", "500"],
+            "--chunks are JSON lines: give them a file whose name ends with",
+        ),
         (["a.example", "--markdown", "rules.toml"], "rules.toml is there already, and it is no tree of Markdown"),
         (["a.example", "-s", "UBI_FILTER=x"], "UBI_FILTER is not a setting of scrapy_ubi"),
         (["a.example", "-s", "UBI_REPLICATION=x"], "UBI_REPLICATION is 'x'"),

@@ -60,7 +60,8 @@ def test_marks_of_markdown_are_no_part_of_a_heading() -> None:
 
 
 LINES = st.sampled_from(
-    ["# one", "### two three", "word", "many words in a line " * 9, "x" * 300, "", "", "```", "```py", "| a | b |", "| --- | --- |", "- item"]
+    ["# one", "### two three", "word", "many words in a line " * 9, "x" * 300, "", "", "```", "```py", "| a | b |",
+     "| --- | --- |", "- item"]
 )  # fmt: skip
 
 

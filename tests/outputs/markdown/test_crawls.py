@@ -48,7 +48,9 @@ class Walk(Spider):
 @pytest.fixture
 def kept(site: Site, tmp_path: Path) -> tuple[Path, Crawler]:
     """The directory of an agent that has crawled four pages and two documents."""
-    urls = [f"http://b.example/{path}" for path in ("Docs/One.html", "docs/one.html", "p.pdf", "w.docx", "i.png", "deep")]
+    urls = [
+        f"http://b.example/{path}" for path in ("Docs/One.html", "docs/one.html", "p.pdf", "w.docx", "i.png", "deep")
+    ]
     site.page(HOME, f"<html lang=en><title>Home</title><h1>Home</h1><p>{TEXT}</p>" + links(*urls))
     site.page(urls[0], f"<title>One</title><h1>One</h1><p>{TEXT}</p><h2>Part</h2><p>{TEXT}</p>")
     site.page(urls[1], f"<title>Other</title><p>{TEXT}</p>")
@@ -81,7 +83,10 @@ def test_a_crawl_as_lines_as_chunks_and_as_a_tree(kept: tuple[Path, Crawler], tm
     assert (home["title"], home["language"], home["status"], home["depth"]) == ("Home", "en", 200, 0)
     assert home["markdown"].startswith("# Home\n\nThe harbour")
     assert by_url["http://b.example/p.pdf"]["markdown"] == "wheels of paper\n"
-    assert (by_url["http://b.example/w.docx"]["title"], by_url["http://b.example/w.docx"]["kind"]) == ("The title", "docx")
+    assert (by_url["http://b.example/w.docx"]["title"], by_url["http://b.example/w.docx"]["kind"]) == (
+        "The title",
+        "docx",
+    )
     assert by_url["http://b.example/deep"]["refused"] == "costly"
     assert len(command("search", "wheels", *at).document["results"]) == 2
 
@@ -97,7 +102,9 @@ def test_a_crawl_as_lines_as_chunks_and_as_a_tree(kept: tuple[Path, Crawler], tm
         files = {str(path.relative_to(tmp_path / "tree")) for path in (tmp_path / "tree").rglob("*.md")}
         assert files == {line["file"] for line in index} and len({file.casefold() for file in files}) == 6
         one = (tmp_path / "tree" / next(x["file"] for x in index if x["url"].endswith("Docs/One.html"))).read_text()
-        assert one.startswith('---\nurl: "http://b.example/Docs/One.html"\ntitle: "One"\n') and "\n---\n\n# One\n" in one
+        assert (
+            one.startswith('---\nurl: "http://b.example/Docs/One.html"\ntitle: "One"\n') and "\n---\n\n# One\n" in one
+        )
     assert not list(tmp_path.glob("tree.*"))
 
 

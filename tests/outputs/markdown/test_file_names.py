@@ -1,4 +1,4 @@
-"""The files of a tree: whatever a URL has in it, a name below the tree that every usual file system takes, and its own."""
+"""The files of a tree: whatever a URL has in it, a name of its own below the tree that usual file systems take."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def test_names(url: str, name: str) -> None:
 URLS = st.builds(
     lambda host, parts, query: f"http://{host}/{'/'.join(parts)}{query}",
     st.sampled_from(["a.example", "A.example", "[::1]", "..", "con", "xn--bcher-kva.example", "a.example:80"]),
-    st.lists(st.text(max_size=120) | st.sampled_from(["..", ".", "%2e%2e", "CON", "x.md", " ", "a" * 300]), max_size=20),
+    st.lists(
+        st.text(max_size=120) | st.sampled_from(["..", ".", "%2e%2e", "CON", "x.md", " ", "a" * 300]), max_size=20
+    ),
     st.sampled_from(["", "?q", "?" + "%ff" * 90, "?a=../../x"]),
 )
 
@@ -71,5 +73,7 @@ def test_urls_that_meet_are_told_apart() -> None:
     names = FileNames()
     first, second, third = (names.give(f"{ROOT}/{path}", path) for path in ("A.html", "a.html", "a"))
     assert first == "a.example/A.md"
-    assert re.fullmatch(r"a\.example/a~[0-9a-f]{10}\.md", second) and re.fullmatch(r"a\.example/a~[0-9a-f]{10}\.md", third)
+    assert re.fullmatch(r"a\.example/a~[0-9a-f]{10}\.md", second) and re.fullmatch(
+        r"a\.example/a~[0-9a-f]{10}\.md", third
+    )
     assert second != third

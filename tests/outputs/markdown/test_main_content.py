@@ -68,15 +68,31 @@ def test_the_whole_page_is_without_what_nobody_sees() -> None:
     assert "Boats" in found and "harbour" in found and "no()" not in found and "unseen" not in found
 
 
-TAGS = ("div", "p", "a", "ul", "li", "article", "main", "table", "td", "nav", "object", "template", "svg", "button", "b")
+TAGS = (
+    "div",
+    "p",
+    "a",
+    "ul",
+    "li",
+    "article",
+    "main",
+    "table",
+    "td",
+    "nav",
+    "object",
+    "template",
+    "svg",
+    "button",
+    "b",
+)
 NAMES = ("", "share", "comments", "post-content", "hidden", "x")
 
 
-@given(st.lists(st.tuples(st.sampled_from(TAGS), st.sampled_from(NAMES), st.booleans(), st.text(max_size=20)), max_size=60))
+@given(
+    st.lists(st.tuples(st.sampled_from(TAGS), st.sampled_from(NAMES), st.booleans(), st.text(max_size=20)), max_size=60)
+)
 @settings(max_examples=200, deadline=None)
 def test_any_nesting_has_an_answer(parts: list[tuple[str, str, bool, str]]) -> None:
-    page = "".join(
-        f'<{tag} class="{name}">{text}' if opens else f"{text}</{tag}>" for tag, name, opens, text in parts
-    )
+    page = "".join(f'<{tag} class="{name}">{text}' if opens else f"{text}</{tag}>" for tag, name, opens, text in parts)
     content(page)
     whole_page(LexborHTMLParser(page))
