@@ -5,8 +5,8 @@ Rules of this module:
 * Kept are pages of status 2xx that are HTML or plain text, and with `documents=yes` PDF and documents of Office; others
   are counted (`ubi/store/index/left_out`).
 * Text is read off a page in the writer's thread, off a document in a child (`outputs/documents`). The crawl makes no
-  index: `scrapy ubi search` and `scrapy ubi collect index` do, of these files. So the files are under the same promise as
-  those of any store.
+  index: `scrapy ubi search` and `scrapy ubi collect index` do, of these files. So the files are under the same promise
+  as those of any store.
 * The files are the same for every form of index (`fts5`, `tantivy`, `ndjson`).
 """
 

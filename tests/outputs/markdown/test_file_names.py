@@ -19,9 +19,9 @@ ROOT = "http://a.example"
     [
         (f"{ROOT}/", "a.example/index.md"),
         (ROOT, "a.example/index.md"),
-        (f"{ROOT}/docs/intro.html", "a.example/docs/intro.md"),
-        (f"{ROOT}/docs/intro/", "a.example/docs/intro/index.md"),
-        (f"{ROOT}/docs/intro", "a.example/docs/intro.md"),
+        (f"{ROOT}/guide/intro.html", "a.example/guide/intro.md"),
+        (f"{ROOT}/guide/intro/", "a.example/guide/intro/index.md"),
+        (f"{ROOT}/guide/intro", "a.example/guide/intro.md"),
         (f"{ROOT}/paper.pdf", "a.example/paper.pdf.md"),
         (f"{ROOT}/a.md/b", "a.example/a.md_/b.md"),
         (f"{ROOT}/p?id=1&q=a/b", "a.example/p_id=1&q=a_b.md"),
