@@ -35,7 +35,7 @@ EXAMPLES = (
     "  scrapy ubi crawl https://site.example/ -o items.csv --max-pages 500 --agents 2\n"
     "  scrapy ubi crawl https://site.example/docs/ --follow /docs/ -o docs.jsonl\n"
     "  scrapy ubi crawl https://site.example/docs/ --follow /docs/ --markdown\n"
-    "  scrapy ubi crawl https://site.example/ --markdown chunks.jsonl --chunks 1500 --documents\n"
+    "  scrapy ubi crawl https://site.example/ --markdown pieces.jsonl --chunks 1500\n"
     "  scrapy ubi crawl --rules rules.toml -O items.jsonl"
 )
 
