@@ -177,9 +177,9 @@ def stage(to: Path = STAGED) -> None:
 def first_sentence(page: Path) -> str:
     """What a page begins with below its heading: the words of its first paragraph, up to the end of a sentence."""
     for block in page.read_text().split("\n\n")[1:]:
-        if block[:1].isalpha() or block[:1] in "*`[":
+        if block[:1].isalpha() or (block[:1] in "*`[" and not block.startswith("```")):
             words = " ".join(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", block).replace("**", "").split())
-            return re.split(r"(?<=[.:]) ", words, maxsplit=1)[0].rstrip(":")
+            return re.split(r"(?<=\.) ", words, maxsplit=1)[0].rstrip(":")
     return ""
 
 
