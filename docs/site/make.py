@@ -9,6 +9,9 @@ Pages are written for people who read them in the repository. So they are staged
   four: GitHub does not need that, Python-Markdown does.
 * The navigation follows docs/README.md: each section has its pages in the order in which that page names them.
 
+For language models the site has `llms.txt`, a list of its pages with a sentence for each, and `llms-full.txt`, the
+pages themselves as one text (without decisions and what is outside of docs/).
+
 Then MkDocs builds them, strict: a link that leads nowhere, an anchor that is not there or a page outside of the
 navigation is an error. So is a page that would load anything from another server.
 
@@ -171,6 +174,43 @@ def stage(to: Path = STAGED) -> None:
     shutil.copytree(HERE / "assets", to / "assets")
 
 
+def first_sentence(page: Path) -> str:
+    """What a page begins with below its heading: the words of its first paragraph, up to the end of a sentence."""
+    for block in page.read_text().split("\n\n")[1:]:
+        if block[:1].isalpha() or (block[:1] in "*`[" and not block.startswith("```")):
+            words = " ".join(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", block).replace("**", "").split())
+            return re.split(r"(?<=\.) ", words, maxsplit=1)[0].rstrip(":")
+    return ""
+
+
+def write_for_models(site: Path) -> None:
+    """Write `llms.txt` and `llms-full.txt` into the site."""
+    lines = ["# scrapy-ubi", "", f"> {first_sentence(ROOT / 'README.md')}", ""]
+    texts = []
+    for section in navigation():
+        for name, pages in section.items():
+            files = [(title(DOCS / page), page) for page in _pages(pages) if (DOCS / page).is_file()]
+            if name != "Decisions" and files:
+                lines += [f"## {name}", ""]
+                for heading, page in files:
+                    sentence = first_sentence(DOCS / page)
+                    place = "index.html" if page == "README.md" else f"{page.removesuffix('.md')}.html"
+                    lines.append(f"- [{heading}]({place}){f': {sentence}' if sentence else ''}")
+                    texts.append(f"<!-- docs/{page} -->\n\n{(DOCS / page).read_text().strip()}\n")
+                lines.append("")
+    (site / "llms.txt").write_text("\n".join(lines))
+    (site / "llms-full.txt").write_text("\n".join(texts))
+
+
+def _pages(pages: object) -> Iterator[str]:
+    """The files of a part of the navigation."""
+    if isinstance(pages, str):
+        yield pages
+    elif isinstance(pages, list | dict):
+        for part in pages.values() if isinstance(pages, dict) else pages:
+            yield from _pages(part)
+
+
 def loads_from_elsewhere(site: Path) -> list[str]:
     """What a browser would load from another server while it shows a page of this site: file and URL, sorted."""
     found = []
@@ -192,6 +232,7 @@ def make(to: Path) -> None:
         str(HERE / "mkdocs.yml"), docs_dir=str(STAGED), site_dir=str(to), nav=navigation(), strict=True
     )
     build(config)
+    write_for_models(to)
     if foreign := loads_from_elsewhere(to):
         raise ForeignRequest("\n".join(["These would be loaded from another server:", *foreign]))
 

@@ -18,6 +18,7 @@ from scrapy_ubi.adapter.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.outputs import stores
 from scrapy_ubi.outputs.delivery.delivering import DeliveringStore
+from scrapy_ubi.outputs.documents.document_reader import DocumentReader
 from scrapy_ubi.outputs.duplicates.duplicate_record import Compared
 from scrapy_ubi.outputs.duplicates.duplicates_store import DuplicatesStore, known
 from scrapy_ubi.outputs.duplicates.judge import Judge
@@ -51,6 +52,7 @@ class Outputs:
             if isinstance(store, DeliveringStore):
                 store.connect(settings)
                 self.writer.delivering.append(store)
+        self._documents = DocumentReader()
         self._known: list[Compared] = []  # pages of the process before
         if settings.duplicates is not None:
             self.writer.recovered = self._read_known
@@ -105,6 +107,8 @@ class Outputs:
         reader = self._settings.normaliser().function
         for store in self._stores:
             store.normal_form = reader
+            if store.wants_documents:
+                store.documents = self._documents
         found = PageOutputs(self._crawler, self._stores, self.writer, flights, normal, named, count, judged)
         found.listen()
         if self._shipper is not None:
@@ -130,6 +134,7 @@ class Outputs:
 
     async def close(self) -> None:
         """All is sealed: wait until it is sent, and say where it is."""
+        self._documents.close()
         if self._shipper is not None:
             await self._sent(self._shipper)
         self._say()
@@ -152,6 +157,8 @@ class Outputs:
         if stats is not None:
             told = {"ubi/store/cut_bytes": repaired.cut, "ubi/store/unwritten": self.writer.failed}
             told |= {f"ubi/store/{store.name}/unread": store.unread for store in self._stores}
+            for store in self._stores:
+                told |= {f"ubi/store/{store.name}/refused/{reason}": n for reason, n in store.refused.items()}
             for name, number in told.items():
                 if number:
                     stats.inc_value(name, number)

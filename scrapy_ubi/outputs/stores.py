@@ -13,6 +13,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,6 +27,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.adapter.requests.judged import Judged
 from scrapy_ubi.errors import UbiSettingError
+from scrapy_ubi.outputs.documents.document_reader import DocumentReader
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.urls import normal_form
 from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, named_class, parse_calls
@@ -38,6 +40,10 @@ SIZE, SECONDS = 1e9, 3600.0  # of a part, unless a store says so
 UNREAD = (
     "The store %s keeps %.500s without its title, text and links: it would keep the parser busy for seconds (thousands "
     "of elements in each other, or of attributes of one). Such pages are counted from now on, not told."
+)
+REFUSED = (
+    "The store %s keeps %.500s without its text (%s). Further ones with this reason are counted "
+    "(ubi/store/<store>/refused/<reason>), not told."
 )
 KEPT_FREE = 4 << 20  # bytes
 
@@ -140,12 +146,15 @@ class Store:
     wants_links: ClassVar[bool] = False
     wants_unchanged: ClassVar[bool] = False  # visits that found their page as it was
     counts_left_out: ClassVar[bool] = False  # pages of which nothing is kept, in the stats
+    wants_documents: bool = False  # has `documents` read what is no page: PDF, ...
     wants_robots: bool = False  # each robots.txt that is loaded, as a page named "robots.<...>"
 
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
         # The normal form of a URL as the frontier has it, under UBI_NORMALISE; for either thread.
         self.normal_form: Callable[[str], str | None] = normal_form
         self.unread = 0  # pages of HTML that were kept without what a parser reads off them
+        self.refused: Counter[str] = Counter()  # pages and documents of which nothing could be read, by reason
+        self.documents: DocumentReader | None = None  # in the writer's thread
         self.size = number(arguments, "size", SIZE)
         self.seconds = number(arguments, "seconds", SECONDS)
         if arguments:
@@ -171,6 +180,12 @@ class Store:
         self.unread += 1
         if self.unread == 1:
             logger.warning(UNREAD, self.name, url)
+
+    def refuse(self, url: str, reason: str) -> None:
+        """Count a page or document of which nothing can be read; `reason` is one word. In the writer's thread."""
+        self.refused[reason] += 1
+        if self.refused[reason] == 1:
+            logger.warning(REFUSED, self.name, url, reason)
 
     def sealed(self, files: Mapping[str, Path]) -> None:
         """A part was sealed, in the writer's thread: its files, by their endings. Their lengths must stay."""
@@ -245,9 +260,10 @@ def suite() -> Mapping[str, Callable[[dict[str, tuple[str, ...]], BaseSettings],
     from scrapy_ubi.outputs.index.index_store import IndexStore
     from scrapy_ubi.outputs.items import ItemsStore
     from scrapy_ubi.outputs.larm import LarmStore
+    from scrapy_ubi.outputs.markdown.markdown_store import MarkdownStore
     from scrapy_ubi.outputs.warc.warc_store import WarcStore
 
-    kept = (ItemsStore, LarmStore, GraphStore, WarcStore, IndexStore, DuplicatesStore)
+    kept = (ItemsStore, LarmStore, GraphStore, WarcStore, IndexStore, DuplicatesStore, MarkdownStore)
     return {store.name: store for store in (*kept, StreamStore, WebhookStore)}
 
 

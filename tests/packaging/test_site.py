@@ -75,6 +75,17 @@ def test_the_navigation_has_every_page_once(site: ModuleType, staged: Path) -> N
     assert len(found) == len(set(found)) and set(found) == there
 
 
+def test_models_get_a_list_of_the_pages_and_their_text(site: ModuleType, tmp_path: Path) -> None:
+    site.write_for_models(tmp_path)
+    listed, text = ((tmp_path / name).read_text() for name in ("llms.txt", "llms-full.txt"))
+    assert listed.startswith("# scrapy-ubi\n\n> scrapy-ubi turns a Scrapy project into a distributed crawler")
+    places = re.findall(r"^- \[[^\]]+\]\(([^)]+)\)", listed, re.MULTILINE)
+    docs = [page for page in (ROOT / "docs").rglob("*.md") if not {"decisions", "site"} & set(page.parts)]
+    assert len(places) == len(set(places)) == len(docs)
+    for page in docs:
+        assert f"<!-- {page.relative_to(ROOT)} -->" in text and page.read_text().strip() in text
+
+
 def test_nothing_is_loaded_from_elsewhere() -> None:
     # What the theme would load if it were asked to, and what pages would: pictures, scripts.
     text = (MAKE.parent / "mkdocs.yml").read_text()

@@ -27,6 +27,9 @@ from scrapy_ubi.outputs.collector import Collector, CollectTally
 from scrapy_ubi.outputs.index import index_store
 from scrapy_ubi.outputs.index.catch_up import IndexCollector
 from scrapy_ubi.outputs.index.index_store import IndexStore
+from scrapy_ubi.outputs.markdown import markdown_collector, markdown_store
+from scrapy_ubi.outputs.markdown.markdown_collector import MarkdownCollector
+from scrapy_ubi.outputs.markdown.markdown_store import MarkdownStore
 from scrapy_ubi.outputs.warc.warc_collector import WarcCollector
 
 # What -> its store, the ending of its files.
@@ -35,11 +38,13 @@ KINDS = {
     "links": ("larm", "links.log"),
     "warc": ("warc", "warc.gz"),
     "index": (IndexStore.name, index_store.ENDING),
+    "markdown": (MarkdownStore.name, markdown_store.ENDING),
 }
 
 
 PARQUET = ".parquet"
-LATEST_OF = {"warc": "a record of each visit", "index": "the latest visit of each page anyway"}
+_ANYWAY = "the latest visit of each page anyway"
+LATEST_OF = {"warc": "a record of each visit", "index": _ANYWAY, "markdown": _ANYWAY}
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
@@ -49,6 +54,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     if opts.kind == "duplicates":
         return collect_duplicates.run(settings, opts)
     _check_latest(opts)
+    _check_chunks(opts)
     chosen = choose(settings, opts)
     store, ending = KINDS[opts.kind]
     output = None if opts.output == "-" else Path(opts.output).absolute()
@@ -57,6 +63,8 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
         collector = WarcCollector(chosen.outs, output, bar())
     elif opts.kind == "index" and (form := _form(opts.output)) is not None:
         collector = IndexCollector(chosen.outs, output and output.parent, bar(), form.opened)
+    elif opts.kind == "markdown":
+        collector = MarkdownCollector(chosen.outs, output and output.parent, bar(), getattr(opts, "chunks", None))
     else:
         collector = Collector(chosen.outs, store, ending, output and output.parent, bar(), latest=opts.latest)
     said: list[str] = []
@@ -87,6 +95,21 @@ def _check_latest(opts: argparse.Namespace) -> None:
         raise UbiNotFound(f"--latest is for items and links: {opts.kind} has {LATEST_OF[opts.kind]}.")
 
 
+def _check_chunks(opts: argparse.Namespace) -> None:
+    size = getattr(opts, "chunks", None)
+    if size is not None and opts.kind != "markdown":
+        raise UbiNotFound("--chunks is for markdown.")
+    if opts.kind == "markdown":
+        check_markdown(opts.output, size)
+
+
+def check_markdown(output: str, size: int | None) -> None:
+    """Raise UbiNotFound where chunks of that size cannot be written to what has that name."""
+    if size is not None and markdown_collector.is_tree(output):
+        ending = markdown_collector.LINES[0]
+        raise UbiNotFound(f"--chunks are JSON lines: give them a file whose name ends with {ending}.")
+
+
 def _told(tally: CollectTally, agents: int) -> str:
     twice = f"; {_number(tally.doubles, 'page')} there twice, counted once" if tally.doubles else ""
     parts = f"{_number(tally.parts, 'part')} of {_number(agents, 'agent')}"
@@ -111,6 +134,8 @@ def _written(collector: Collector, output: str) -> CollectTally:
     beside = Path(f"{output}.part")
     if isinstance(collector, IndexCollector) and _form(output) is search_forms.TANTIVY:
         return _directory(collector, Path(output), beside)
+    if isinstance(collector, MarkdownCollector) and markdown_collector.is_tree(output):
+        return _tree(collector, Path(output))
     try:
         with beside.open("wb") as file:
             tally = collector.collect(file)
@@ -151,6 +176,20 @@ def _directory(collector: IndexCollector, output: Path, beside: Path) -> Collect
         tally = collector.collect_into(beside)
         search_forms.remove(output)
         beside.rename(output)
+    except BaseException:
+        search_forms.remove(beside)
+        raise
+    return tally
+
+
+def _tree(collector: MarkdownCollector, output: Path) -> CollectTally:
+    """The same for a tree of files."""
+    markdown_collector.check_tree(output)
+    beside = output.with_name(f"{output.name}.part")
+    search_forms.remove(beside)
+    try:
+        tally = collector.collect_into(beside)
+        markdown_collector.replace_tree(beside, output)
     except BaseException:
         search_forms.remove(beside)
         raise

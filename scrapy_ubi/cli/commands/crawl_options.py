@@ -18,6 +18,9 @@ Crawls a site without a Scrapy project, and writes an item for each page: url, s
 the hosts of the given URLs are followed. robots.txt is obeyed, and a site is left alone for as long as a page took it
 to answer.
 
+With --markdown the main content of each page is written as Markdown: into a tree of files that mirrors the site, or
+with a name that ends with .jsonl as a line of JSON a page (pip install 'scrapy-ubi[markdown]').
+
 What is followed, which pages give items, and which fields these have may be said in a file of rules (--rules); an
 option takes the place of its key there.
 
@@ -31,6 +34,8 @@ EXAMPLES = (
     "examples:\n  scrapy ubi crawl https://site.example/ -o items.jsonl\n"
     "  scrapy ubi crawl https://site.example/ -o items.csv --max-pages 500 --agents 2\n"
     "  scrapy ubi crawl https://site.example/docs/ --follow /docs/ -o docs.jsonl\n"
+    "  scrapy ubi crawl https://site.example/docs/ --follow /docs/ --markdown\n"
+    "  scrapy ubi crawl https://site.example/ --markdown pieces.jsonl --chunks 1500\n"
     "  scrapy ubi crawl --rules rules.toml -O items.jsonl"
 )
 
@@ -44,7 +49,9 @@ KEYS = {
     "--follow": ("follow", "allow"),
     "--collect": ("collect", "allow"),
     "--keyword": ("keywords", "words"),
+    "--documents": ("follow", "documents"),
 }
+MARKDOWN = "markdown"  # the tree that --markdown writes where it names none
 
 
 def add_crawl_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentParser]) -> None:
@@ -58,6 +65,21 @@ def add_crawl_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentPa
         "-o", "--output", metavar="FILE", action="append", help="write items to a new FILE: .jsonl, .csv, .json, .xml"
     )
     items.add_argument("-O", "--overwrite-output", metavar="FILE", action="append", help="the same, overwriting")
+    crawl.add_argument(
+        "--markdown",
+        metavar="OUT",
+        nargs="?",
+        const=MARKDOWN,
+        help=f"write pages as Markdown: a tree of files (default: {MARKDOWN}), or OUT.jsonl",
+    )
+    crawl.add_argument("--chunks", metavar="N", type=whole(100, 10**7), help="OUT.jsonl: in pieces of N characters")
+    crawl.add_argument("--whole-page", action="store_true", help="Markdown of all of a page, not of its main content")
+    crawl.add_argument(
+        "--documents",
+        action="store_true",
+        default=None,
+        help="follow links to PDF and Office files, too, for their text",
+    )
     crawl.add_argument("--max-depth", metavar="N", type=_NUMBER, help="follow so many links from a start page, at most")
     crawl.add_argument("--max-pages", metavar="N", type=_NUMBER, help="end after about so many pages")
     _several(crawl, "--hosts", "HOST", "crawl this host (*.site.example: all below, *: any) in place of the URLs' own")
@@ -71,6 +93,8 @@ def add_crawl_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentPa
 def source_of(opts: argparse.Namespace) -> RulesSource:
     """The document of rules that options and file make, unchecked but for its syntax. Raises UbiRulesError."""
     source = read_file(opts.rules) if opts.rules else RulesSource()
+    if opts.markdown and "://" in opts.markdown:  # --markdown URL
+        opts.urls, opts.markdown = [opts.markdown, *opts.urls], MARKDOWN
     if opts.urls:
         source.put("crawl", "start", opts.urls, "URL")
     for option, (table, key) in KEYS.items():

@@ -18,6 +18,7 @@ from functools import partial
 
 from scrapy.settings import BaseSettings, Settings, get_settings_priority
 
+from scrapy_ubi.cli.commands import crawl_markdown
 from scrapy_ubi.cli.commands import run as running
 from scrapy_ubi.cli.commands.crawl_ending import judge
 from scrapy_ubi.cli.commands.crawl_options import rules_of, source_of
@@ -42,6 +43,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
     own = own_settings(settings, rules)
     name = opts.crawl or own.get("UBI_CRAWL") or crawl_name(rules, source.mark)
     own.set("UBI_CRAWL", name, "cmdline")
+    crawl_markdown.keep(own, opts, documents=rules.follow.documents)
     wanted = UbiSettings.from_scrapy(own, PagesSpider.name)
     path = wanted.dir.absolute() / FILE
     asked = argparse.Namespace(**vars(opts))
@@ -51,7 +53,10 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
         plan = make_plan(own, asked)
         running.make_directories(plan)
         _write(source, path)
-        return running.supervise(own, asked, plan, partial(judge, rules), [pause_of(wanted)])
+        ending: running.Judgement = partial(judge, rules)
+        if opts.markdown:
+            ending = crawl_markdown.written_at_the_end(opts, plan, ending)
+        return running.supervise(own, asked, plan, ending, [pause_of(wanted)])
 
 
 def pause_of(settings: UbiSettings) -> str:

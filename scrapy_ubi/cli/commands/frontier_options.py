@@ -84,6 +84,8 @@ who has fetched it.
   graph  pages and arcs, numbered: OUT.urls.gz and OUT.arcs.gz, with --hosts the graph of hosts, too: store `graph`
   index  titles and texts, as NDJSON for the bulk interface of OpenSearch; OUT.db is a database for
          `scrapy ubi search`, OUT.tantivy an index of tantivy: store `index`
+  markdown  pages as Markdown: a tree of files that mirrors the sites, or with OUT.jsonl JSON lines, with --chunks N in
+         pieces of N characters: store `markdown`
   warc   the responses, as WARC, with a CDXJ beside it: store `warc`; in the order of the agents' files
   duplicates  groups of pages that are copies of each other, as JSON lines: store `duplicates`
 
@@ -132,7 +134,8 @@ EXAMPLES = {
     "wacz": "examples:\n  scrapy ubi wacz -o crawl.wacz\n  scrapy ubi wacz 'parts/*.warc.gz' -o crawl.wacz --force",
     "collect": "examples:\n  scrapy ubi collect items -o items.jsonl\n"
     "  scrapy ubi collect items --dir a1 --dir a2 -o items.jsonl\n  scrapy ubi collect items -o - | jq .title\n"
-    "  scrapy ubi collect graph -o web --hosts\n  scrapy ubi collect duplicates --near 3 -o duplicates.jsonl",
+    "  scrapy ubi collect graph -o web --hosts\n"
+    "  scrapy ubi collect markdown -o pages\n  scrapy ubi collect duplicates --near 3 -o duplicates.jsonl",
     "crawls": "examples:\n  scrapy ubi crawls\n  scrapy ubi crawls --json",
     "hosts": "examples:\n  scrapy ubi hosts\n  scrapy ubi hosts --sort failed --limit 50\n"
     "  scrapy ubi hosts --dir .ubi/mybot:news --json",
@@ -212,16 +215,19 @@ def _add_requeue(sub: Sub) -> None:
 def _add_collect(sub: Sub) -> None:
     collect = sub(
         "collect",
-        "what all agents have kept: items, links, WARC, graph, index, duplicates",
+        "what all agents have kept: items, links, WARC, graph, index, duplicates, Markdown",
         COLLECT,
         EXAMPLES["collect"],
     )
-    kinds = ("items", "links", "warc", "graph", "index", "duplicates")
+    kinds = ("items", "links", "warc", "graph", "index", "duplicates", "markdown")
     collect.add_argument("kind", choices=kinds, help="what is collected")
     collect.add_argument("-o", "--output", metavar="OUT", required=True, help="the file to write; -: standard output")
     collect.add_argument("--hosts", action="store_true", help="graph: the graph of hosts, too")
     collect.add_argument(
         "--latest", action="store_true", help="items, links: of pages that were visited again, the last visit alone"
+    )
+    collect.add_argument(
+        "--chunks", metavar="N", type=whole(100, 10**7), help="markdown: in pieces of at most N characters"
     )
     collect.add_argument("--crawled-only", action="store_true", help="graph: only pages that were fetched")
     collect.add_argument(

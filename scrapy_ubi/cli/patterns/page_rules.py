@@ -40,12 +40,13 @@ class CrawlRule:
 @dataclass(frozen=True, slots=True)
 class FollowRule:
     """`[follow]`. `allow`, `deny`: of URLs, as texts; `xpath`, `css`: the parts of a page whose links are followed, the
-    whole page where there are none."""
+    whole page where there are none; `documents`: links to PDF and files of Office, too."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     xpath: tuple[str, ...] = ()
     css: tuple[str, ...] = ()
+    documents: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from scrapy.http import Response
+from scrapy.linkextractors import IGNORED_EXTENSIONS
 
 from scrapy_ubi.adapter.extraction.linkextractor import UbiLinkExtractor
 from scrapy_ubi.adapter.extraction.plainlinks import PlainLinks
 from scrapy_ubi.cli.patterns.page_items import PageItems
 from scrapy_ubi.cli.patterns.rules_source import read_json
+from scrapy_ubi.outputs.documents.text_child import EXTENSIONS
 from scrapy_ubi.spiders import UbiSpider
 
 
@@ -33,7 +35,10 @@ class PagesSpider(UbiSpider):
         self.start_urls = list(rules.crawl.start)
         self._depth = rules.crawl.max_depth
         self._items = PageItems(rules)
-        self._extractor = UbiLinkExtractor(restrict_xpaths=rules.follow.xpath, restrict_css=rules.follow.css)
+        ignored = set(IGNORED_EXTENSIONS).difference(EXTENSIONS if rules.follow.documents else ())
+        self._extractor = UbiLinkExtractor(
+            restrict_xpaths=rules.follow.xpath, restrict_css=rules.follow.css, deny_extensions=ignored
+        )
 
     def parse(self, response: Response, **_: Any) -> Iterator[dict[str, Any] | PlainLinks]:
         """The item of a page, and its links."""

