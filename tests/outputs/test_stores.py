@@ -42,7 +42,7 @@ def test_stores_are_made_of_texts() -> None:
 @pytest.mark.parametrize(
     ("entry", "sentence"),
     [
-        ("itmes", "'itmes': the stores are duplicates, graph, index, items, larm, markdown, stream, warc, webhook, and"),
+        ("itmes", "the stores are duplicates, graph, index, items, larm, markdown, stream, warc, webhook, and"),
         ("items(size=0)", "has size='0': give a number above 0"),
         ("items(sise=1)", "has the argument 'sise': leave it out"),
         ("items(3)", "has a value without a name: leave it out"),
