@@ -10,23 +10,26 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
 
 from lxml import etree
 
-from scrapy_ubi.urls.links.handlers.bounds import MOST_DEPTH, MOST_URL, LinksCut, Unreadable, Values
+from scrapy_ubi.urls.links.handlers.bounds import MOST_DEPTH, MOST_URL, LinksCut, Unreadable
 from scrapy_ubi.urls.links.handlers.unpacked import chunks
 
 _SPACE = " \t\r\n"
 
+Found = TypeVar("Found")
 
-class XmlLinks:
-    """What is found in the elements of a document: subclass it. `found` are values of links, as they are written."""
+
+class XmlReader(Generic[Found]):
+    """Finds something in the elements of a document: subclass it, and append to `found`."""
 
     texts: frozenset[str] = frozenset()  # local names of elements whose text is wanted
 
     def __init__(self) -> None:
-        self.found: list[str] = []
+        self.found: list[Found] = []
         self.path: list[str] = []  # local names, from the root
         self._text: list[str] | None = None
         self._length = 0
@@ -70,8 +73,13 @@ class XmlLinks:
         """lxml asks for it at the end."""
 
 
-def values(body: bytes, reader: XmlLinks, most: int) -> Values:
-    """What a reader finds in the first `most` bytes. Raises LinksCut, Unreadable."""
+class XmlLinks(XmlReader[str]):
+    """Finds links: `found` are their values, as they are written."""
+
+
+def values(body: bytes, reader: XmlReader[Found], most: int) -> Iterator[Found | None]:
+    """Yield what a reader finds in the first `most` bytes, and None where the loop may have its turn. Raises LinksCut,
+    Unreadable."""
     parser = etree.XMLParser(
         target=reader, resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=True
     )
@@ -86,7 +94,7 @@ def values(body: bytes, reader: XmlLinks, most: int) -> Values:
     except LinksCut as error:
         cut = error
     except (etree.LxmlError, UnicodeError, ValueError, LookupError):
-        pass  # what came before it counts
+        cut = LinksCut("malformed")  # what came before it counts
     yield from reader.found
     if not reader.is_one:
         raise Unreadable("malformed")
