@@ -43,6 +43,16 @@ def read_time(text: str) -> float:
         return 0.0
 
 
+def start_of(text: str) -> float | None:
+    """Read a date, as its beginning, or a time, which is of UTC unless it says another zone: unix seconds; None for
+    what is neither."""
+    try:
+        when = datetime.fromisoformat(text.strip()[:MOST_TIME])
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
 def shown_time(text: str) -> str:
     """Write such a time as ISO 8601; "" for what is none."""
     text = text.strip()[:MOST_TIME]
