@@ -102,8 +102,8 @@ class MapSpider(Spider):
 
 
 class MapOutcome:
-    """How a walk has ended. `is_whole`: it came to its end; `is_full`: with as many URLs as were asked for; `error`: why
-    there is nothing; `fault`: a bug."""
+    """How a walk has ended. `is_whole`: it came to its end; `is_full`: with as many URLs as were asked for;
+    `error`: why there is nothing; `fault`: a bug."""
 
     def __init__(self) -> None:
         self.is_whole = self.is_full = False
