@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from scrapy_ubi.adapter.components.page_observers import add_sitemaps
 from scrapy_ubi.adapter.scrapy_private.changed_settings import ChangedSettings
 from scrapy_ubi.errors import UbiSettingError
 
@@ -39,9 +40,9 @@ class LiveChanges:
         scheduler, settings = self._scheduler, live.now
         before, scheduler.settings = scheduler.settings, settings
         scheduler.gate.follow(settings)
-        scheduler.sitemaps.most = settings.sitemaps
-        if settings.sitemaps:
-            scheduler.observers.add(scheduler.sitemaps)
+        if settings.sitemaps != before.sitemaps:
+            scheduler.sitemaps.follow(settings.sitemaps)
+            add_sitemaps(scheduler)
         self._errors.follow(settings)
         if settings.filters != before.filters:
             try:

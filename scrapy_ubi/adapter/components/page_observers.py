@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from scrapy.spidermiddlewares.depth import DepthMiddleware
 
 from scrapy_ubi.adapter.downloads.page_room import PageRoom
+from scrapy_ubi.adapter.robots.sitemaps import SitemapsOnly
 from scrapy_ubi.adapter.scheduling import project_observers
 from scrapy_ubi.adapter.scheduling.learned_content import LearnedContent
 from scrapy_ubi.adapter.scheduling.ranked_pages import RankedPages
@@ -26,6 +27,7 @@ from scrapy_ubi.adapter.scheduling.visited_pages import VisitedPages
 from scrapy_ubi.adapter.scrapy_private.scraper_bound import raise_bound
 
 if TYPE_CHECKING:
+    from scrapy_ubi.adapter.components.scheduler import UbiScheduler
     from scrapy_ubi.adapter.components.scheduler_builder import SchedulerBuilder
     from scrapy_ubi.adapter.scheduling.seeds import Seeds
 
@@ -52,7 +54,15 @@ def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
     if node.learner is not None:
         add(LearnedContent())
     add(parts.errors)
-    if settings.sitemaps:
-        add(scheduler.sitemaps)
+    add_sitemaps(scheduler)
     for observer in parts.projects:
         add(observer, project_observers.isolation(crawler, count))
+
+
+def add_sitemaps(scheduler: UbiScheduler) -> None:
+    """Add those that UBI_SITEMAPS asks for now."""
+    if scheduler.sitemaps.use:
+        scheduler.observers.add(scheduler.sitemaps)
+    only = scheduler.observers.find_observer(SitemapsOnly)
+    if scheduler.sitemaps.use.mode == "only" and only is None:
+        scheduler.observers.add(SitemapsOnly(scheduler.sitemaps))

@@ -22,7 +22,7 @@ class StartHosts(PageObserver):
     def begun(self, flight: Flight) -> None:
         """A request is handed out."""
         visit = flight.visit
-        if visit is None or visit.entry.depth or self._sitemaps.most:
+        if visit is None or visit.entry.depth or self._sitemaps.use:
             return
         meta = flight.request.meta
         if "depth" not in meta and "redirect_urls" not in meta:

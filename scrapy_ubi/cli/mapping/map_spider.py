@@ -97,8 +97,8 @@ class MapSpider(Spider):
             self._outcome.fault = error
         finally:
             self._outcome.sitemaps, self._outcome.feeds = walk.sitemaps, walk.feeds
-        return
-        yield
+        for nothing in list[Request]():  # an asynchronous generator, as Scrapy wants it
+            yield nothing
 
 
 class MapOutcome:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from scrapy_ubi.urls.links.handlers.unpacked import head
 
+MOST_NESTING = 3  # indexes of sitemaps in each other; sitemaps.org allows one
 MOST_TIME = 40  # characters of a time
 DAY = 86_400.0
 _DATE = len("2026-11-28")

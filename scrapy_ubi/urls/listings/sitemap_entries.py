@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* Of each entry the first `loc` and the first `lastmod` count. Pictures, videos, news and other languages are left out.
+* Of each entry the first `loc` and the first `lastmod` count; one without a `loc` is an entry without a URL. Pictures, videos, news and other languages are left out.
 * A sitemap may have 50 MB, unpacked, by sitemaps.org: what is behind them is not read. One that declares entities is
   refused whole.
 """
@@ -52,6 +52,6 @@ class _SitemapReader(XmlReader[Listed]):
                 self._changed = self._changed or text
 
     def left(self, name: str) -> None:
-        if name in _OWNERS and self._url:
+        if name in _OWNERS:
             self.found.append(Listed(self._url, self._changed, name == "sitemap"))
             self._url = ""
