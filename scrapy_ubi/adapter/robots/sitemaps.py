@@ -192,7 +192,7 @@ class Sitemaps(PageObserver):
         if not urls:
             self._try_place(1, base, most, page)
         for request in requests_for(urls, base, most, MOST_NESTING):
-            self.count("named")
+            self.count("ubi/sitemaps/named")
             self._found(request, page)
 
     def passes_over(self, flight: Flight, response: Response) -> bool:
@@ -224,10 +224,10 @@ class Sitemaps(PageObserver):
         if not was_one and mark.place != NAMED:
             self._go_on(flight, mark)
             return
-        self.count("read" if was_one else "unreadable")
+        self.count(f"ubi/sitemaps/{'read' if was_one else 'unreadable'}")
         for reason, number in left_out.items():
-            self.count(f"left_out/{reason}", number)
-        self.count("urls", len(requests))
+            self.count(f"ubi/sitemaps/left_out/{reason}", number)
+        self.count("ubi/sitemaps/urls", len(requests))
         for found in requests:
             changed = found.meta.pop(LASTMOD, 0.0)
             if changed and self._listed is not None and self._listed(found, changed):
@@ -243,13 +243,13 @@ class Sitemaps(PageObserver):
     def _try_place(self, place: int, base: str, most: int, parent: Request) -> None:
         if place <= len(SITEMAPS):
             for request in requests_for([SITEMAPS[place - 1]], base, most, MOST_NESTING, place):
-                self.count("tried")
+                self.count("ubi/sitemaps/tried")
                 self._found(request, parent)
 
     def count(self, stat: str, number: int = 1) -> None:
-        """Add to a stat of sitemaps."""
+        """Add to a stat."""
         if number:
-            self._crawler.stats.inc_value(f"ubi/sitemaps/{stat}", number)
+            self._crawler.stats.inc_value(stat, number)
 
 
 class UnaskedSitemaps(Sitemaps):
@@ -285,5 +285,5 @@ class SitemapsOnly(PageObserver):
             return False
         if isinstance(found, Request) and found.url == response.url:
             return False
-        self._sitemaps.count("links_left_out", len(found.urls) if isinstance(found, PlainLinks) else 1)
+        self._sitemaps.count("ubi/sitemaps/links_left_out", len(found.urls) if isinstance(found, PlainLinks) else 1)
         return True

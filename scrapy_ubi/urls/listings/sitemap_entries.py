@@ -2,7 +2,8 @@
 
 Rules of this module:
 
-* Of each entry the first `loc` and the first `lastmod` count; one without a `loc` is an entry without a URL. Pictures, videos, news and other languages are left out.
+* Of each entry the first `loc` and the first `lastmod` count; one without a `loc` is an entry without a URL. Pictures,
+  videos, news and other languages are left out.
 * A sitemap may have 50 MB, unpacked, by sitemaps.org: what is behind them is not read. One that declares entities is
   refused whole.
 """
