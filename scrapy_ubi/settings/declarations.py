@@ -217,6 +217,9 @@ class Declarations:
         "out; 'note' leaves none out. Either notes in `meta` what sites say.",
         "usage", group="What pages are for",
     )
+    nofollow: bool = setting(
+        False, "Whether the links of pages are left out that say `nofollow` (`X-Robots-Tag`, `<meta name=\"robots\">`)."
+    )
 
     # -- How much in parallel
 

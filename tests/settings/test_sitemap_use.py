@@ -31,8 +31,8 @@ def test_what_is_written_is_read_and_written_again(written: object, means: Sitem
 @pytest.mark.parametrize(
     "written",
     [
-        "yes", "first(", "first(x)", "first(1, 2)", "no(5)", "first(since=x)", "first(a=b)", "first only", -1, 1.5, True,
-        [], "first(9999999999)",
+        "yes", "first(", "first(x)", "first(1, 2)", "no(5)", "first(since=x)", "first(a=b)", "first only", -1, 1.5,
+        True, [], "first(9999999999)",
     ],
 )  # fmt: skip
 def test_all_else_is_refused(written: object) -> None:

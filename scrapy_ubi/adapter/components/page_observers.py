@@ -20,11 +20,13 @@ from scrapy_ubi.adapter.downloads.page_room import PageRoom
 from scrapy_ubi.adapter.robots.sitemaps import SitemapsOnly
 from scrapy_ubi.adapter.scheduling import project_observers
 from scrapy_ubi.adapter.scheduling.learned_content import LearnedContent
+from scrapy_ubi.adapter.scheduling.page_robots import PageRobots, bot_of
 from scrapy_ubi.adapter.scheduling.ranked_pages import RankedPages
 from scrapy_ubi.adapter.scheduling.sessions import Sessions
 from scrapy_ubi.adapter.scheduling.start_hosts import StartHosts
 from scrapy_ubi.adapter.scheduling.visited_pages import VisitedPages
 from scrapy_ubi.adapter.scrapy_private.scraper_bound import raise_bound
+from scrapy_ubi.ground.clock import unix
 
 if TYPE_CHECKING:
     from scrapy_ubi.adapter.components.scheduler import UbiScheduler
@@ -42,6 +44,8 @@ def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
         add(Sessions(crawler, node, settings, scheduler.notices, count))
     if settings.recrawl:
         add(VisitedPages(crawler, settings, flights, count))
+    if settings.nofollow or (stores is not None and stores.keeps_pages):
+        add(PageRobots(bot_of(crawler.settings), settings.nofollow, parts.stats, unix))
     if not scheduler.reach.allowed and crawler.get_spider_middleware(DepthMiddleware) is not None:
         add(StartHosts(scheduler.reach, scheduler.sitemaps))
     if stores is not None:

@@ -2,7 +2,8 @@
 
 Rules of this module:
 
-* Kept are pages of status 2xx that are HTML or plain text; others are counted (`ubi/store/index/left_out`).
+* Kept are pages of status 2xx that are HTML or plain text, and do not say `noindex`; others are counted
+  (`ubi/store/index/left_out`).
 * Text is read off a page in the writer's thread. The crawl makes no index: `scrapy ubi search` and
   `scrapy ubi collect index` do, of these files. So the files are under the same promise as those of any store.
 * The files are the same for every form of index (`fts5`, `tantivy`, `ndjson`).
@@ -18,8 +19,9 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.outputs.index.index_record import IndexRecord, packed, told_time
 from scrapy_ubi.outputs.page_text import has_text, text_of
 from scrapy_ubi.outputs.part_writer import Part
-from scrapy_ubi.outputs.stores import Page, Store
+from scrapy_ubi.outputs.stores import Page, Store, obeys
 from scrapy_ubi.outputs.visit_names import read_visit_name
+from scrapy_ubi.policy.politeness.page_robots import NOINDEX
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
 ENDING = "ndjson"
@@ -32,7 +34,7 @@ class _IndexPayload(NamedTuple):
 
 
 class IndexStore(Store):
-    """`index(fts5)`: what is searched of each page."""
+    """`index(fts5, noindex=obey)`: what is searched of each page."""
 
     name: ClassVar[str] = "index"
     wants_pages: ClassVar[bool] = True
@@ -43,12 +45,15 @@ class IndexStore(Store):
         if len(forms) != 1 or forms[0] not in FORMS:
             raise FilterError(f"has the form {', '.join(forms)!r:.100}", f"give one of {', '.join(FORMS)}")
         self.form = forms[0]
+        self._obeys_noindex = obeys(arguments, NOINDEX)
         super().__init__(arguments, settings)
 
     def page(self, page: Page) -> _IndexPayload | None:
         """A page that came whole enough to be read; None for others."""
         response = page.response
         if page.kind == "again" or response is None or not 200 <= response.status < 300 or not has_text(response):
+            return None
+        if self._obeys_noindex and NOINDEX in page.robots:
             return None
         return _IndexPayload(page, response)
 
