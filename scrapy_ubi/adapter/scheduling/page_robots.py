@@ -2,7 +2,8 @@
 
 Rules of this module:
 
-* It is there where UBI_NOFOLLOW is on, or a store keeps pages themselves. What a page says is in its `meta`, where stores find it.
+* It is there where UBI_NOFOLLOW is on, or a store keeps pages themselves. What a page says is in its `meta`, where
+  stores find it.
 * The head of a page is parsed only where a name that may address this crawler stands in it; of one without an end the
   first `MOST_BYTES`.
 * With UBI_NOFOLLOW what the callback of a page that says `nofollow` asks for is left out, and counted; the page itself,
