@@ -272,7 +272,9 @@ class SchedulerBuilder:
             crawler.engine.crawl(request)
 
         sitemaps = Sitemaps if crawler.settings.getbool("ROBOTSTXT_OBEY") else UnaskedSitemaps
-        scheduler.sitemaps = sitemaps(crawler, scheduler.settings.sitemaps, found, sitemap_news(node, self.keys))
+        scheduler.sitemaps = sitemaps(
+            crawler, scheduler.settings.sitemaps, found, sitemap_news(node, self.keys), lambda: scheduler.output_waits
+        )
         own = type(scheduler) if scheduler.takes_requests_itself() else None
         why = why_one_by_one(self.keys, scheduler.settings, own)
         scheduler.page_links = PageLinks(crawler, decision, why)

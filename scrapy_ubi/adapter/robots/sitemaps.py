@@ -21,8 +21,9 @@ Rules of this module:
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin, urlsplit
@@ -37,7 +38,7 @@ from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.ground import clock
 from scrapy_ubi.policy.robots import text
 from scrapy_ubi.settings.values import SitemapUse
-from scrapy_ubi.urls.links.handlers.bounds import MOST_SECONDS, LinksCut, Unreadable
+from scrapy_ubi.urls.links.handlers.bounds import LinksCut, Unreadable
 from scrapy_ubi.urls.links.handlers.sitemap import MOST_BYTES
 from scrapy_ubi.urls.listings.entries import MOST_NESTING, Listed, read_time, start_of
 from scrapy_ubi.urls.listings.sitemap_entries import sitemap_entries
@@ -57,6 +58,9 @@ ENTRIES_ANYWAY = 1000
 NAMED, ROBOTS = 0, -1  # places of a mark; from 1 on: the usual places
 PRIORITY = 1000  # of sitemaps, as of robots.txt
 PAGE_PRIORITY = 1  # of what they list: before links
+MOST_SECONDS = 30.0  # of reading one, between the turns of others
+A_TURN = 64  # URLs between two turns of others
+LOOK_EVERY = 0.05  # s between two looks whether further URLs may come
 MOST_ASKED = 100_000  # authorities whose robots.txt was asked for
 
 
@@ -104,19 +108,33 @@ def requests_for(urls: Iterable[str], base: str, most: int, nesting: int, place:
 
 def read(response: Response, mark: Mark, since: float = 0.0) -> Reading:
     """Read a sitemap: what was changed since that time, or at no known time."""
+    steps = read_in_steps(response, mark, since)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+def read_in_steps(response: Response, mark: Mark, since: float) -> Generator[None, None, Reading]:
+    """The same, in steps between which others may have their turns: one may have 50 MB."""
     most = min(mark.most, MOST_OF_ONE)
     left_out: Counter[str] = Counter()
     pages: list[Listed] = []
     indexes: list[str] = []
     was_one = False
-    until = clock.now() + MOST_SECONDS
+    spent = 0.0
+    began = clock.now()
     looked_at = ENTRIES_ANYWAY + ENTRIES_A_URL * most
     try:
         for entry in sitemap_entries(response.body, min(BYTES_ANYWAY + BYTES_A_URL * most, MOST_BYTES)):
             if entry is None:
-                if clock.now() > until:
+                spent += clock.now() - began
+                if spent > MOST_SECONDS:
                     left_out["time"] += 1
                     break
+                yield
+                began = clock.now()
                 continue
             was_one = True
             if looked_at == 0:
@@ -138,12 +156,16 @@ def read(response: Response, mark: Mark, since: float = 0.0) -> Reading:
         left_out[cut.reason] += 1
         was_one = True
     if indexes:
-        found = requests_for(indexes, response.url, mark.most, mark.nesting - 1)
-    else:
-        wanted = _requests(pages, response.url, most)
-        found = list(islice(wanted, most))
-        left_out["urls"] += next(wanted, None) is not None
-    return Reading(found, was_one, +left_out)
+        return Reading(requests_for(indexes, response.url, mark.most, mark.nesting - 1), was_one, left_out)
+    found: list[Request] = []
+    for request in _requests(pages, response.url, most):
+        if len(found) == most:
+            left_out["urls"] += 1
+            break
+        found.append(request)
+        if len(found) % A_TURN == 0:
+            yield
+    return Reading(found, was_one, left_out)
 
 
 def _requests(entries: Iterable[Listed], base: str, most: int) -> Iterator[Request]:
@@ -165,7 +187,8 @@ def _requests(entries: Iterable[Listed], base: str, most: int) -> Iterator[Reque
 
 class Sitemaps(PageObserver):
     """The sitemaps of one agent. `found(request, parent)` takes what `parent` leads to; `use`: UBI_SITEMAPS.
-    `listed(request, lastmod)` is told when a page was changed, and says whether it is visited earlier for that."""
+    `listed(request, lastmod)` is told when a page was changed, and says whether it is visited earlier for that;
+    `waits()`: whether further URLs have to wait."""
 
     def __init__(
         self,
@@ -173,8 +196,10 @@ class Sitemaps(PageObserver):
         use: SitemapUse,
         found: Callable[[Request, Request], object],
         listed: Callable[[Request, float], bool] | None = None,
+        waits: Callable[[], bool] = lambda: False,
     ) -> None:
         self._crawler = crawler
+        self._waits = waits
         self._found = found
         self._listed = listed
         self.follow(use)
@@ -195,9 +220,9 @@ class Sitemaps(PageObserver):
             self.count("ubi/sitemaps/named")
             self._found(request, page)
 
-    def passes_over(self, flight: Flight, response: Response) -> bool:
-        """Whether a response is that of a sitemap, and no page for the spider; what it leads to is taken, unless that
-        was done in a visit before."""
+    def passes_over(self, flight: Flight, response: Response) -> bool | Awaitable[None]:
+        """Whether a response is that of a sitemap, and no page for the spider; what it leads to is taken, in turns,
+        unless that was done in a visit before."""
         request = flight.request
         mark = Mark.from_request(request) if self.use and not flight.unchanged else None
         if mark is None:
@@ -209,7 +234,7 @@ class Sitemaps(PageObserver):
         elif response.status != 200:
             self._go_on(flight, mark)
         else:
-            self._read(flight, response, mark)
+            return self._read(flight, response, mark)
         return True
 
     def failed(self, flight: Flight, error: BaseException) -> None:
@@ -218,9 +243,23 @@ class Sitemaps(PageObserver):
         if mark is not None:
             self._go_on(flight, mark)
 
-    def _read(self, flight: Flight, response: Response, mark: Mark) -> None:
-        """Take what a sitemap leads to."""
-        requests, was_one, left_out = read(response, mark, self._since)
+    async def _read(self, flight: Flight, response: Response, mark: Mark) -> None:
+        """Take what a sitemap leads to, and let others have their turns: the page is over then."""
+        try:
+            await self._take(flight, response, mark)
+        except Exception as error:
+            flight.failed = f"callback/{type(error).__name__}"  # not done: what it leads to was not taken
+            raise
+
+    async def _take(self, flight: Flight, response: Response, mark: Mark) -> None:
+        steps = read_in_steps(response, mark, self._since)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                requests, was_one, left_out = end.value
+                break
+            await asyncio.sleep(0)
         if not was_one and mark.place != NAMED:
             self._go_on(flight, mark)
             return
@@ -228,11 +267,15 @@ class Sitemaps(PageObserver):
         for reason, number in left_out.items():
             self.count(f"ubi/sitemaps/left_out/{reason}", number)
         self.count("ubi/sitemaps/urls", len(requests))
-        for found in requests:
+        for number, found in enumerate(requests, 1):
             changed = found.meta.pop(LASTMOD, 0.0)
             if changed and self._listed is not None and self._listed(found, changed):
-                self._crawler.stats.inc_value("ubi/recrawl/announced")
+                self.count("ubi/recrawl/announced")
             self._found(found, flight.request)
+            if number % A_TURN == 0:
+                await asyncio.sleep(0)
+                while self._waits():  # noqa: ASYNC110 - nothing tells of less being in the way
+                    await asyncio.sleep(LOOK_EVERY)
 
     def _go_on(self, flight: Flight, mark: Mark) -> None:
         """There is no sitemap at one of the usual places: try the next one."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,11 +16,14 @@ from scrapy import Request, Spider
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
+from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.robots import sitemaps
 from scrapy_ubi.adapter.robots.sitemaps import MARK, Mark
+from scrapy_ubi.settings.values import SitemapUse
 from scrapy_ubi.urls.listings.usual_places import SITEMAPS
 from tests.support.crawls import crawl, items_of, total
 from tests.support.site import Page, Site
+from tests.support.turns import turns_of_others
 
 HOST, OTHER = "http://h0.example", "http://h1.example"
 SETTINGS: dict[str, Any] = {"ROBOTSTXT_OBEY": True, "UBI_SITEMAPS": 100}
@@ -352,3 +357,50 @@ def test_filters_judge_the_pages_and_not_the_sitemap_of_the_host_itself(site: Si
     outcome = crawl(Pages, site.proxy, settings=settings)[0]
     assert sorted(outcome.items) == [f"{HOST}/ 0", f"{HOST}/docs/1 0"]
     assert f"{OTHER}/map.xml" not in site.urls() and outcome.stats["ubi/filtered/scope"] == 2
+
+
+@pytest.mark.parametrize("lean", [True, False])
+def test_all_of_a_sitemap_is_taken_whichever_way_pages_go(site: Site, lean: bool) -> None:
+    urls = [f"{HOST}/{number}" for number in range(200)]
+    site.page(f"{HOST}/robots.txt", "Sitemap: /map.xml\n")
+    site.page(f"{HOST}/map.xml", urlset(*urls))
+    for url in (f"{HOST}/", *urls):
+        site.page(url, "page")
+    settings = {**SETTINGS, "UBI_SITEMAPS": "first", "UBI_LEAN": lean, "DOWNLOAD_DELAY": 0}
+    outcome = crawl(Pages, site.proxy, settings=settings)[0]
+    assert sorted(outcome.items) == sorted(f"{url} 0" for url in (f"{HOST}/", *urls))
+    assert outcome.reason == "finished"
+
+
+def taking(found: list[Request], body: str, fails: bool = False, waits: int = 0) -> tuple[Flight, Any]:
+    """A flight of a sitemap with this body, and what is to be awaited; it has to wait so many times."""
+
+    def take(request: Request, parent: Request) -> None:
+        if fails:
+            raise ValueError("of a bug")
+        found.append(request)
+
+    left = [waits]
+
+    def is_full() -> bool:
+        left[0] -= 1
+        return left[0] >= 0
+
+    crawler: Any = SimpleNamespace(stats=SimpleNamespace(inc_value=lambda stat, number: None))
+    unit = sitemaps.Sitemaps(crawler, SitemapUse("first"), take, waits=is_full)
+    flight = Flight(Request(f"{HOST}/map.xml", meta={MARK: [10**9, 3, 0]}), None)
+    return flight, unit.passes_over(flight, Response(f"{HOST}/map.xml", body=body.encode()))
+
+
+def test_while_a_large_sitemap_is_taken_others_have_their_turns() -> None:
+    """One of 50,000 URLs would hold up the loop for seconds, which is about as long as a lease lasts."""
+    found: list[Request] = []
+    _, work = taking(found, urlset(*(f"{HOST}/{number}" for number in range(5000))), waits=1)
+    assert asyncio.run(turns_of_others(work)) > 5000 / 64 and len(found) == 5000
+
+
+def test_a_sitemap_whose_urls_could_not_be_taken_is_not_done() -> None:
+    flight, work = taking([], urlset(f"{HOST}/1"), fails=True)
+    with pytest.raises(ValueError, match="of a bug"):
+        asyncio.run(turns_of_others(work))
+    assert flight.failed == "callback/ValueError"
