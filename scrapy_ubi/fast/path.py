@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from itertools import chain
 from time import monotonic
 from typing import Any
@@ -52,7 +52,7 @@ COMPARED = ((2, 19),)  # versions of Scrapy
 # documentation: lazy start) yields its next one.
 TURNS = 2
 
-Outcome = Callable[[Response | Failure, Request], bool]
+Outcome = Callable[[Response | Failure, Request], bool | Awaitable[None]]
 Successor = Callable[[Request, Request], None]
 
 # People and tests know these lines by the names of Scrapy's loggers.
@@ -121,8 +121,10 @@ class LeanPath:
             if isinstance(result, Request):  # of a middleware: a redirect, for example
                 self._successor(result, request)
                 self._engine.crawl(result)
-            elif not self._outcome(result, request):
+            elif not (is_over := self._outcome(result, request)):
                 await self._scrape(result, request)
+            elif is_over is not True:
+                await is_over
         except Exception:  # noqa: BLE001 - of whatever is hooked in; the others of the crawl go on
             engine_log.info("Error while handling downloader output", exc_info=True, extra={"spider": self._spider})
         finally:

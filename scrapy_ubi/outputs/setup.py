@@ -120,6 +120,11 @@ class Outputs:
         """What is kept of pages: the names of the stores."""
         return tuple(store.name for store in self._stores)
 
+    @property
+    def keeps_pages(self) -> bool:
+        """Whether a store keeps something of pages themselves, beside their items."""
+        return any(store.wants_pages for store in self._stores)
+
     def _make_judge(self, count: Callable[[str], None], note: Callable[[str, str], None]) -> Judge | None:
         """What tells duplicates, where UBI_DUPLICATES asks for that."""
         if self._settings.duplicates is None:

@@ -29,6 +29,7 @@ from scrapy_ubi.adapter.requests.judged import Judged
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs.documents.document_reader import DocumentReader
 from scrapy_ubi.outputs.part_writer import Part
+from scrapy_ubi.policy.politeness.page_robots import DIRECTIVES, PAGE_ROBOTS
 from scrapy_ubi.urls import normal_form
 from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, named_class, parse_calls
 
@@ -124,6 +125,12 @@ class Page:
     def truncated(self) -> bool:
         """Whether only the beginning of the body was kept."""
         return self.response is not None and "truncated" in self.response.flags
+
+    @property
+    def robots(self) -> tuple[str, ...]:
+        """What the page says to crawlers of itself: `noindex`, `nofollow`, `noarchive` (X-Robots-Tag, meta robots)."""
+        said = self.request.meta.get(PAGE_ROBOTS)
+        return tuple(one for one in DIRECTIVES if one in said) if isinstance(said, list) else ()
 
     @cached_property
     def digest(self) -> bytes:
@@ -227,6 +234,15 @@ def choice(arguments: dict[str, tuple[str, ...]], key: str, default: bool) -> bo
     return values[-1] == "yes" if values else default
 
 
+def obeys(arguments: dict[str, tuple[str, ...]], directive: str) -> bool:
+    """Take the argument that says what is done with pages that have this directive: `noindex=keep` keeps them; by
+    default they are left out. Raises FilterError."""
+    values = arguments.pop(directive, ("obey",))
+    if values[-1] not in ("obey", "keep"):
+        raise FilterError(f"has {directive}={values[-1]!r}", "give obey or keep")
+    return values[-1] == "obey"
+
+
 def make(entries: Sequence[object], settings: BaseSettings) -> list[Store]:
     """The stores of UBI_STORES. Raises UbiSettingError."""
     stores: list[Store] = []
@@ -284,4 +300,6 @@ def of_items(stores: Iterable[Store]) -> list[Store]:
     return [store for store in stores if store.wants_items]
 
 
-__all__ = ["Arguments", "Page", "Part", "Store", "choice", "content_type", "make", "number", "of_items", "suite"]
+__all__ = [
+    "Arguments", "Page", "Part", "Store", "choice", "content_type", "make", "number", "obeys", "of_items", "suite",
+]  # fmt: skip

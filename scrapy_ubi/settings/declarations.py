@@ -13,7 +13,7 @@ from typing import Literal
 
 from scrapy_ubi.settings.declare import derived, derived_of, made_of, rules_of, seconds, setting, settings_of
 from scrapy_ubi.settings.loads_at_once import ONE_AT_A_TIME, Loads, LoadsByHost
-from scrapy_ubi.settings.values import WHOLE, Duplicates, MaxBody
+from scrapy_ubi.settings.values import NO_SITEMAPS, WHOLE, Duplicates, MaxBody, SitemapUse
 from scrapy_ubi.urls import HostRules
 from scrapy_ubi.urls.host_shards import NO_SHARDS, HostShards
 
@@ -213,6 +213,9 @@ class Declarations:
         "out; 'note' leaves none out. Either notes in `meta` what sites say.",
         "usage", group="What pages are for",
     )
+    nofollow: bool = setting(
+        False, "Whether the links of pages are left out that say `nofollow` (`X-Robots-Tag`, `<meta name=\"robots\">`)."
+    )
 
     # -- How much in parallel
 
@@ -295,9 +298,9 @@ class Declarations:
         120.0, "How long a robots.txt that cannot be read is tried, the host's pages waiting, before they fail.",
         low=0, high=31_536_000, live="crawl",
     )
-    sitemaps: int = setting(
-        0, "How many URLs are taken of the sitemaps that a robots.txt names; 0: none of them is fetched.",
-        low=0, high=1_000_000, live="crawl",
+    sitemaps: SitemapUse = setting(
+        NO_SITEMAPS, "Whether the pages that the sitemaps of a host list are crawled: before links, or in their place.",
+        "sitemaps", shown='"no"', live="crawl",
     )
 
     # -- Which links are followed

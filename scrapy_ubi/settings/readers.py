@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 from urllib.parse import urlsplit
 
 from scrapy_ubi.errors import UbiSettingError
@@ -24,7 +24,9 @@ from scrapy_ubi.ground.untrusted.checks import NAME
 from scrapy_ubi.policy.politeness.usage import PURPOSES
 from scrapy_ubi.settings.declare import Kind, Setting
 from scrapy_ubi.settings.loads_at_once import Loads, LoadsByHost, read_loads
-from scrapy_ubi.settings.values import Duplicates, MaxBody
+from scrapy_ubi.settings.values import Duplicates, MaxBody, SitemapUse
+from scrapy_ubi.urls.filters.filter_text import parse_calls
+from scrapy_ubi.urls.listings.entries import start_of
 
 Reader = Callable[[Setting, object], object]
 
@@ -34,6 +36,7 @@ _CONTACT = re.compile(r"(?:https?://[^\s()<>@/?#]+|mailto:[^\s()<>@]+@)[!#-'*-;=
 _DUPLICATES = re.compile(r"(exact|near)(?:\((?:([0-9]{1,3})(?:,(mark|unfollow|skip))?|(mark|unfollow|skip))\))?")
 _BODY = re.compile(r"all\(([0-9]{1,10})\)")
 MOST_BYTES = 2_000_000_000  # of a page
+MOST_SITEMAP_URLS = 2_500_000_000  # of a host: 50,000 sitemaps of 50,000 URLs, by sitemaps.org
 HIGHEST_PORT = 65_535
 SHORTEST_SECRET, LONGEST_SECRET = 16, 1000  # characters
 NEAR = 3  # words of a hundred, where no number is given
@@ -211,6 +214,24 @@ def _read_body(row: Setting, value: object) -> MaxBody:
     return MaxBody(int(size), found is not None)
 
 
+def _read_sitemaps(row: Setting, value: object) -> SitemapUse:
+    """What is done with sitemaps: a mode, which may have a number of URLs and a date; a number alone is of `first`."""
+    if isinstance(value, int | str) and not isinstance(value, bool) and str(value).strip().isdecimal():
+        value = f"first({value})" if int(value) else "no"
+    try:
+        (call,) = parse_calls(_text(row, value))
+    except ValueError:
+        raise _wrong(row, value) from None
+    most, since = call.arguments.get("", ("0",)), call.arguments.get("since", ("",))
+    mode = call.name
+    known = set(call.arguments) <= {"", "since"} and len(most) == len(since) == 1 and most[0].isdecimal()
+    if not known or (mode == "no" and call.arguments) or (since[0] and start_of(since[0]) is None):
+        raise _wrong(row, value)
+    if mode not in ("no", "first", "only") or int(most[0]) > MOST_SITEMAP_URLS:
+        raise _wrong(row, value)
+    return SitemapUse(cast(Literal["no", "first", "only"], mode), int(most[0]), since[0])
+
+
 def _read_codecs(row: Setting, value: object) -> Mapping[str, object]:
     """Codecs by key of meta, as given; on the command line as JSON."""
     try:
@@ -343,6 +364,7 @@ READERS: Mapping[Kind, Reader] = {
     "concurrency": _read_concurrency,
     "codecs": _read_codecs,
     "body": _read_body,
+    "sitemaps": _read_sitemaps,
     "path": read_path,
     "file": read_path,
     "choice": _read_choice,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings import presets
 from scrapy_ubi.settings.loads_at_once import MOST, Loads, LoadsByHost
+from scrapy_ubi.settings.values import SitemapUse
 from scrapy_ubi.urls import HostRules
 from scrapy_ubi.urls.host_shards import HostShards
 from scrapy_ubi.urls.partition import Partition, partition_key
@@ -80,14 +81,14 @@ def check_hosts(loads: LoadsByHost, partition: Partition, rules: HostRules | Non
         )
 
 
-def check_recrawl(recrawl: str, rounds: int | None, *, iterate: bool, sitemaps: int) -> None:
+def check_recrawl(recrawl: str, rounds: int | None, *, iterate: bool, sitemaps: SitemapUse) -> None:
     """Raise UbiSettingError where rounds are counted and no page is visited again, and where the rule cannot be kept
     with other settings."""
     if recrawl.startswith("sitemap") and not sitemaps:
         raise UbiSettingError(
             "UBI_RECRAWL",
-            f"is {recrawl!r}, and UBI_SITEMAPS is 0",
-            "say in UBI_SITEMAPS how many URLs may be taken of the sitemaps that a robots.txt names",
+            f"is {recrawl!r}, and UBI_SITEMAPS is 'no'",
+            "set UBI_SITEMAPS = 'first'",
         )
     if recrawl and iterate:
         raise UbiSettingError(

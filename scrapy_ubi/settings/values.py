@@ -24,3 +24,24 @@ class Duplicates(NamedTuple):
 
     near: int = 0
     action: Literal["mark", "unfollow", "skip"] = "mark"
+
+
+class SitemapUse(NamedTuple):
+    """What is done with sitemaps: nothing, or their pages are crawled `first`, before links, or they `only`. `most`:
+    so many URLs are taken of those of a host, 0: all; `since`: only what was changed since that time, as written, ""
+    for all, or is of no known time."""
+
+    mode: Literal["no", "first", "only"] = "no"
+    most: int = 0
+    since: str = ""
+
+    def __bool__(self) -> bool:
+        return self.mode != "no"
+
+    def __str__(self) -> str:
+        since = f"since={self.since}" if self.since else ""
+        arguments = ", ".join(filter(None, (str(self.most or ""), since)))
+        return f"{self.mode}({arguments})" if arguments else self.mode
+
+
+NO_SITEMAPS = SitemapUse()

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from scrapy_ubi.adapter.components.ending import Ending
+from scrapy_ubi.adapter.components.page_observers import add_sitemaps
 from scrapy_ubi.adapter.feeds.feed_claims import FeedClaims
 from scrapy_ubi.adapter.process.agent_directory import AgentDirectory
 from scrapy_ubi.adapter.scheduling import held_up
@@ -101,9 +102,9 @@ class LiveChanges:
         scheduler, settings = self._scheduler, live.now
         before, scheduler.settings = scheduler.settings, settings
         scheduler.gate.follow(settings)
-        scheduler.sitemaps.most = settings.sitemaps
-        if settings.sitemaps:
-            scheduler.observers.add(scheduler.sitemaps)
+        if settings.sitemaps != before.sitemaps:
+            scheduler.sitemaps.follow(settings.sitemaps)
+            add_sitemaps(scheduler)
         self._errors.follow(settings)
         if settings.filters != before.filters:
             try:

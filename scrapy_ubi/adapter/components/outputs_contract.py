@@ -41,6 +41,10 @@ class AgentOutputs(Protocol):
         """What is kept of pages: the names of the stores."""
 
     @property
+    def keeps_pages(self) -> bool:
+        """Whether a store keeps something of pages themselves, beside their items."""
+
+    @property
     def writer(self) -> OutputsWriter:
         """The agent's."""
 

@@ -23,16 +23,19 @@ from scrapy_ubi.adapter.downloads.reach import Reach
 from scrapy_ubi.adapter.requests.identity import RequestKeys
 from scrapy_ubi.adapter.requests.inflight import Flight, FoundLinks
 from scrapy_ubi.adapter.requests.observers import PageObserver
-from scrapy_ubi.adapter.robots.sitemaps import Sitemaps
+from scrapy_ubi.adapter.robots.sitemaps import Sitemaps, SitemapsOnly
 from scrapy_ubi.adapter.scheduling import project_observers
+from scrapy_ubi.adapter.scheduling.page_robots import PageRobots, bot_of
 from scrapy_ubi.adapter.scheduling.sessions import Sessions
 from scrapy_ubi.adapter.scheduling.visited_pages import VisitedPages
 from scrapy_ubi.adapter.scrapy_private.scraper import raise_bound
 from scrapy_ubi.agent.hosts.learned_forms import CUT, content_of
+from scrapy_ubi.ground.clock import unix
 from scrapy_ubi.policy.ranking import Page, PageLink
 from scrapy_ubi.urls import url_key
 
 if TYPE_CHECKING:
+    from scrapy_ubi.adapter.components.scheduler import UbiScheduler
     from scrapy_ubi.adapter.components.scheduler_builder import SchedulerBuilder
     from scrapy_ubi.adapter.scheduling.seeds import Seeds
 
@@ -47,6 +50,8 @@ def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
         add(Sessions(crawler, node, settings, scheduler.notices, count))
     if settings.recrawl:
         add(VisitedPages(crawler, settings, flights, count))
+    if settings.nofollow or (stores is not None and stores.keeps_pages):
+        add(PageRobots(bot_of(crawler.settings), settings.nofollow, parts.stats, unix))
     if not parts.reach.allowed and crawler.get_spider_middleware(DepthMiddleware) is not None:
         add(StartHosts(parts.reach, scheduler.sitemaps))
     if stores is not None:
@@ -59,8 +64,7 @@ def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
     if node.learner is not None:
         add(LearnedContent())
     add(parts.errors)
-    if settings.sitemaps:
-        add(scheduler.sitemaps)
+    add_sitemaps(scheduler)
     for observer in parts.projects:
         add(observer, project_observers.isolation(crawler, count))
 
@@ -80,7 +84,7 @@ class StartHosts(PageObserver):
     def begun(self, flight: Flight) -> None:
         """A request is handed out."""
         visit = flight.visit
-        if visit is None or visit.entry.depth or self._sitemaps.most:
+        if visit is None or visit.entry.depth or self._sitemaps.use:
             return
         meta = flight.request.meta
         if "depth" not in meta and "redirect_urls" not in meta:
@@ -128,3 +132,12 @@ class LearnedContent(PageObserver):
         """This is the page."""
         if not any(flag in response.flags for flag in CUT):
             flight.content = content_of(response.status, response.body)
+
+
+def add_sitemaps(scheduler: UbiScheduler) -> None:
+    """Add those that UBI_SITEMAPS asks for now."""
+    if scheduler.sitemaps.use:
+        scheduler.observers.add(scheduler.sitemaps)
+    only = scheduler.observers.find_observer(SitemapsOnly)
+    if scheduler.sitemaps.use.mode == "only" and only is None:
+        scheduler.observers.add(SitemapsOnly(scheduler.sitemaps))

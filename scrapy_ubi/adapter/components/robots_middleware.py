@@ -283,11 +283,12 @@ class UbiRobotsMiddleware:
     async def _read(self, response: Response | None, request: Request, agent: str, scheduler: UbiScheduler) -> Known:
         """What is known after an answer: rules, or that there are none."""
         now = self._wall()
-        if response is None:
-            return Known(RobotsRecord(now))
-        self._answered(response)
-        if not 200 <= response.status < 300:
-            return Known(RobotsRecord(now))
+        if response is not None:
+            self._answered(response)
+        if response is None or not 200 <= response.status < 300:
+            known = Known(RobotsRecord(now))
+            self._name_sitemaps([], asked_for(request)[0] or request.url, known, request, scheduler)
+            return known
         stopped = "download_stopped" in response.flags
         if stopped or len(response.body) > text.MOST_BYTES:
             self._count("ubi/robots/truncated")
@@ -297,12 +298,17 @@ class UbiRobotsMiddleware:
             await self._crawler.signals.send_catch_log_async(
                 signal=robots_parsed, robotparser=known.parser, request=request
             )
-        if scheduler.gate.hosts.is_page(request):
-            scheduler.sitemaps.named(sitemaps, response.url, request)
-        elif scheduler.settings.sitemaps and sitemaps:
-            known.sitemaps = sitemaps, response.url
-            known.size += sum(map(len, sitemaps))
+        self._name_sitemaps(sitemaps, response.url, known, request, scheduler)
         return known
+
+    @staticmethod
+    def _name_sitemaps(sitemaps: list[str], base: str, known: Known, request: Request, scheduler: UbiScheduler) -> None:
+        """Have the sitemaps followed that the robots.txt at `base` names: by this page, or by the next one."""
+        if scheduler.gate.hosts.is_page(request):
+            scheduler.sitemaps.named(sitemaps, base, request)
+        elif scheduler.settings.sitemaps:
+            known.sitemaps = sitemaps, base
+            known.size += sum(map(len, sitemaps))
 
     def _answered(self, response: Response) -> None:
         self._count("robotstxt/response_count")

@@ -47,7 +47,7 @@ from scrapy_ubi.adapter.requests.fingerprints import FingerprintKeys
 from scrapy_ubi.adapter.requests.identity import NO_FILTER, RequestKeys
 from scrapy_ubi.adapter.requests.meta_codecs import make_codecs
 from scrapy_ubi.adapter.requests.observers import PageObserver
-from scrapy_ubi.adapter.robots.sitemaps import Sitemaps, sitemap_news
+from scrapy_ubi.adapter.robots.sitemaps import Sitemaps, UnaskedSitemaps, sitemap_news
 from scrapy_ubi.adapter.scheduling import project_observers
 from scrapy_ubi.adapter.scheduling.dequeue import Dequeue
 from scrapy_ubi.adapter.scheduling.drops import Drops
@@ -270,7 +270,10 @@ class SchedulerBuilder:
             enqueue.mark_child(request, parent)
             crawler.engine.crawl(request)
 
-        scheduler.sitemaps = Sitemaps(crawler, scheduler.settings.sitemaps, found, sitemap_news(node, self.keys))
+        sitemaps = Sitemaps if crawler.settings.getbool("ROBOTSTXT_OBEY") else UnaskedSitemaps
+        scheduler.sitemaps = sitemaps(
+            crawler, scheduler.settings.sitemaps, found, sitemap_news(node, self.keys), lambda: scheduler.output_waits
+        )
         own = type(scheduler) if scheduler.takes_requests_itself() else None
         why = why_one_by_one(self.keys, scheduler.settings, own)
         scheduler.page_links = PageLinks(crawler, decision, why)

@@ -29,7 +29,8 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy_ubi.adapter.components.find_scheduler import scheduler_of
 from scrapy_ubi.adapter.components.scheduler import UbiScheduler
 from scrapy_ubi.adapter.requests.decompress import can_unpack, unpack
-from scrapy_ubi.adapter.robots.sitemaps import MOST_BYTES, Mark
+from scrapy_ubi.adapter.robots.sitemaps import Mark
+from scrapy_ubi.urls.links.handlers.sitemap import MOST_BYTES
 
 if TYPE_CHECKING:
     from scrapy_ubi.settings import UbiSettings

@@ -16,7 +16,7 @@ middleware know none by name: each goes through the list of its hook. Rules of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar, TypeVar
 
 from scrapy.http import Response
@@ -52,9 +52,9 @@ class PageObserver:
     def answered(self, flight: Flight, response: Response) -> None:
         """The downloader middlewares are through: this is what the callback would get."""
 
-    def passes_over(self, flight: Flight, response: Response) -> bool:
-        """Return whether the callback of this page is not to be called. Its `status` and `failed` are known; local
-        requests are not asked about."""
+    def passes_over(self, flight: Flight, response: Response) -> bool | Awaitable[None]:
+        """Return whether the callback of this page is not to be called; what can be awaited says so, too, and the page
+        is over when that has ended. Its `status` and `failed` are known; local requests are not asked about."""
         return False
 
     def failed(self, flight: Flight, error: BaseException) -> None:
@@ -98,7 +98,7 @@ class Observers:
         self.begun: list[Callable[[Flight], object]] = []
         self.received: list[Callable[[Flight, Response], object]] = []
         self.answered: list[Callable[[Flight, Response], object]] = []
-        self.passes_over: list[Callable[[Flight, Response], bool]] = []
+        self.passes_over: list[Callable[[Flight, Response], bool | Awaitable[None]]] = []
         self.failed: list[Callable[[Flight, BaseException], object]] = []
         self.refuses: list[Callable[[Flight, Response, object], bool]] = []
         self.yielded: list[Callable[[Flight, Response, object], object]] = []

@@ -15,6 +15,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable
 
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -89,9 +90,9 @@ class Dequeue:
             begun(flight)
         return flight.request
 
-    def outcome(self, result: Response | Failure, request: Request) -> bool:
+    def outcome(self, result: Response | Failure, request: Request) -> bool | Awaitable[None]:
         """A request has its response or error; True when the spider must not be told: it was not fetched at all, or an
-        observer passes it over."""
+        observer passes it over, which may take it until what is given has been awaited."""
         flight = self._flights.get(request)
         if flight is None:
             return False
@@ -107,10 +108,10 @@ class Dequeue:
         flight.failed = status_reason(result.status, request, self._spider, self._crawler.settings)
         if flight.failed is not None and self._crawler.get_spider_middleware(HttpErrorMiddleware) is None:
             flight.failed = None  # the user has switched it off: callbacks get whatever comes
-        is_over = False
+        is_over: bool | Awaitable[None] = False
         for passes_over in self._observers.passes_over:
-            if passes_over(flight, result):
-                is_over = True
+            if (over := passes_over(flight, result)) and is_over in (False, True):
+                is_over = over
         return is_over
 
     def _has_failed(self, flight: Flight, error: BaseException | None) -> bool:

@@ -121,13 +121,17 @@ class EngineHooks:
 
         crawler.stop_async = stop_async  # type: ignore[method-assign]
 
-    def on_outcome(self, outcome: Callable[[Response | Failure, Request], bool]) -> None:
+    def on_outcome(self, outcome: Callable[[Response | Failure, Request], bool | Awaitable[None]]) -> None:
         """Call `outcome(result, request)` when a scheduled request has its final response or error, before the spider
-        does. When it returns True the spider is not told: no callback, errback or log line."""
+        does. When it returns True the spider is not told: no callback, errback or log line; what can be awaited means
+        the same, and the request is let go of after it."""
         original = self._engine.scraper.enqueue_scrape
 
         def enqueue_scrape(result: Response | Failure, request: Request) -> Deferred[Any]:
-            return succeed(None) if outcome(result, request) else original(result, request)
+            is_over = outcome(result, request)
+            if not is_over:
+                return original(result, request)
+            return succeed(None) if is_over is True else Deferred.fromFuture(asyncio.ensure_future(is_over))
 
         self._engine.scraper.enqueue_scrape = enqueue_scrape  # type: ignore[method-assign]
 

@@ -42,6 +42,7 @@ FIGURES: Mapping[str, Callable[[CrawlStatus], Answer]] = {
 RUNS: Mapping[str, str] = {
     "run": "run.run",
     "crawl": "crawl_site.run",
+    "map": "map_site.run",
     "web": "web_options.run",
     "items": "items.run",
 }

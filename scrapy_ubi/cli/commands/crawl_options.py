@@ -36,6 +36,7 @@ EXAMPLES = (
     "  scrapy ubi crawl https://site.example/docs/ --follow /docs/ -o docs.jsonl\n"
     "  scrapy ubi crawl https://site.example/docs/ --follow /docs/ --markdown\n"
     "  scrapy ubi crawl https://site.example/ --markdown pieces.jsonl --chunks 1500\n"
+    "  scrapy ubi crawl https://site.example/ --sitemaps only --since 2026-11-01 -o news.jsonl\n"
     "  scrapy ubi crawl --rules rules.toml -O items.jsonl"
 )
 
@@ -45,6 +46,8 @@ KEYS = {
     "--max-depth": ("crawl", "max_depth"),
     "--max-pages": ("crawl", "max_pages"),
     "--delay": ("crawl", "delay"),
+    "--sitemaps": ("crawl", "sitemaps"),
+    "--since": ("crawl", "since"),
     "--contact": ("crawl", "contact"),
     "--follow": ("follow", "allow"),
     "--collect": ("collect", "allow"),
@@ -87,6 +90,8 @@ def add_crawl_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentPa
     _several(crawl, "--collect", "REGEX", "make items only of pages whose URL has this")
     _several(crawl, "--keyword", "WORDS", "make items only of pages that have one of these")
     crawl.add_argument("--delay", metavar="S", type=float, help="seconds between two pages of a host")
+    crawl.add_argument("--sitemaps", metavar="WHICH", help="the pages that sitemaps list: first, only, or no (default)")
+    crawl.add_argument("--since", metavar="DATE", help="of these only what has changed since: 2026-11-01")
     crawl.add_argument("--contact", metavar="ADDRESS", help="http:// or mailto: address in the User-Agent")
 
 

@@ -30,6 +30,8 @@ def settings_of(rules: PageRules) -> dict[str, str]:
         found["UBI_CRAWL_MAX_PAGES"] = str(crawl.max_pages)
     if crawl.delay is not None:
         found |= {"DOWNLOAD_DELAY": f"{crawl.delay:g}", "UBI_DELAY_FACTOR": "0"}
+    if crawl.sitemaps != "no":
+        found["UBI_SITEMAPS"] = f"{crawl.sitemaps}(since={crawl.since})" if crawl.since else crawl.sitemaps
     if crawl.contact:
         found["UBI_BOT_PAGE"] = crawl.contact
     return found

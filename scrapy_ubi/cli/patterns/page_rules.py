@@ -26,7 +26,8 @@ def passes(url: str, allow: Regexes, deny: Regexes) -> bool:
 @dataclass(frozen=True, slots=True)
 class CrawlRule:
     """`[crawl]`. `hosts`: as they are written, empty for those of the start pages; `max_depth`: links from a start
-    page, None for any number; `max_pages`: 0 for any number; `delay`: seconds, None for as long as a page took."""
+    page, None for any number; `max_pages`: 0 for any number; `delay`: seconds, None for as long as a page took;
+    `sitemaps`: no, first or only; `since`: a date, "" for none."""
 
     start: tuple[str, ...]
     hosts: tuple[str, ...] = ()
@@ -35,6 +36,8 @@ class CrawlRule:
     delay: float | None = None
     obey_robots: bool = True
     contact: str = ""
+    sitemaps: str = "no"
+    since: str = ""
 
 
 @dataclass(frozen=True, slots=True)

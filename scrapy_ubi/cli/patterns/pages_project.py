@@ -14,6 +14,7 @@ LOG_LEVEL = "INFO"
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 UBI_STORES = ["items"]
+UBI_NOFOLLOW = True
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 32 << 20  # bytes: what is larger is no page
 UBI_MAX_BODY = 4 << 20  # bytes of HTML

@@ -30,6 +30,7 @@ from scrapy_ubi.cli.patterns.page_rules import (
 from scrapy_ubi.cli.patterns.rules_error import Where, nearest
 from scrapy_ubi.urls import normal_form
 from scrapy_ubi.urls.filters.names import host_name
+from scrapy_ubi.urls.listings.entries import start_of
 
 MOST_FIELDS = 200
 MOST_SECONDS = 86_400.0
@@ -61,7 +62,15 @@ def _crawl(table: CheckedTable) -> CrawlRule:
         delay=table.number("delay", 0.0, MOST_SECONDS),
         obey_robots=table.flag("obey_robots", True),
         contact=table.text("contact"),
+        sitemaps=table.text("sitemaps", "no"),
+        since=table.text("since"),
     )
+    if rule.sitemaps not in ("no", "first", "only"):
+        raise table.refused(("sitemaps",), f"is {rule.sitemaps!r:.100}", "write first, only or no")
+    if rule.since and start_of(rule.since) is None:
+        raise table.refused(("since",), f"is {rule.since!r:.100}", "write a date such as 2026-11-01")
+    if rule.since and rule.sitemaps == "no":
+        raise table.refused(("since",), "is of pages that sitemaps list", "set sitemaps to first or only as well")
     if rule.contact and not _CONTACT.fullmatch(rule.contact):
         raise table.refused(("contact",), f"is {rule.contact!r:.100}", "write an http:// or mailto: address")
     table.end()

@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* Kept are pages of status 2xx that are HTML or plain text, and with `documents=yes` PDF and documents of Office; others
-  are counted (`ubi/store/index/left_out`).
+* Kept are pages of status 2xx that are HTML or plain text, and with `documents=yes` PDF and documents of Office,
+  and do not say `noindex`; others are counted (`ubi/store/index/left_out`).
 * Text is read off a page in the writer's thread, off a document in a child (`outputs/documents`). The crawl makes no
   index: `scrapy ubi search` and `scrapy ubi collect index` do, of these files. So the files are under the same promise
   as those of any store.
@@ -21,8 +21,9 @@ from scrapy_ubi.outputs.documents.text_child import check_pypdf, document_kind
 from scrapy_ubi.outputs.index.index_record import IndexRecord, packed, told_time
 from scrapy_ubi.outputs.page_text import MOST_TEXT, PageText, clean, has_text, text_of
 from scrapy_ubi.outputs.part_writer import Part
-from scrapy_ubi.outputs.stores import Page, Store, choice
+from scrapy_ubi.outputs.stores import Page, Store, choice, obeys
 from scrapy_ubi.outputs.visit_names import read_visit_name
+from scrapy_ubi.policy.politeness.page_robots import NOINDEX
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
 ENDING = "ndjson"
@@ -36,7 +37,7 @@ class _IndexPayload(NamedTuple):
 
 
 class IndexStore(Store):
-    """`index(fts5, documents=yes)`: what is searched of each page."""
+    """`index(fts5, documents=yes, noindex=obey)`: what is searched of each page."""
 
     name: ClassVar[str] = "index"
     wants_pages: ClassVar[bool] = True
@@ -48,6 +49,7 @@ class IndexStore(Store):
             raise FilterError(f"has the form {', '.join(forms)!r:.100}", f"give one of {', '.join(FORMS)}")
         self.form = forms[0]
         self.wants_documents = choice(arguments, "documents", default=False)
+        self._obeys_noindex = obeys(arguments, NOINDEX)
         super().__init__(arguments, settings)
         if self.wants_documents:
             check_pypdf()
@@ -56,6 +58,8 @@ class IndexStore(Store):
         """A page that came whole enough to be read; None for others."""
         response = page.response
         if page.kind == "again" or response is None or not 200 <= response.status < 300:
+            return None
+        if self._obeys_noindex and NOINDEX in page.robots:
             return None
         if has_text(response):
             return _IndexPayload(page, response, "")

@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* Kept are pages of status 2xx that are HTML or plain text, and with `documents=yes` PDF and documents of Office; others
-  are counted (`ubi/store/markdown/left_out`).
+* Kept are pages of status 2xx that are HTML or plain text, and with `documents=yes` PDF and documents of Office, and do
+  not say `noindex`; others are counted (`ubi/store/markdown/left_out`).
 * A page becomes Markdown in the writer's thread, a document in the child of `outputs/documents`. What cannot be read is
   kept with its URL and the reason, and counted (`ubi/store/markdown/refused/<reason>`).
 """
@@ -22,8 +22,9 @@ from scrapy_ubi.outputs.markdown.page_facts import PageFacts
 from scrapy_ubi.outputs.markdown.page_markdown import PageMarkdown, check_installed, markdown_of, tidy
 from scrapy_ubi.outputs.page_text import has_text
 from scrapy_ubi.outputs.part_writer import Part
-from scrapy_ubi.outputs.stores import Page, Store, choice
+from scrapy_ubi.outputs.stores import Page, Store, choice, obeys
 from scrapy_ubi.outputs.visit_names import read_visit_name
+from scrapy_ubi.policy.politeness.page_robots import NOINDEX
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
 ENDING = "jsonl"
@@ -37,7 +38,7 @@ class _MarkdownPayload(NamedTuple):
 
 
 class MarkdownStore(Store):
-    """`markdown(content=page, documents=yes)`: pages as Markdown."""
+    """`markdown(content=page, documents=yes, noindex=keep)`: pages as Markdown."""
 
     name: ClassVar[str] = "markdown"
     wants_pages: ClassVar[bool] = True
@@ -49,6 +50,7 @@ class MarkdownStore(Store):
             raise FilterError(f"has content={content[-1] if content else ''!r:.100}", "give main or page")
         self._whole = content == ("page",)
         self.wants_documents = choice(arguments, "documents", default=False)
+        self._obeys_noindex = obeys(arguments, NOINDEX)
         super().__init__(arguments, settings)
         check_installed()
         if self.wants_documents:
@@ -58,6 +60,8 @@ class MarkdownStore(Store):
         """A page that came whole enough to be read; None for others."""
         response = page.response
         if page.kind == "again" or response is None or not 200 <= response.status < 300:
+            return None
+        if self._obeys_noindex and NOINDEX in page.robots:
             return None
         if has_text(response):
             return _MarkdownPayload(page, response, "")

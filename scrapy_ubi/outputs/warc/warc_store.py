@@ -25,12 +25,13 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.adapter.requests.reason_phrase import REPLAYED, kept_heads
 from scrapy_ubi.outputs.part_writer import Part
-from scrapy_ubi.outputs.stores import ROBOTS, Page, Store, choice, content_type, number
+from scrapy_ubi.outputs.stores import ROBOTS, Page, Store, choice, content_type, number, obeys
 from scrapy_ubi.outputs.visit_names import read_visit_name
 from scrapy_ubi.outputs.warc import cdxj, members
 from scrapy_ubi.outputs.warc.http_heads import request_head, response_head
 from scrapy_ubi.outputs.warc.members import Fields, date, digest, new_id, new_ids
 from scrapy_ubi.outputs.warc.met import NOT_MODIFIED, PROFILE, Met, Payloads
+from scrapy_ubi.policy.politeness.page_robots import NOARCHIVE
 from scrapy_ubi.policy.politeness.usage import USAGE, text_of
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
@@ -52,7 +53,7 @@ class _Head(NamedTuple):
 
 
 class WarcStore(Store):
-    """`warc(request=yes, metadata=yes, robots=yes, revisit=1024, gzip=auto)`."""
+    """`warc(request=yes, metadata=yes, robots=yes, noarchive=obey, revisit=1024, gzip=auto)`."""
 
     name: ClassVar[str] = "warc"
     wants_pages: ClassVar[bool] = True
@@ -62,6 +63,7 @@ class WarcStore(Store):
         self._request = choice(arguments, "request", default=True)
         self._metadata = choice(arguments, "metadata", default=True)
         self.wants_robots = choice(arguments, "robots", default=True)
+        self._obeys_noarchive = obeys(arguments, NOARCHIVE)
         self._revisit = _revisit(arguments)
         self._compress = _compress(arguments)
         self._info = _info(settings)
@@ -74,11 +76,11 @@ class WarcStore(Store):
         kept_heads.wanted = True
 
     def page(self, page: Page) -> Page | None:
-        """What came, where it came by HTTP."""
+        """What came, where it came by HTTP and the page does not say `noarchive`."""
         came = page.received
         if came is None or not came.url.startswith(("http://", "https://")) or not NOT_LOADED.isdisjoint(came.flags):
             return None
-        return page
+        return None if self._obeys_noarchive and NOARCHIVE in page.robots else page
 
     def write(self, payload: Page, part: Part) -> None:
         """In the writer's thread."""
@@ -189,6 +191,8 @@ def _metadata(page: Page) -> bytes:
         text += f"protocol: {_on_one_line(page.received.protocol)}\r\n"
     if isinstance(usage := page.request.meta.get(USAGE), dict):
         text += f"ubi-usage: {_on_one_line(text_of(usage))}\r\n"
+    if page.robots:
+        text += f"ubi-page-robots: {', '.join(page.robots)}\r\n"
     return text.encode("utf-8", "replace")
 
 

@@ -96,7 +96,7 @@ def test_filters_of_settings_py_that_cannot_be_read_again_leave_those_that_are()
 def test_sitemaps_are_followed_from_then_on() -> None:
     unit = Unit()
     say(unit.node.live, UBI_SITEMAPS=7)
-    assert unit.sitemaps.most == 7
+    assert unit.sitemaps.use.most == 7
     assert unit.observers.find_observer(type(unit.sitemaps)) is unit.sitemaps, "it hears of pages from then on"
     say(unit.node.live, UBI_SITEMAPS=9)
     assert unit.observers.passes_over == [unit.sitemaps.passes_over]

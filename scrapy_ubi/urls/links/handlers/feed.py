@@ -21,7 +21,7 @@ MOST_BYTES = 10_000_000
 _RELATIONS = frozenset(
     "alternate next prev previous first last next-archive prev-archive current related via replies".split()
 ) | {""}
-_BASE = "{http://www.w3.org/XML/1998/namespace}base"
+BASE = "{http://www.w3.org/XML/1998/namespace}base"
 
 
 def links(received: FetchedBody) -> Values:
@@ -41,8 +41,8 @@ class FeedLinks(XmlLinks):
 
     def begins(self, name: str, attributes: Mapping[str, str]) -> None:
         base = self._bases[-1]
-        if own := attributes.get(_BASE):
-            base = _joined(base, own)
+        if own := attributes.get(BASE):
+            base = join_base(base, own)
         self._bases.append(base)
         if len(self.path) == 1:
             self.is_one = name in ("rss", "feed", "RDF")
@@ -69,11 +69,11 @@ class FeedLinks(XmlLinks):
 
     def _add(self, value: str) -> None:
         if value:
-            self.found.append(_joined(self._bases[-1], value))
+            self.found.append(join_base(self._bases[-1], value))
 
 
-def _joined(base: str, value: str) -> str:
-    """A value with its xml:base; bases that would grow without end are left out."""
+def join_base(base: str, value: str) -> str:
+    """Join a value to its xml:base; bases that would grow without end are left out."""
     if not base or len(base) + len(value) > MOST_URL:
         return value
     try:

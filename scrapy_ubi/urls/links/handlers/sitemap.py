@@ -23,9 +23,14 @@ _WEB = (b"http://", b"https://")
 
 def links(received: FetchedBody) -> Values:
     """The links of a sitemap, as written. Raises LinksCut, Unreadable."""
-    if head(received.body, 64).lstrip(_BEFORE_XML).startswith(b"<"):
+    if is_xml(received.body):
         return values(received.body, SitemapLinks(), MOST_BYTES)
-    return _lines(received.body)
+    return url_lines(received.body, MOST_BYTES)
+
+
+def is_xml(body: bytes) -> bool:
+    """Whether a body begins as XML does; it may be gzip."""
+    return head(body, 64).lstrip(_BEFORE_XML).startswith(b"<")
 
 
 class SitemapLinks(XmlLinks):
@@ -44,11 +49,11 @@ class SitemapLinks(XmlLinks):
             self.found.append(text)
 
 
-def _lines(body: bytes) -> Values:
-    """Those of a text: lines that are whole URLs."""
+def url_lines(body: bytes, most: int) -> Values:
+    """Yield the lines of a text that are whole URLs. Raises LinksCut, Unreadable."""
     rest = b""
     found = False
-    for chunk in chunks(body, MOST_BYTES):
+    for chunk in chunks(body, most):
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             if line.strip().startswith(_WEB):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.urls.links.handlers import css, feed, header, json_urls, sitemap
+from scrapy_ubi.urls.links.handlers import css, feed, header, json_urls, sitemap, unpacked
 from scrapy_ubi.urls.links.handlers.bounds import MOST_DEPTH, FetchedBody, Unreadable, Values
 from scrapy_ubi.urls.links.handlers.handler_choice import kind_of
 from tests.urls.links.handlers.given import fetched, found, read
@@ -64,8 +64,23 @@ def test_atom_and_rdf() -> None:
     assert found(feed.links, fetched(RDF)) == [f"{base}/", f"{base}/1", f"{base}/1"]
 
 
-def test_a_feed_that_breaks_off_gives_what_came_before() -> None:
-    assert found(feed.links, fetched(RSS[: RSS.index("<item><link><!")])) == found(feed.links, fetched(RSS))[:6]
+def test_a_feed_that_breaks_off_gives_what_came_before_and_says_so() -> None:
+    values, cut = read(feed.links, fetched(RSS[: RSS.index("<item><link><!")]))
+    assert values == found(feed.links, fetched(RSS))[:6]
+    assert cut is not None and cut.reason == "malformed"
+
+
+@pytest.mark.parametrize("size", range(1, 40))
+def test_a_bare_ampersand_stands_for_itself_wherever_a_chunk_ends(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """libxml2 would leave out what follows it: another URL."""
+    monkeypatch.setattr(unpacked, "CHUNK", size)
+    body = "<urlset><url><loc>http://a.example/?a=1&b=2&amp;c=&#51;&d</loc></url></urlset>"
+    assert found(sitemap.links, fetched(body)) == ["http://a.example/?a=1&b=2&c=3&d"]
+
+
+def test_in_a_cdata_section_an_ampersand_is_written_as_it_is() -> None:
+    body = "<urlset><url><loc><![CDATA[http://a.example/?a&b&amp;]]></loc></url></urlset>"
+    assert found(sitemap.links, fetched(body)) == ["http://a.example/?a&b&amp;"]
 
 
 def test_sitemaps() -> None:
@@ -73,7 +88,8 @@ def test_sitemaps() -> None:
     assert found(sitemap.links, fetched(SITEMAP)) == pages
     packed = gzip.compress(SITEMAP.encode())
     assert found(sitemap.links, fetched(packed)) == pages
-    assert found(sitemap.links, fetched(packed[:-12])) == pages
+    values, cut = read(sitemap.links, fetched(packed[:-12]))
+    assert values == pages and cut is not None and cut.reason == "malformed"
     assert found(sitemap.links, fetched(INDEX)) == ["http://a.example/s1.xml.gz"]
     lines = "\ufeffhttp://a.example/1\r\n\nhttps://a.example/2\nftp://a.example/\nhttp://a.example/3"
     expected = ["https://a.example/2", "http://a.example/3"]
