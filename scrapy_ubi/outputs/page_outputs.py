@@ -30,7 +30,7 @@ from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
-from scrapy_ubi.adapter.requests.check import NONCE
+from scrapy_ubi.adapter.requests.check import NONCE, REQUISITE
 from scrapy_ubi.adapter.requests.inflight import Flight, Flights
 from scrapy_ubi.adapter.requests.judged import DUPLICATE_OF, Judged
 from scrapy_ubi.adapter.requests.observers import PageObserver
@@ -235,7 +235,10 @@ class PageOutputs(PageObserver):
 
     def _hand_over(self, page: Page, size: int) -> None:
         bundles = []
+        is_requisite = REQUISITE in page.request.meta
         for store in self._stores:
+            if is_requisite and not store.wants_requisites:
+                continue
             if page.passed_over and not store.wants_unchanged:
                 continue
             if not store.wants_pages and not page.items.get(store.name) and page.visit == 1:

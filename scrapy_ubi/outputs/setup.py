@@ -125,6 +125,11 @@ class Outputs:
         """Whether a store keeps something of pages themselves, beside their items."""
         return any(store.wants_pages for store in self._stores)
 
+    @property
+    def keeps_requisites_of(self) -> Callable[[Request], bool] | None:
+        """Whether what a page needs to be shown is kept with it; None where it is of no page."""
+        return next((store.keeps_requisites_of for store in self._stores if store.wants_requisites), None)
+
     def _make_judge(self, count: Callable[[str], None], note: Callable[[str, str], None]) -> Judge | None:
         """What tells duplicates, where UBI_DUPLICATES asks for that."""
         if self._settings.duplicates is None:

@@ -154,6 +154,7 @@ class Store:
     wants_unchanged: ClassVar[bool] = False  # visits that found their page as it was
     counts_left_out: ClassVar[bool] = False  # pages of which nothing is kept, in the stats
     wants_documents: bool = False  # has `documents` read what is no page: PDF, ...
+    wants_requisites: bool = False  # what pages need to be shown, as pages of their own
     wants_robots: bool = False  # each robots.txt that is loaded, as a page named "robots.<...>"
 
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
@@ -176,6 +177,10 @@ class Store:
     def page(self, page: Page) -> Any:
         """What is kept of a page, in the loop; None: nothing. Its items are in `page.items[self.name]`."""
         return None
+
+    def keeps_requisites_of(self, request: Request) -> bool:
+        """Whether the requisites of a page are kept, of a store that wants some; its response has come."""
+        return True
 
     def write(self, payload: Any, part: Part) -> None:
         """Append what `page` answered to files of the part, in the writer's thread: `part.append(ending, bytes)`."""

@@ -45,6 +45,10 @@ class AgentOutputs(Protocol):
         """Whether a store keeps something of pages themselves, beside their items."""
 
     @property
+    def keeps_requisites_of(self) -> Callable[[Request], bool] | None:
+        """Whether what a page needs to be shown is kept with it; None where it is of no page."""
+
+    @property
     def writer(self) -> OutputsWriter:
         """The agent's."""
 

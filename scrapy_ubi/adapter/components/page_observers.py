@@ -20,11 +20,13 @@ from scrapy.spidermiddlewares.depth import DepthMiddleware
 
 from scrapy_ubi.adapter.downloads.page_room import PageRoom
 from scrapy_ubi.adapter.downloads.reach import Reach
+from scrapy_ubi.adapter.requests.check import REQUISITE
 from scrapy_ubi.adapter.requests.identity import RequestKeys
 from scrapy_ubi.adapter.requests.inflight import Flight, FoundLinks
 from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.adapter.robots.sitemaps import Sitemaps, SitemapsOnly
 from scrapy_ubi.adapter.scheduling import project_observers
+from scrapy_ubi.adapter.scheduling.page_requisites import PageRequisites
 from scrapy_ubi.adapter.scheduling.page_robots import PageRobots, bot_of
 from scrapy_ubi.adapter.scheduling.sessions import Sessions
 from scrapy_ubi.adapter.scheduling.visited_pages import VisitedPages
@@ -58,6 +60,8 @@ def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
         for of_outputs in stores.observers(flights, keys.normal_form, seeds.name, parts.stats, node.note):
             add(of_outputs)
         stores.writer.on_room(scheduler.hooks.wake)
+        if stores.keeps_requisites_of is not None:
+            add(PageRequisites(crawler, parts.take_requisite, stores.keeps_requisites_of, scheduler.sitemaps.count))
     if parts.ranker is not None and node.iterations is not None:
         node.iterations.ranker = parts.ranker
         add(RankedPages(keys))
@@ -130,7 +134,7 @@ class LearnedContent(PageObserver):
 
     def answered(self, flight: Flight, response: Response) -> None:
         """This is the page."""
-        if not any(flag in response.flags for flag in CUT):
+        if not any(flag in response.flags for flag in CUT) and REQUISITE not in flight.request.meta:
             flight.content = content_of(response.status, response.body)
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import logging
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -124,6 +124,7 @@ class SchedulerBuilder:
     stores: AgentOutputs | None = None  # where UBI_STORES or UBI_DUPLICATES asks for some
     batches: PipelineFlush | None = None  # where a pipeline writes in batches
     metrics: AgentMetrics | None = None  # where UBI_METRICS is set
+    take_requisite: Callable[[Request, Request], bool]
 
     def __init__(self, scheduler: UbiScheduler, spider: Spider) -> None:
         self.scheduler, self.crawler, self.spider = scheduler, scheduler.crawler, spider
@@ -270,6 +271,14 @@ class SchedulerBuilder:
             enqueue.mark_child(request, parent)
             crawler.engine.crawl(request)
 
+        def take_requisite(request: Request, parent: Request) -> bool:
+            """A page or style sheet needs this; whether it was not known."""
+            if enqueue.is_visited(request):
+                return False
+            found(request, parent)
+            return True
+
+        self.take_requisite = take_requisite
         sitemaps = Sitemaps if crawler.settings.getbool("ROBOTSTXT_OBEY") else UnaskedSitemaps
         scheduler.sitemaps = sitemaps(
             crawler, scheduler.settings.sitemaps, found, sitemap_news(node, self.keys), lambda: scheduler.output_waits

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from scrapy import Request
 
-from scrapy_ubi.adapter.requests.check import HOST, NONCE
+from scrapy_ubi.adapter.requests.check import HOST, NONCE, REQUISITE
 from scrapy_ubi.adapter.requests.codec import Codec, Encoded, depth_of
 from scrapy_ubi.adapter.requests.identity import Place
 from scrapy_ubi.adapter.requests.inflight import Flight, FoundLinks
@@ -80,7 +80,9 @@ class Enqueue:
         page = self._children[request] = flight.visit if flight is not None else None
         if self._decision.scores is not None and not request.dont_filter:
             self._decision.scores.raise_request(request, page.entry.url if page is not None else "")
-        if self._decision.keys.wants_nonce(request) and flight is not None and flight.visit is not None:
+        if not self._decision.keys.wants_nonce(request) or REQUISITE in request.meta:
+            return
+        if flight is not None and flight.visit is not None:
             flight.nonces += 1
             request.meta[NONCE] = f"{name_of(flight.visit.entry):016x}.{flight.nonces}"
 
@@ -140,7 +142,7 @@ class Enqueue:
         """Take a request: queue it, send it to its owner, or drop it, for the reason that the verdict is."""
         page, child, asked = self._origin(request)
         decision = self._decision
-        if child and asked is None and decision.flights.keep_links:
+        if child and asked is None and decision.flights.keep_links and REQUISITE not in request.meta:
             self._links_of(page).urls.append(request.url)
         if not decision.link_filter.idle and self._is_filtered(request, seed, page, child):
             return Verdict.FILTERED

@@ -3,10 +3,10 @@
 Rules of this module:
 
 * The chain judges what pages link to, before a request is encoded, queued or forwarded.
-* Not judged are: sitemaps of the host of the page that leads there; seeds, as a person named them (filters are told of
-  them); requests with `dont_filter`, retries among them, as their spider wants them whatever they are (Scrapy's own
-  offsite filter lets them pass, too); and where redirects of admitted requests lead to, but by filters that say so
-  (`scope(..., redirects=yes)`).
+* Not judged are: sitemaps of the host of the page that leads there; requisites of pages; seeds, as a person
+  named them (filters are told of them); requests with `dont_filter`, retries among them, as their spider wants them
+  whatever they are (Scrapy's own offsite filter lets them pass, too); and where redirects of admitted
+  requests lead to, but by filters that say so (`scope(..., redirects=yes)`).
 * What is no http or https URL is judged by those filters only that are about such (`schemes`).
 * Every refusal is counted (`ubi/filtered/<filter>`), said once for each filter, and noted in UBI_FILTER_LOG.
 * `visited` is told what the frontier knows of a request that was found on a page.
@@ -22,6 +22,7 @@ from pathlib import Path
 
 from scrapy import Request
 
+from scrapy_ubi.adapter.requests.check import REQUISITE
 from scrapy_ubi.adapter.requests.codec import depth_of
 from scrapy_ubi.adapter.robots.sitemaps import is_own
 from scrapy_ubi.adapter.scheduling.link_filter_log import FilterLog, Noted
@@ -88,7 +89,7 @@ class LinkFilter:
         """Whether a filter refuses the request, found on `page` ("" where that is not known); counted if so.
         `redirect`: it is where a redirect of `page` leads to.
         """
-        if request.dont_filter or is_own(request, page):
+        if request.dont_filter or REQUISITE in request.meta or is_own(request, page):
             return False
         link = Link(request.url, normal_form(request.url) or "", depth_of(request), page)
         return self.refuses_link(link, lambda: self._is_known(request), redirect)

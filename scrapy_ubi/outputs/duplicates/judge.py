@@ -24,6 +24,7 @@ import numpy as np
 from scrapy import Request
 from scrapy.http import Response
 
+from scrapy_ubi.adapter.requests.check import REQUISITE
 from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.requests.judged import DUPLICATE_OF, Judged
 from scrapy_ubi.adapter.requests.observers import PageObserver
@@ -127,7 +128,7 @@ class Judge(PageObserver):
         request = flight.request
         request.meta.pop(DUPLICATE_OF, None)
         host = partition_key(request.url)
-        if host is None or not is_compared(request, response):
+        if host is None or REQUISITE in request.meta or not is_compared(request, response):
             return False
         print_ = fingerprint(response, self._near is not None)
         kind, of = self._compare(host, request.url, print_)

@@ -20,9 +20,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
+from scrapy import Request
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
+from scrapy_ubi.adapter.requests.check import REQUISITE
 from scrapy_ubi.adapter.requests.reason_phrase import REPLAYED, kept_heads
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import ROBOTS, Page, Store, choice, content_type, number, obeys
@@ -31,7 +33,7 @@ from scrapy_ubi.outputs.warc import cdxj, members
 from scrapy_ubi.outputs.warc.http_heads import request_head, response_head
 from scrapy_ubi.outputs.warc.members import Fields, date, digest, new_id, new_ids
 from scrapy_ubi.outputs.warc.met import NOT_MODIFIED, PROFILE, Met, Payloads
-from scrapy_ubi.policy.politeness.page_robots import NOARCHIVE
+from scrapy_ubi.policy.politeness.page_robots import NOARCHIVE, PAGE_ROBOTS
 from scrapy_ubi.policy.politeness.usage import USAGE, text_of
 from scrapy_ubi.urls.filters.filter_text import FilterError
 
@@ -64,6 +66,7 @@ class WarcStore(Store):
         self._metadata = choice(arguments, "metadata", default=True)
         self.wants_robots = choice(arguments, "robots", default=True)
         self._obeys_noarchive = obeys(arguments, NOARCHIVE)
+        self.wants_requisites = choice(arguments, "requisites", default=False)
         self._revisit = _revisit(arguments)
         self._compress = _compress(arguments)
         self._info = _info(settings)
@@ -81,6 +84,10 @@ class WarcStore(Store):
         if came is None or not came.url.startswith(("http://", "https://")) or not NOT_LOADED.isdisjoint(came.flags):
             return None
         return None if self._obeys_noarchive and NOARCHIVE in page.robots else page
+
+    def keeps_requisites_of(self, request: Request) -> bool:
+        """Whether the page is kept, as far as it says."""
+        return not (self._obeys_noarchive and NOARCHIVE in request.meta.get(PAGE_ROBOTS, ()))
 
     def write(self, payload: Page, part: Part) -> None:
         """In the writer's thread."""
@@ -198,11 +205,12 @@ def _metadata(page: Page) -> bytes:
 
 def _hops(page: Page) -> str:
     """Return the way from the seed in Heritrix's letters: a link each, then the redirects that led to this URL; those
-    of the pages before are not known. A robots.txt is a prerequisite."""
+    of the pages before are not known. A robots.txt is a prerequisite, a requisite is embedded."""
     if page.name.startswith(ROBOTS):
         return "P"
     came_by = page.request.meta.get("redirect_urls")
-    return "L" * page.depth + "R" * (len(came_by) if isinstance(came_by, list) else 0)
+    embedded = "E" if REQUISITE in page.request.meta else ""
+    return "L" * page.depth + embedded + "R" * (len(came_by) if isinstance(came_by, list) else 0)
 
 
 def _on_one_line(text: str) -> str:

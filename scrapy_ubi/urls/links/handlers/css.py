@@ -17,7 +17,7 @@ _TURN = 500  # tokens between two turns of the loop
 _rest = r"(?<![\w-][uU])[rR][lL]\([ \t\r\n\f]*+"
 _token = re.compile(rf"""/\*|"|'|@[iI][mM][pP][oO][rR][tT]\b|u{_rest}|U{_rest}""")
 _strings = {quote: re.compile(rf"(?:[^{quote}\\\n\r\f]|\\(?:\r\n|[\s\S]))*+") for quote in "\"'"}
-_unquoted = re.compile(r"""(?:[^)"'(\s\\]|\\[^\n])*+""")
+_unquoted = re.compile(r"""(?:[^)"'(\s\\]|\\(?:[0-9A-Fa-f]{1,6}+(?:\r\n|[ \t\r\n\f])?+|[^\n]))*+""")
 _escape = re.compile(r"\\(?:([0-9A-Fa-f]{1,6})(?:\r\n|[ \t\r\n\f])?|\r\n|([\s\S]))")
 _import_gap = re.compile(r"[ \t\r\n\f]*+")
 
