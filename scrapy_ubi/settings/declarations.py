@@ -28,29 +28,36 @@ class Declarations:
     # -- On or off
 
     enabled: bool = setting(
-        True, "Whether the add-on does anything; False leaves the crawl to plain Scrapy, to compare the two.",
+        True,
+        "Whether the add-on does anything; False leaves the crawl to plain Scrapy, to compare the two.",
         group="On or off",
     )
     preset: Literal["one_site", "broad", "archive", "service", "development"] | None = setting(
-        None, "Values of many settings by one name, for a kind of crawl; what is set besides wins.",
-        "preset", group="Presets",
+        None,
+        "Values of many settings by one name, for a kind of crawl; what is set besides wins.",
+        "preset",
+        group="Presets",
     )
 
     # -- Who crawls together
 
     redis_url: str | None = setting(
-        None, "The Redis or Valkey that carries the agents' mail; without it the crawl is a complete one of one agent.",
-        "url", group="Who crawls together",
+        None,
+        "The Redis or Valkey that carries the agents' mail; without it the crawl is a complete one of one agent.",
+        "url",
+        group="Who crawls together",
     )
     redis_credentials: str = setting(
-        "", "The dotted path of a function that gives user and password of the Redis, for each new connection.",
+        "",
+        "The dotted path of a function that gives user and password of the Redis, for each new connection.",
         "function",
     )
     redis_wait: float = setting(
         10.0,
         "How long a starting agent waits for a Redis that is away, in seconds; one that has joined waits as long as"
         " it takes.",
-        low=0, high=86_400,
+        low=0,
+        high=86_400,
     )
     crawl: str = setting(
         made_of(
@@ -60,7 +67,8 @@ class Declarations:
         "name",
     )
     mixed_agents: bool = setting(
-        False, "Agents whose spiders were started with other arguments, or are of other classes, may share a crawl.",
+        False,
+        "Agents whose spiders were started with other arguments, or are of other classes, may share a crawl.",
     )
     secret: str = setting(
         "",
@@ -73,24 +81,33 @@ class Declarations:
         "name",
     )
     capacity: float = setting(
-        1.0, "How much of the web this agent takes, relative to the others: 2 owns twice the hosts of 1.",
-        above=0, high=1000, longer_name="agent_capacity",
+        1.0,
+        "How much of the web this agent takes, relative to the others: 2 owns twice the hosts of 1.",
+        above=0,
+        high=1000,
+        longer_name="agent_capacity",
     )
     partition: Literal["host", "domain"] = setting(
         "host",
         "What is owned as one and fetched one at a time: a host, all hosts of a registered domain, or what a "
         "function of a request names as its host.",
-        "partition", agree="ownership",
+        "partition",
+        agree="ownership",
     )
     host_shards: HostShards = setting(
         NO_SHARDS,
         "Giant hosts, each cut into so many shards, which agents own and fetch side by side; delays are as many "
         "times as long, so that the site feels the same rate, unless it is 'fast'.",
-        "shards", agree="ownership", shown="None",
+        "shards",
+        agree="ownership",
+        shown="None",
     )
     replication: int = setting(
-        1, "How many successors keep a copy of a host: as many agents may be lost at once without losing a URL.",
-        low=0, high=8, agree="ownership",
+        1,
+        "How many successors keep a copy of a host: as many agents may be lost at once without losing a URL.",
+        low=0,
+        high=8,
+        agree="ownership",
     )
 
     # -- URLs from outside
@@ -98,7 +115,8 @@ class Declarations:
     serve: bool = setting(
         False,
         "The crawl waits for URLs from outside (`scrapy ubi seed`) when nothing is left to fetch, and does not end.",
-        group="URLs from outside", agree="end",
+        group="URLs from outside",
+        agree="end",
     )
     seed_list: str = setting(
         "",
@@ -118,13 +136,16 @@ class Declarations:
         "scrapy",
         "Which URLs count as one: a preset of steps that make the normal form, by which URLs are compared and not "
         "fetched.",
-        "steps", group="Which URLs are one", agree="urls",
+        "steps",
+        group="Which URLs are one",
+        agree="urls",
     )
     host_rules: HostRules | None = setting(
         None,
         "Which host names are names of one host: rules for beginnings, ends and whole names, or the path of a file "
         "of them as LARM reads it.",
-        "rules", agree="urls",
+        "rules",
+        agree="urls",
     )
 
     # -- The agent's disk and memory
@@ -136,13 +157,15 @@ class Declarations:
             Path(".ubi/scrapybot:spider"),
         ),
         "The agent's own directory, where its identifier and its part of the frontier live.",
-        "path", group="The agent's disk and memory",
+        "path",
+        group="The agent's disk and memory",
     )
     memory_mb: int = setting(
         256,
         "Megabytes for all caches of the agent together; the table of known URLs is beside that, a mapped file of "
         "about 10 bytes a URL.",
-        low=32, high=1_000_000,
+        low=32,
+        high=1_000_000,
     )
     seen: Literal["exact", "bloom"] = setting(
         "exact",
@@ -159,15 +182,17 @@ class Declarations:
 
     failure_timeout: float = seconds(
         15.0,
-        "An agent whose beat has not changed for so long is dead to the others, and its hosts go to their next "
-        "agents.",
-        group="Who is alive", above=0, high=7200,
+        "An agent whose beat has not changed for so long is dead to the others, and its hosts go to their next agents.",
+        group="Who is alive",
+        above=0,
+        high=7200,
     )
     lease_timeout: float = seconds(
         made_of("two thirds of `UBI_FAILURE_TIMEOUT`", rule=lambda own: own.failure_timeout * 2 / 3),
         "An agent whose last acknowledged beat is older starts no fetch; more than a heartbeat, less than the "
         "failure timeout.",
-        above=0, high=3600,
+        above=0,
+        high=3600,
     )
     heartbeat_interval: float = seconds(
         made_of(
@@ -175,23 +200,29 @@ class Declarations:
             rule=lambda own: min(1.0, max(0.01, own.failure_timeout / 15)),
         ),
         "Time between two beats of an agent.",
-        low=0.01, high=3600,
+        low=0.01,
+        high=3600,
     )
     start_wait: float | None = seconds(
         made_of("`UBI_LEASE_TIMEOUT` and a little, 11.25 with the default settings"),
         "How long Redis must have lost nothing before an agent that finds no other at work fetches; 0: not at all.",
-        low=0, high=7200,
+        low=0,
+        high=7200,
     )
     leave_timeout: float = seconds(
-        60.0, "How long an agent that leaves tries to hand on all it holds; what is left stays on its disk.",
-        low=0, high=86_400,
+        60.0,
+        "How long an agent that leaves tries to hand on all it holds; what is left stays on its disk.",
+        low=0,
+        high=86_400,
     )
 
     # -- Whose bot it is
 
     bot_page: str | None = setting(
-        None, "The address of a page that explains the bot to webmasters; the User-Agent names it.",
-        "contact", group="Whose bot it is",
+        None,
+        "The address of a page that explains the bot to webmasters; the User-Agent names it.",
+        "contact",
+        group="Whose bot it is",
     )
     bot_key: Path | None = setting(
         None,
@@ -211,10 +242,11 @@ class Declarations:
         (),
         "What pages are used for: those whose site does not want that (`Content-Usage`, `Content-Signal`) are left "
         "out; 'note' leaves none out. Either notes in `meta` what sites say.",
-        "usage", group="What pages are for",
+        "usage",
+        group="What pages are for",
     )
     nofollow: bool = setting(
-        False, "Whether the links of pages are left out that say `nofollow` (`X-Robots-Tag`, `<meta name=\"robots\">`)."
+        False, 'Whether the links of pages are left out that say `nofollow` (`X-Robots-Tag`, `<meta name="robots">`).'
     )
 
     # -- How much in parallel
@@ -222,10 +254,12 @@ class Declarations:
     concurrency: Loads | None = setting(
         made_of("`CONCURRENT_REQUESTS` where that is set, else `'auto(500)'`"),
         "Requests under way at once, of all hosts; auto(n): as many as this agent bears, up to n, while hosts wait.",
-        "concurrency", group="How much in parallel",
+        "concurrency",
+        group="How much in parallel",
     )
     dns_servers: tuple[str, ...] = setting(
-        (), "DNS servers that are asked by c-ares, many names at once; 'system': those of the system; none: by Scrapy.",
+        (),
+        "DNS servers that are asked by c-ares, many names at once; 'system': those of the system; none: by Scrapy.",
         "name_servers",
     )
 
@@ -234,33 +268,42 @@ class Declarations:
     host_delay: float = seconds(
         made_of("`DOWNLOAD_DELAY`", 0.0),
         "Politeness: time between the end of a load from a host and the start of the next, in the whole cluster.",
-        group="Politeness", low=0, high=86_400, live="host",
+        group="Politeness",
+        low=0,
+        high=86_400,
+        live="host",
     )
     host_concurrency: LoadsByHost = setting(
         ONE_AT_A_TIME,
-        "Politeness: loads of a host at once, in the whole cluster; auto(n): from 1 up to n, as the host bears "
-        "them.",
-        "host_loads", shown="1",
+        "Politeness: loads of a host at once, in the whole cluster; auto(n): from 1 up to n, as the host bears them.",
+        "host_loads",
+        shown="1",
     )
     delay_factor: float = setting(
         0.0,
-        "Politeness: the delay of a host is so many times its last response time, where that is longer; 0: it is "
-        "not.",
-        low=0, high=1000, live="crawl",
+        "Politeness: the delay of a host is so many times its last response time, where that is longer; 0: it is not.",
+        low=0,
+        high=1000,
+        live="crawl",
     )
     max_delay: float = seconds(
         60.0,
         "The longest delay that a response time (UBI_DELAY_FACTOR) or a Crawl-delay of robots.txt makes; 0: neither "
         "counts.",
-        low=0, high=86_400, live="crawl",
+        low=0,
+        high=86_400,
+        live="crawl",
     )
     polite_by_ip: bool = setting(
-        False, "Whether hosts on one IP address, as far as one agent owns them, are loaded from as if they were one.",
+        False,
+        "Whether hosts on one IP address, as far as one agent owns them, are loaded from as if they were one.",
     )
     max_retry_after: float = seconds(
         600.0,
         "How long a host that answers 429 or 503 with Retry-After is left alone, at most; 0: the header is ignored.",
-        low=0, high=86_400, live="crawl",
+        low=0,
+        high=86_400,
+        live="crawl",
     )
     foreign_downloads: Literal["polite", "refuse", "allow"] = setting(
         "polite",
@@ -270,67 +313,100 @@ class Declarations:
     # -- Hosts that do not answer
 
     host_failures: int = setting(
-        5, "Time-outs and connection errors in a row that exclude a host for a while; 0: none do.",
-        group="Hosts that do not answer", low=0, high=1_000_000, live="crawl",
+        5,
+        "Time-outs and connection errors in a row that exclude a host for a while; 0: none do.",
+        group="Hosts that do not answer",
+        low=0,
+        high=1_000_000,
+        live="crawl",
     )
     host_pause: float = seconds(
         60.0,
-        "How long a host is excluded at first; each time that it still does not answer, twice as long, up to an "
-        "hour.",
-        low=0, high=86_400, live="crawl",
+        "How long a host is excluded at first; each time that it still does not answer, twice as long, up to an hour.",
+        low=0,
+        high=86_400,
+        live="crawl",
     )
     host_tries: int = setting(
-        3, "How often a host is excluded, or asks in a row to come back later, before it is given up.",
-        low=0, high=1000, live="crawl",
+        3,
+        "How often a host is excluded, or asks in a row to come back later, before it is given up.",
+        low=0,
+        high=1000,
+        live="crawl",
     )
 
     # -- robots.txt
 
     robots_ttl: float = seconds(
-        86400.0, "How long a robots.txt that was read is obeyed before it is fetched again.",
-        group="robots.txt", low=1, high=31_536_000, live="crawl",
+        86400.0,
+        "How long a robots.txt that was read is obeyed before it is fetched again.",
+        group="robots.txt",
+        low=1,
+        high=31_536_000,
+        live="crawl",
     )
     robots_timeout: float = seconds(
-        15.0, "How long the load of a robots.txt may take; DOWNLOAD_TIMEOUT where that is less.",
-        above=0, high=3600, live="crawl",
+        15.0,
+        "How long the load of a robots.txt may take; DOWNLOAD_TIMEOUT where that is less.",
+        above=0,
+        high=3600,
+        live="crawl",
     )
     robots_give_up: float = seconds(
-        120.0, "How long a robots.txt that cannot be read is tried, the host's pages waiting, before they fail.",
-        low=0, high=31_536_000, live="crawl",
+        120.0,
+        "How long a robots.txt that cannot be read is tried, the host's pages waiting, before they fail.",
+        low=0,
+        high=31_536_000,
+        live="crawl",
     )
     sitemaps: SitemapUse = setting(
-        NO_SITEMAPS, "Whether the pages that the sitemaps of a host list are crawled: before links, or in their place.",
-        "sitemaps", shown='"no"', live="crawl",
+        NO_SITEMAPS,
+        "Whether the pages that the sitemaps of a host list are crawled: before links, or in their place.",
+        "sitemaps",
+        shown='"no"',
+        live="crawl",
     )
 
     # -- Which links are followed
 
     links_of: tuple[object, ...] = setting(
         ("html",),
-        "Of which documents `links(response)` of a UbiSpider gives the links: HTML, headers, feeds, sitemaps, PDF, "
-        "...",
-        "handlers", group="Which links are followed", shown='["html"]',
+        "Of which documents `links(response)` of a UbiSpider gives the links: HTML, headers, feeds, sitemaps, PDF, ...",
+        "handlers",
+        group="Which links are followed",
+        shown='["html"]',
     )
     filters: tuple[object, ...] = setting(
-        (), "The filters that links have to pass, in their order.", "filters", shown="[]", live="crawl",
+        (),
+        "The filters that links have to pass, in their order.",
+        "filters",
+        shown="[]",
+        live="crawl",
     )
     filter_log: Path | None = setting(
-        None, "The file to which every link that a filter refuses is written, with the page that it was found on.",
+        None,
+        "The file to which every link that a filter refuses is written, with the page that it was found on.",
         "file",
     )
     private_hosts: Literal["refuse", "allow"] = setting(
-        "refuse", "What to do with links of public pages that lead to loopback, private and link-local addresses.",
+        "refuse",
+        "What to do with links of public pages that lead to loopback, private and link-local addresses.",
     )
     link_schemes: tuple[str, ...] = setting(
-        (), "Which schemes beside http, https and data the links of pages may lead to: file, ftp, s3.",
-        "words", shown="[]",
+        (),
+        "Which schemes beside http, https and data the links of pages may lead to: file, ftp, s3.",
+        "words",
+        shown="[]",
     )
 
     # -- In which order
 
     score: tuple[object, ...] = setting(
-        (), "The scorers of links, whose sum is added to the priority of a link where it is found.",
-        "scorers", group="In which order", shown="[]",
+        (),
+        "The scorers of links, whose sum is added to the priority of a link where it is found.",
+        "scorers",
+        group="In which order",
+        shown="[]",
     )
     rank: object = setting(
         None,
@@ -338,80 +414,127 @@ class Declarations:
         "ranker",
     )
     host_iterate: bool = setting(
-        False, "Whether a host waits, after the pages of an iteration were taken, until all of them have ended (DLC).",
+        False,
+        "Whether a host waits, after the pages of an iteration were taken, until all of them have ended (DLC).",
     )
     host_load_take: int = setting(1, "Pages in an iteration of a host (LT).", low=1, high=1_000_000)
 
     # -- How much of a host
 
     host_max_pages: int = setting(
-        0, "Pages of a host that are done before it is ended (PLmax); 0: any number.",
-        group="How much of a host", low=0, high=1_000_000_000_000, live="host",
+        0,
+        "Pages of a host that are done before it is ended (PLmax); 0: any number.",
+        group="How much of a host",
+        low=0,
+        high=1_000_000_000_000,
+        live="host",
     )
     host_max_known: int = setting(
-        0, "URLs of a host that are known before new ones of it are dropped (TTmax); 0: any number.",
-        low=0, high=1_000_000_000_000, live="host",
+        0,
+        "URLs of a host that are known before new ones of it are dropped (TTmax); 0: any number.",
+        low=0,
+        high=1_000_000_000_000,
+        live="host",
     )
     host_max_depth: int = setting(
-        0, "How many links deeper than the first page of a host its pages may be; 0: any number.",
-        low=0, high=1_000_000, live="host",
+        0,
+        "How many links deeper than the first page of a host its pages may be; 0: any number.",
+        low=0,
+        high=1_000_000,
+        live="host",
     )
     host_max_seconds: float = seconds(
-        0.0, "Time after the first load of a host at which it is ended (TDLmax); 0: never.",
-        low=0, high=315_360_000, live="host",
+        0.0,
+        "Time after the first load of a host at which it is ended (TDLmax); 0: never.",
+        low=0,
+        high=315_360_000,
+        live="host",
     )
     host_max_iterations: int = setting(
-        0, "Iterations of a host, of UBI_HOST_LOAD_TAKE pages each, before it is ended (Imax); 0: any number.",
-        low=0, high=1_000_000_000_000, live="host",
+        0,
+        "Iterations of a host, of UBI_HOST_LOAD_TAKE pages each, before it is ended (Imax); 0: any number.",
+        low=0,
+        high=1_000_000_000_000,
+        live="host",
     )
     host_stable_iterations: int = setting(
-        0, "Iterations in a row without a new URL of the host before it is ended (TSTmax); 0: any number.",
-        low=0, high=1_000_000, live="host",
+        0,
+        "Iterations in a row without a new URL of the host before it is ended (TSTmax); 0: any number.",
+        low=0,
+        high=1_000_000,
+        live="host",
     )
     max_load_seconds: float = seconds(
-        0.0, "The longest that the load of a page may take (TLLmax); 0: as long as DOWNLOAD_TIMEOUT says.",
-        low=0, high=86_400, live="crawl",
+        0.0,
+        "The longest that the load of a page may take (TLLmax); 0: as long as DOWNLOAD_TIMEOUT says.",
+        low=0,
+        high=86_400,
+        live="crawl",
     )
 
     # -- How much in all
 
     crawl_max_pages: int = setting(
-        0, "Pages that all agents together load before the crawl ends; 0: any number.",
-        group="How much in all", low=0, high=1_000_000_000_000_000, live="crawl",
+        0,
+        "Pages that all agents together load before the crawl ends; 0: any number.",
+        group="How much in all",
+        low=0,
+        high=1_000_000_000_000_000,
+        live="crawl",
     )
     crawl_max_known: int = setting(
-        0, "URLs known to all agents together before new ones are dropped; 0: any number.",
-        low=0, high=1_000_000_000_000_000, live="crawl",
+        0,
+        "URLs known to all agents together before new ones are dropped; 0: any number.",
+        low=0,
+        high=1_000_000_000_000_000,
+        live="crawl",
     )
     crawl_max_depth: int = setting(
-        0, "How many links from the seeds pages may be; 0: any number.", low=0, high=1_000_000, live="crawl",
+        0,
+        "How many links from the seeds pages may be; 0: any number.",
+        low=0,
+        high=1_000_000,
+        live="crawl",
     )
     crawl_max_seconds: float = seconds(
-        0.0, "How long the crawl may run before it ends; 0: any time.", low=0, high=315_360_000, live="crawl",
+        0.0,
+        "How long the crawl may run before it ends; 0: any time.",
+        low=0,
+        high=315_360_000,
+        live="crawl",
     )
 
     # -- Visited again
 
     recrawl: str = setting(
-        "", "By which rule pages are visited again; none: each is visited once.",
-        "recrawl", group="Visited again", agree="visits",
+        "",
+        "By which rule pages are visited again; none: each is visited once.",
+        "recrawl",
+        group="Visited again",
+        agree="visits",
     )
     recrawl_rounds: int | None = setting(
-        None, "How often each page is visited again at most, before the crawl ends; None: there is no end.",
-        low=1, high=1_000_000, agree="visits",
+        None,
+        "How often each page is visited again at most, before the crawl ends; None: there is no end.",
+        low=1,
+        high=1_000_000,
+        agree="visits",
     )
     recrawl_call: Literal["changed", "always"] = setting(
-        "changed", "Whether the callback is called for a page that is as it was when it was visited last.",
+        "changed",
+        "Whether the callback is called for a page that is as it was when it was visited last.",
     )
 
     # -- How pages are fetched
 
     fast: bool = setting(
-        False, "Whether pages are fetched by a lean HTTP/1.1 handler in place of Scrapy's.",
+        False,
+        "Whether pages are fetched by a lean HTTP/1.1 handler in place of Scrapy's.",
         group="How pages are fetched",
     )
     lean: bool = setting(
-        True, "Whether what Scrapy does for a page is done in fewer calls: one task, fewer looks at signals and stats.",
+        True,
+        "Whether what Scrapy does for a page is done in fewer calls: one task, fewer looks at signals and stats.",
     )
 
     # -- What is kept of a page
@@ -420,14 +543,20 @@ class Declarations:
         WHOLE,
         "Bytes of an HTML page that are loaded and kept: of a larger one only the beginning; 0 keeps all; all(n): of "
         "everything that callbacks get.",
-        "body", group="What is kept of a page", shown="0", live="crawl",
+        "body",
+        group="What is kept of a page",
+        shown="0",
+        live="crawl",
     )
 
     # -- Outputs
 
     stores: tuple[object, ...] = setting(
-        (), "What is kept of the pages, in files of the agent's directory: 'items', 'larm', 'graph', or your own.",
-        "stores", group="Outputs", shown="[]",
+        (),
+        "What is kept of the pages, in files of the agent's directory: 'items', 'larm', 'graph', or your own.",
+        "stores",
+        group="Outputs",
+        shown="[]",
     )
     duplicates: Duplicates | None = setting(
         None,
@@ -436,29 +565,36 @@ class Declarations:
         "duplicates",
     )
     observers: tuple[object, ...] = setting(
-        (), "What looks at pages besides, by dotted paths: your own subclasses of `scrapy_ubi.PageObserver`.",
-        "observers", shown="[]",
+        (),
+        "What looks at pages besides, by dotted paths: your own subclasses of `scrapy_ubi.PageObserver`.",
+        "observers",
+        shown="[]",
     )
     ship: str | None = setting(
         None,
-        "Where sealed files of UBI_STORES are sent while the crawl runs: 's3://bucket/prefix', or "
-        "'file:///directory'.",
+        "Where sealed files of UBI_STORES are sent while the crawl runs: 's3://bucket/prefix', or 'file:///directory'.",
         "target",
     )
     replay: tuple[str, ...] = setting(
-        (), "WARC files that answer the spider's requests in place of the network: paths, or globs.",
-        "files", shown="[]",
+        (),
+        "WARC files that answer the spider's requests in place of the network: paths, or globs.",
+        "files",
+        shown="[]",
     )
     shared_feeds: bool = setting(False, "Whether an agent may start with a feed whose name another agent has, too.")
 
     # -- Seen from outside
 
     web: str | None = setting(
-        None, "Where the agent shows its crawl to browsers, as `scrapy ubi web` does; without it, nowhere.",
-        "listen", group="Seen from outside",
+        None,
+        "Where the agent shows its crawl to browsers, as `scrapy ubi web` does; without it, nowhere.",
+        "listen",
+        group="Seen from outside",
     )
     web_token_file: Path | None = setting(
-        None, "The file with the token that changes by the page need; without it, the page changes nothing.", "file",
+        None,
+        "The file with the token that changes by the page need; without it, the page changes nothing.",
+        "file",
     )
     metrics: str | None = setting(
         None,
@@ -469,25 +605,34 @@ class Declarations:
     # -- Errors
 
     error_burst: int = setting(
-        0, "So many unanticipated errors within a minute stop the agent; 0: none do, as with Scrapy.", group="Errors",
-        low=0, high=1_000_000, live="crawl",
+        0,
+        "So many unanticipated errors within a minute stop the agent; 0: none do, as with Scrapy.",
+        group="Errors",
+        low=0,
+        high=1_000_000,
+        live="crawl",
     )
 
     # -- What travels with a request
 
     codecs: Mapping[str, object] | None = setting(
         None,
-        "Codecs by the key of meta: each makes plain data of a value that cannot travel as it is, and takes it "
-        "back.",
-        "codecs", group="What travels with a request",
+        "Codecs by the key of meta: each makes plain data of a value that cannot travel as it is, and takes it back.",
+        "codecs",
+        group="What travels with a request",
     )
     proxies: tuple[str, ...] = setting(
-        (), "The hosts of proxies that requests from other agents may go through (meta['proxy']); ['*']: any.",
-        "words", shown="[]",
+        (),
+        "The hosts of proxies that requests from other agents may go through (meta['proxy']); ['*']: any.",
+        "words",
+        shown="[]",
     )
     max_letter_bytes: int = setting(
-        1000000, "The longest letter that is sent or accepted; a request that would not fit cannot leave the agent.",
-        low=16_384, high=256_000_000, agree="mail",
+        1000000,
+        "The longest letter that is sent or accepted; a request that would not fit cannot leave the agent.",
+        low=16_384,
+        high=256_000_000,
+        agree="mail",
     )
 
     # -- Derived: no settings of their own. Code may give others; people choose what they are made of.
@@ -495,9 +640,7 @@ class Declarations:
     replicas: int = derived("200", lambda own: REPLICAS)  # points on the ring of an agent of capacity 1
     flush_interval: float = derived(  # between two times that what was found is written and sent, and mail is read
         "0.2 s; less where `UBI_HEARTBEAT_INTERVAL` is below 0.5 s",
-        lambda own: max(
-            0.01, min(0.2, 0.4 * own.heartbeat_interval, (own.failure_timeout - own.lease_timeout) / 4)
-        ),
+        lambda own: max(0.01, min(0.2, 0.4 * own.heartbeat_interval, (own.failure_timeout - own.lease_timeout) / 4)),
     )
     resend_timeout: float = derived(  # until a letter that is not acknowledged is sent again
         "25 times the time between two flushes, 5 s", lambda own: 25 * own.flush_interval

@@ -168,9 +168,7 @@ def made_of(text: str, stand_in: object = None, rule: Rule | None = None) -> Mad
     return Made(text, stand_in, rule)
 
 
-def setting(
-    default: object, sentence: str, kind: Kind | Literal[""] = "", *, shown: str = "", **more: Any
-) -> Any:
+def setting(default: object, sentence: str, kind: Kind | Literal[""] = "", *, shown: str = "", **more: Any) -> Any:
     """Declare a setting: the value of a field. `kind` where its type does not say what values may be; `shown`: the
     default for people; `more`: further fields of `Setting`. A `group` begins a heading: those that follow are in it,
     too."""

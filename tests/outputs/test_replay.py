@@ -14,8 +14,9 @@ from scrapy.http import Response
 from scrapy.settings import Settings
 
 from scrapy_ubi.addon.turn_on import refusal
-from scrapy_ubi.outputs.replay.archive import Archive, files_of
+from scrapy_ubi.outputs.replay.archive import Archive
 from scrapy_ubi.outputs.warc import members
+from scrapy_ubi.outputs.warc.foreign import files_of
 from tests.outputs.raw_site import RawSite
 from tests.outputs.test_warc import answer
 from tests.support.crawls import Outcome, crawl, items_of

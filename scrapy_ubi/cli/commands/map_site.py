@@ -46,9 +46,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
         process = AsyncCrawlerProcess(settings_of(settings))
         tell, clear = teller()
         sites = list(rules.crawl.start)
-        process.crawl(
-            MapSpider, sites=sites, urls=urls, outcome=outcome, delay=opts.delay, links=opts.links, tell=tell
-        )
+        process.crawl(MapSpider, sites=sites, urls=urls, outcome=outcome, delay=opts.delay, links=opts.links, tell=tell)
         process.start()
         clear()
         out.flush()

@@ -15,7 +15,7 @@ from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.cli.commands.redis_connection import UbiNotFound
 from scrapy_ubi.cli.monitor.text_table import count
 from scrapy_ubi.errors import UbiDirectoryError, UbiError
-from scrapy_ubi.outputs.replay.archive import files_of
+from scrapy_ubi.outputs.warc.foreign import files_of
 from scrapy_ubi.outputs.warc.wacz_file import Wacz, WaczTally
 from scrapy_ubi.outputs.warc.warc_collector import WarcCollector
 

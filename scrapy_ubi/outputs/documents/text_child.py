@@ -54,9 +54,7 @@ class DocumentMarkdown(NamedTuple):
 def check_pypdf() -> None:
     """Raise FilterError where pypdf is not installed."""
     if find_spec("pypdf") is None:
-        raise FilterError(
-            "reads PDF by pypdf, which is not installed", "install it: pip install 'scrapy-ubi[pdf]'"
-        )
+        raise FilterError("reads PDF by pypdf, which is not installed", "install it: pip install 'scrapy-ubi[pdf]'")
 
 
 def document_kind(response: Response) -> str:

@@ -15,10 +15,9 @@ Rules of this module:
 
 from __future__ import annotations
 
-import glob
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -193,16 +192,3 @@ def _of_line(number: int, line: bytes) -> tuple[object, ...] | None:
 def _number(text: str) -> int:
     """A number of 64 bits that stands for a text."""
     return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), signed=True)
-
-
-def files_of(patterns: Iterable[str]) -> tuple[list[Path], list[str]]:
-    """The files that paths and globs name, each once; and those that name none."""
-    found: dict[Path, None] = {}
-    empty = []
-    for pattern in patterns:
-        paths = [Path(pattern)] if Path(pattern).is_file() else sorted(map(Path, glob.glob(pattern, recursive=True)))
-        files = [path for path in paths if path.is_file()]
-        if not files:
-            empty.append(pattern)
-        found |= dict.fromkeys(files)
-    return list(found), empty

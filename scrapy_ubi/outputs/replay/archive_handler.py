@@ -27,8 +27,8 @@ from scrapy.responsetypes import responsetypes
 
 from scrapy_ubi.adapter.requests.page_outcome import NotArchived
 from scrapy_ubi.adapter.requests.reason_phrase import REPLAYED, keep_reason
-from scrapy_ubi.outputs.replay.archive import Answer, Archive, files_of
-from scrapy_ubi.outputs.warc.foreign import BrokenRecord, unchunked
+from scrapy_ubi.outputs.replay.archive import Answer, Archive
+from scrapy_ubi.outputs.warc.foreign import BrokenRecord, files_of, unchunked
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger(__name__)

@@ -58,7 +58,7 @@ def check(settings: UbiSettings) -> None:
     """Raises UbiSettingError where there is nothing to replay."""
     if not settings.replay:
         return
-    from scrapy_ubi.outputs.replay.archive import files_of
+    from scrapy_ubi.outputs.warc.foreign import files_of
 
     _, empty = files_of(settings.replay)
     if empty:

@@ -11,9 +11,10 @@ Rules of this module:
 
 from __future__ import annotations
 
+import glob
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -202,3 +203,16 @@ def unchunked(body: bytes, is_cut: bool = False) -> bytes:
             ends_here = b"\r\n".startswith(behind) and at > len(body)
             return b"".join(pieces) if ends_here and (is_cut or len(pieces) > 1) else body
     return b"".join(pieces) if pieces and _chunk_begun(body[at:]) else body
+
+
+def files_of(patterns: Iterable[str]) -> tuple[list[Path], list[str]]:
+    """The files that paths and globs name, each once; and those that name none."""
+    found: dict[Path, None] = {}
+    empty = []
+    for pattern in patterns:
+        paths = [Path(pattern)] if Path(pattern).is_file() else sorted(map(Path, glob.glob(pattern, recursive=True)))
+        files = [path for path in paths if path.is_file()]
+        if not files:
+            empty.append(pattern)
+        found |= dict.fromkeys(files)
+    return list(found), empty

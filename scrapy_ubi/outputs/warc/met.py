@@ -24,7 +24,8 @@ NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 
 
 class Met(NamedTuple):
-    """The record that has a payload: its name, date and URL, and the digest of the payload."""
+    """The record that has a payload: its name, '' where that is not known, its date and URL, and the digest of the
+    payload."""
 
     id: str
     date: str
@@ -34,10 +35,8 @@ class Met(NamedTuple):
     @property
     def fields(self) -> str:
         """Those of a record that refers to it."""
-        return (
-            f"WARC-Refers-To: {self.id}\r\nWARC-Refers-To-Target-URI: {self.url}\r\n"
-            f"WARC-Refers-To-Date: {self.date}\r\n"
-        )
+        named = f"WARC-Refers-To: {self.id}\r\n" if self.id else ""
+        return f"{named}WARC-Refers-To-Target-URI: {self.url}\r\nWARC-Refers-To-Date: {self.date}\r\n"
 
 
 class Payloads:

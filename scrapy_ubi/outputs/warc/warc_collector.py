@@ -28,7 +28,7 @@ from scrapy_ubi.outputs.part_files import INDEX, OPEN, SHORT
 from scrapy_ubi.outputs.sorting import Sorter
 from scrapy_ubi.outputs.warc import cdxj, members
 from scrapy_ubi.outputs.warc.foreign import MOST_HEAD, BrokenRecord, read_at
-from scrapy_ubi.outputs.warc.members import WarcRecord, date, digest, new_id
+from scrapy_ubi.outputs.warc.members import DIGESTS, WarcRecord, date, digest, new_id
 from scrapy_ubi.outputs.warc.met import PROFILE
 from scrapy_ubi.outputs.warc.warc_store import LINES, WARC
 
@@ -197,7 +197,8 @@ class WarcCollector(Collector):
             del fields["WARC-Profile"]
             (removed,) = self._records(self._removed[revisit.fields["WARC-Refers-To"]])
             kind, block = "response", revisit.http_head + removed.payload
-            fields["WARC-Block-Digest"] = digest(block)
+            label = fields.get("WARC-Block-Digest", "").partition(":")[0]
+            fields["WARC-Block-Digest"] = DIGESTS.get(label, digest)(block)
         fields["WARC-Type"] = kind
         named = [(name, value) for name, value in fields.items() if name not in _OF_RECORD]
         member = self._compress(members.record(kind, named, block))

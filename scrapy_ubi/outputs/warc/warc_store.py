@@ -6,8 +6,9 @@ Rules of this module:
 * Bodies are those that came over the line, before decompression. Responses of a cache, and of other schemes than HTTP,
   are in no WARC. Attempts that Scrapy's retries have replaced are not kept, as they are no pages.
 * A page that is visited again and is as it was leaves a revisit record: of its own record where the server says so
-  (304), of that with the same payload where it came again. A revisit names a record that exists, or none: what a 304
-  refers to is known as long as this process remembers it (`met`), and not after a restart or a hand-over.
+  (304), of that with the same payload where it came again, here or in an earlier crawl (`known`). A
+  revisit names a record that exists, or none: what a 304 refers to is known as long as this process remembers it
+  (`met`), and not after a restart or a hand-over.
 * WARC-Date is when the load began. A body that was stopped (UBI_MAX_BODY, a lost connection) is
   WARC-Truncated; a body that was cut only after it had come is there whole. (A load that ran into its limit of time
   leaves no response, and so no record.)
@@ -30,8 +31,10 @@ from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.outputs.stores import ROBOTS, Page, Store, choice, content_type, number, obeys
 from scrapy_ubi.outputs.visit_names import read_visit_name
 from scrapy_ubi.outputs.warc import cdxj, members
+from scrapy_ubi.outputs.warc.foreign import files_of
 from scrapy_ubi.outputs.warc.http_heads import request_head, response_head
-from scrapy_ubi.outputs.warc.members import Fields, date, digest, new_id, new_ids
+from scrapy_ubi.outputs.warc.known import KnownPayloads
+from scrapy_ubi.outputs.warc.members import Fields, date, new_id, new_ids
 from scrapy_ubi.outputs.warc.met import NOT_MODIFIED, PROFILE, Met, Payloads
 from scrapy_ubi.policy.politeness.page_robots import NOARCHIVE, PAGE_ROBOTS
 from scrapy_ubi.policy.politeness.usage import USAGE, text_of
@@ -55,7 +58,8 @@ class _Head(NamedTuple):
 
 
 class WarcStore(Store):
-    """`warc(request=yes, metadata=yes, robots=yes, noarchive=obey, revisit=1024, gzip=auto)`."""
+    """`warc(request=yes, metadata=yes, robots=yes, requisites=no, noarchive=obey, revisit=1024, known=, digest=sha1,
+    gzip=auto)`."""
 
     name: ClassVar[str] = "warc"
     wants_pages: ClassVar[bool] = True
@@ -68,6 +72,11 @@ class WarcStore(Store):
         self._obeys_noarchive = obeys(arguments, NOARCHIVE)
         self.wants_requisites = choice(arguments, "requisites", default=False)
         self._revisit = _revisit(arguments)
+        algorithm = (arguments.pop("digest", ()) or ("sha1",))[-1]
+        if algorithm not in members.DIGESTS:
+            raise FilterError(f"has digest={algorithm!r}", "give sha1 or sha256")
+        self._digest = members.DIGESTS[algorithm]
+        self._known = _known(arguments.pop("known", ()), algorithm)
         self._compress = _compress(arguments)
         self._info = _info(settings)
         self._met, self._pages = Payloads(), Payloads()
@@ -107,7 +116,7 @@ class WarcStore(Store):
         if self._request:
             head, body = request_head(page.request), page.request.body
             fields = f"WARC-Record-ID: {beside.pop()}\r\n{common}Content-Type: {HTTP}request\r\n"
-            fields += f"WARC-Block-Digest: {digest(head, body)}\r\n"
+            fields += f"WARC-Block-Digest: {self._digest(head, body)}\r\n"
             self._put(part, members.framed("request", fields, head, body))
         if self._metadata:
             fields = f"WARC-Record-ID: {beside.pop()}\r\n{common}Content-Type: application/warc-fields\r\n"
@@ -120,18 +129,28 @@ class WarcStore(Store):
 
     def _begin(self, part: Part) -> None:
         """A part is written to for the first time. Indexes of files that a killed process has left are sorted, once."""
+        if self._known is not None:
+            self._read_known(self._known, part)
         self._part, self._file = part, part.path_of(WARC).name
         if not self._tidied:
             self._tidied = True
             for path in part.path_of(LINES).parent.glob(f"*.{LINES}"):
                 cdxj.sort(path)
 
+    def _read_known(self, known: KnownPayloads, part: Part) -> None:
+        """Make what earlier crawls have archived ready to be looked up. Raises OSError."""
+        known.open(part.path_of(WARC).parent)
+        for reason, count in known.refused.items():
+            self.refused[f"known/{reason}"] = count
+
     def _put_response(self, part: Part, page: Page, came: Response, of: _Head) -> None:
         head, body = self._head(page, came), came.body
         why = next((why for flag, why in TRUNCATED.items() if flag in came.flags), "") if came.flags else ""
-        payload = digest(body)
+        payload = self._digest(body)
         known = 0 < self._revisit <= len(body) and not why
         met = self._met.find(payload) if known else None
+        if known and met is None and self._known is not None:
+            met = self._known.find(payload)
         met, payload, refers = self._refers(page, came, met, payload)
         fields = f"{of.fields}Content-Type: {HTTP}response\r\n"
         fields += f"WARC-Payload-Digest: {payload}\r\n{refers}" if payload else refers
@@ -139,7 +158,7 @@ class WarcStore(Store):
             body = b""
         if why:
             fields += f"WARC-Truncated: {why}\r\n"
-        fields += f"WARC-Block-Digest: {digest(head, body)}\r\n"
+        fields += f"WARC-Block-Digest: {self._digest(head, body)}\r\n"
         record = members.framed("revisit" if refers else "response", fields, head, body)
         offset, length = self._put(part, record)
         mime = cdxj.REVISIT if refers else content_type(came)
@@ -236,6 +255,16 @@ def _revisit(arguments: dict[str, tuple[str, ...]]) -> float:
         del arguments["revisit"]
         return 0
     return number(arguments, "revisit", REVISIT)
+
+
+def _known(patterns: tuple[str, ...], algorithm: str) -> KnownPayloads | None:
+    """What the indexes of earlier crawls say, None where none are named. Raises FilterError."""
+    if not patterns:
+        return None
+    paths, empty = files_of(patterns)
+    if empty:
+        raise FilterError(f"has known={empty[0]!r}, which is no file", "give paths or globs of CDXJ files")
+    return KnownPayloads(paths, algorithm)
 
 
 def _compress(arguments: dict[str, tuple[str, ...]]) -> members.Compress:
