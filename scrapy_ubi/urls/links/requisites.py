@@ -23,6 +23,7 @@ from scrapy_ubi.urls.links.page import Attributes, Page, candidates, written
 
 MOST_TEXT = 4_000_000  # characters of a page
 MOST_LOOKED_AT = 50_000  # values of one document
+ICON = "/favicon.ico"  # that of pages which name none
 
 _SELECTOR = (
     "img,source[srcset],source[data-srcset],input[src],video[poster],link[href],link[imagesrcset],script[src],embed[src],"
@@ -72,7 +73,10 @@ def requisites_of_page(text: str, address: str, encoding: str = "utf-8") -> Requ
     for node in page.chosen("base[href]")[:1]:
         joined = Joiner(address, address, encoding).join((node.attributes.get("href") or "").strip())
         base = joined if joined is not None and _is_web(joined) else address
-    return Requisites(_joined(_values(page), base, address, encoding, left_out), left_out)
+    urls = _joined(_values(page), base, address, encoding, left_out)
+    if not any("icon" in (node.attributes.get("rel") or "").lower().split() for node in page.chosen("link[rel][href]")):
+        urls += _joined(iter([ICON]), address, address, encoding, left_out)
+    return Requisites(urls, left_out)
 
 
 def requisites_of_style(body: bytes, address: str) -> Requisites:

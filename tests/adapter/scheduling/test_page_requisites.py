@@ -104,7 +104,8 @@ def needed(url: str, kind: str, body: bytes) -> set[str]:
     if not kind.startswith("text/html") or not text.strip():
         return set()
     tree = html.fromstring(body)
-    found = [str(one) for one in tree.xpath("//img/@src|//script/@src|//link[@rel='stylesheet' or @rel='icon']/@href")]
+    found = [] if tree.xpath("//link[@rel='icon']") else ["/favicon.ico"]
+    found += [str(one) for one in tree.xpath("//img/@src|//script/@src|//link[@rel='stylesheet' or @rel='icon']/@href")]
     found += [one.split()[0] for listed in tree.xpath("//img/@srcset") for one in str(listed).split(",")]
     found += [one for style in tree.xpath("//style/text()|//*/@style") for one in in_style(str(style))]
     return {urljoin(url, one).partition("#")[0] for one in found if not one.startswith("data:")}
@@ -126,14 +127,14 @@ def test_all_that_pages_need_is_archived_once_and_the_spider_sees_pages_alone(
     assert items_of(outcomes) == [f"{HOST}/ 0", f"{HOST}/1 1", f"{HOST}/2 1", f"{HOST}/pic.png 1"]
     asked = {url: number for url, number in site.urls().items() if not url.endswith("/robots.txt")}
     assert asked.pop(f"{HOST}/pic.png") == 2  # as a page, and as what pages need
-    assert set(asked.values()) == {1}
+    assert set(asked.values()) == {1} and asked[f"{HOST}/favicon.ico"]
     archive = archived(tmp_path)
-    assert missing(archive) == {f"{OTHER}/no.png"}  # robots.txt forbids it
+    assert missing(archive) - {f"{OTHER}/favicon.ico"} == {f"{OTHER}/no.png"}  # robots.txt forbids it
     assert archive[f"{HOST}/gone.ico"] and f"{OTHER}/no.png" not in asked
     told = {
         name: total(outcomes, f"ubi/requisites/{name}") for name in ("fetched", "failed/http/404", "left_out/robots")
     }
-    assert told == {"fetched": 8, "failed/http/404": 1, "left_out/robots": 1}
+    assert told == {"fetched": 8, "failed/http/404": 2, "left_out/robots": 1}
     assert not any(stat.startswith("ubi/failed/") for outcome in outcomes for stat in outcome.stats)
     assert total(outcomes, "ubi/store/larm/pages") == 4  # other stores have pages alone
 
@@ -152,7 +153,8 @@ def test_bounds_hold_and_what_is_left_out_is_counted(
     monkeypatch.setattr(page_requisites, "MOST_OF_PAGE", 4)
     monkeypatch.setattr(page_requisites, "MOST_NESTING", 2)
     monkeypatch.setattr(page_requisites, "MOST_BYTES", 1000)
-    images = "".join(f'<img src="/{number}.png">' for number in range(9))
+    icon = '<link rel="icon" href="data:,">'
+    images = icon + "".join(f'<img src="/{number}.png">' for number in range(9))
     site.page(f"{HOST}/", f'<link rel="stylesheet" href="/0.css"><img src="/large.png">{images}')
     site.page(f"{HOST}/large.png", Page(b"x" * 2000, headers=PNG))
     for number in range(9):
@@ -184,7 +186,7 @@ class Stops(Walk):
 def test_what_waits_survives_a_restart_and_is_no_page_even_when_it_is_wanted_no_longer(
     site: Site, tmp_path: Path, requisites: str
 ) -> None:
-    site.page(f"{HOST}/", '<img src="/x.png">')
+    site.page(f"{HOST}/", '<link rel="icon" href="/x.png">')
     site.page(f"{HOST}/robots.txt", "User-agent: *\nCrawl-delay: 0.3\n")
     site.page(f"{HOST}/x.png", Page("x", headers=PNG))
     settings = {**SETTINGS, "UBI_DIR": str(tmp_path)}

@@ -11,6 +11,7 @@ from scrapy_ubi.urls.links.requisites import may_be_style, requisites_of_page, r
 
 AT = "http://h.example/d/page"
 HERE = "http://h.example/d/"
+FAVICON = "http://h.example/favicon.ico"
 PIECES = st.lists(
     st.sampled_from([
         "<img src=", "<img srcset='", "<link rel=stylesheet href=", "<style>", "</style>", "@import ", "url(", ")", "'",
@@ -47,7 +48,9 @@ PIECES = st.lists(
     ],
 )  # fmt: skip
 def test_what_a_page_needs_is_found(html: str, urls: list[str]) -> None:
-    assert requisites_of_page(html, AT).urls == [HERE + url for url in urls]
+    found = requisites_of_page(html, AT).urls
+    assert [url for url in found if url != FAVICON] == [HERE + url for url in urls]
+    assert (FAVICON in found) == ("icon" not in html)
 
 
 def test_urls_are_joined_to_the_base_of_the_page() -> None:
@@ -55,7 +58,7 @@ def test_urls_are_joined_to_the_base_of_the_page() -> None:
         '<base href="//o.example/b/"><img src="a.png"><img src="/a.png"><script src="https://x.example/s.js"></script>'
     )
     found = ["http://o.example/b/a.png", "http://o.example/a.png", "https://x.example/s.js"]
-    assert requisites_of_page(html, AT).urls == found
+    assert requisites_of_page(html, AT).urls == [*found, FAVICON]
 
 
 def test_what_a_style_sheet_needs_is_found() -> None:
@@ -76,9 +79,11 @@ def test_bounds_are_kept_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requisites, "MOST_TEXT", 1000)
     monkeypatch.setattr(requisites, "MOST_LOOKED_AT", 10)
     found = requisites_of_page("".join(f"<img src={number}.png>" for number in range(1000)), AT)
-    assert 0 < len(found.urls) <= 10 and found.left_out == {"bytes": 1, "number": 1}
+    assert 0 < len(found.urls) <= 11 and found.left_out == {"bytes": 1, "number": 1}
     assert requisites_of_page(f'<img src="{"a" * 9000}">', AT).left_out["url"] == 0  # cut before its end
-    assert requisites_of_page("<ul><li>" * 20_000, AT).urls == []
+    monkeypatch.setattr(requisites, "MOST_TEXT", 1_000_000)
+    found = requisites_of_page(f"<p {' '.join(f'a{number}=1' for number in range(40_000))}><img src=a.png>", AT)
+    assert found.urls == [] and found.left_out == {"costly": 1}
 
 
 @pytest.mark.parametrize(
