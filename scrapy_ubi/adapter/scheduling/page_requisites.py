@@ -62,7 +62,7 @@ class Mark(NamedTuple):
 
 class PageRequisites(PageObserver):
     """Asks for those of one agent's pages. `found(request, parent)` takes what `parent` needs and says whether that was
-    news; `is_kept(request)`: whether an archive keeps the page; `count` adds to a stat."""
+    news; `is_kept(request)`: whether an archive keeps the page; `count` adds to a stat, if there is something to add."""
 
     def __init__(
         self,
@@ -105,8 +105,10 @@ class PageRequisites(PageObserver):
         if REQUISITE not in flight.request.meta:
             return
         reason = "bytes" if isinstance(error, DownloadCancelledError) else reason_of(error)
-        kind = "left_out" if reason.partition("/")[0] in LEFT_OUT else "failed"
-        self._count(f"ubi/requisites/{kind}/{reason}", 1)
+        if reason.partition("/")[0] in LEFT_OUT:
+            self._count(f"ubi/requisites/left_out/{reason}", 1)
+        else:
+            self._count(f"ubi/requisites/failed/{reason}", 1)
         flight.failed = None
 
     def _ask(self, flight: Flight, response: Response, of: Requisites, most: int, mark: Mark) -> None:
@@ -123,9 +125,9 @@ class PageRequisites(PageObserver):
                 left_out["url"] += 1
                 continue
             asked += self._found(request, flight.request)
-        for stat, number in (("asked", asked), *((f"left_out/{reason}", n) for reason, n in left_out.items())):
-            if number:
-                self._count(f"ubi/requisites/{stat}", number)
+        self._count("ubi/requisites/asked", asked)
+        for reason, number in left_out.items():
+            self._count(f"ubi/requisites/left_out/{reason}", number)
 
     def _request(self, url: str, page: Request, response: Response, mark: list[int]) -> Request:
         """Make the request for one. Raises ValueError for what is no URL."""

@@ -144,7 +144,8 @@ def read_line(line: bytes, algorithm: str) -> KnownLine | None:
         url, mime, digest = fields["url"], fields.get("mime", ""), fields["digest"]
         if not line.endswith(b"\n") or not _stamp.fullmatch(stamp) or not _url.fullmatch(url):
             raise Refused("malformed")
-        date = datetime.strptime(stamp, "%Y%m%d%H%M%S").strftime("%Y-%m-%dT%H:%M:%SZ")
+        when = datetime(int(stamp[:4]), *(int(stamp[at : at + 2]) for at in (4, 6, 8, 10, 12)))  # type: ignore[arg-type]
+        date = f"{when.isoformat()}Z"
         if mime == REVISIT:
             return None
         return KnownLine(digest_bytes(digest, algorithm), date, url)

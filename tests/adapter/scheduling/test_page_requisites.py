@@ -117,13 +117,13 @@ def in_style(text: str) -> list[str]:
     return [one or other for one, other in found if not (one or other).startswith("data:")]
 
 
-@pytest.mark.parametrize("agents", [1, 2])
+@pytest.mark.parametrize(("agents", "more"), [(1, {}), (2, {}), (1, {"UBI_FAST": True, "UBI_LEAN": True})])
 def test_all_that_pages_need_is_archived_once_and_the_spider_sees_pages_alone(
-    site: Site, tmp_path: Path, agents: int
+    site: Site, tmp_path: Path, agents: int, more: dict[str, Any]
 ) -> None:
     build(site)
     filters = ["scope(hosts=h0.example)", "depth(1)"]
-    outcomes = crawled(site, tmp_path, agents, UBI_FILTERS=filters)
+    outcomes = crawled(site, tmp_path, agents, UBI_FILTERS=filters, **more)
     assert items_of(outcomes) == [f"{HOST}/ 0", f"{HOST}/1 1", f"{HOST}/2 1", f"{HOST}/pic.png 1"]
     asked = {url: number for url, number in site.urls().items() if not url.endswith("/robots.txt")}
     assert asked.pop(f"{HOST}/pic.png") == 2  # as a page, and as what pages need
