@@ -151,7 +151,10 @@ def test_a_line_that_is_there_no_longer_is_not_referred_to(tmp_path: Path) -> No
     assert payloads.find(members.digest(SAME)) is None
 
 
-@pytest.mark.parametrize("argument", ["known='nowhere/*.cdxj'", "digest=md5", "requisites=many"])
-def test_arguments_that_do_not_hold_are_refused(argument: str) -> None:
-    with pytest.raises(UbiSettingError):
+@pytest.mark.parametrize(
+    ("argument", "why"),
+    [('known="nowhere/*.cdxj"', "is no file"), ("digest=md5", "give sha1"), ("requisites=many", "give yes or no")],
+)
+def test_arguments_that_do_not_hold_are_refused(argument: str, why: str) -> None:
+    with pytest.raises(UbiSettingError, match=why):
         stores.make([f"warc({argument})"], {})  # type: ignore[arg-type]

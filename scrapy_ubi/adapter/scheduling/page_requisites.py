@@ -62,7 +62,7 @@ class Mark(NamedTuple):
 
 class PageRequisites(PageObserver):
     """Asks for those of one agent's pages. `found(request, parent)` takes what `parent` needs and says whether that was
-    news; `is_kept(request)`: whether an archive keeps the page; `count` adds to a stat, if there is something to add."""
+    news; `is_kept(request)`: whether an archive keeps the page; `count` adds to a stat, where there is something."""
 
     def __init__(
         self,
@@ -82,9 +82,10 @@ class PageRequisites(PageObserver):
         """Whether this is a requisite, and no page for the spider. What a page or style sheet needs is asked for."""
         mark = Mark.from_request(flight.request)
         if mark is None:
-            if isinstance(response, HtmlResponse) and self._is_kept(flight.request):
-                requisites = requisites_of_page(response.text, response.url, response.encoding)
-                self._ask(flight, response, requisites, MOST_OF_PAGE, Mark(MOST_OF_STYLES, MOST_NESTING))
+            is_style = _is_style(response)
+            if (is_style or isinstance(response, HtmlResponse)) and self._is_kept(flight.request):
+                found = requisites_of_style(response.body, response.url) if is_style else _of_page(response)
+                self._ask(flight, response, found, MOST_OF_PAGE, Mark(MOST_OF_STYLES, MOST_NESTING))
             return False
         if flight.failed is not None:
             self._count(f"ubi/requisites/failed/{flight.failed}", 1)
@@ -143,6 +144,11 @@ class PageRequisites(PageObserver):
             if referer is not None:
                 request.headers["Referer"] = referer
         return request
+
+
+def _of_page(response: Response) -> Requisites:
+    assert isinstance(response, HtmlResponse)
+    return requisites_of_page(response.text, response.url, response.encoding)
 
 
 def _is_style(response: Response) -> bool:

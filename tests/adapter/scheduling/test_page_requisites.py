@@ -137,6 +137,9 @@ def test_all_that_pages_need_is_archived_once_and_the_spider_sees_pages_alone(
     assert told == {"fetched": 8, "failed/http/404": 2, "left_out/robots": 1}
     assert not any(stat.startswith("ubi/failed/") for outcome in outcomes for stat in outcome.stats)
     assert total(outcomes, "ubi/store/larm/pages") == 4  # other stores have pages alone
+    links = [path.read_text() for path in tmp_path.glob("a*/out/larm/*/links.log")]
+    assert links and not any(".css" in text or ".ico" in text for text in links)
+    assert max(site.most_at_once.values()) == 1
 
 
 def test_without_the_argument_nothing_looks_for_any(site: Site, tmp_path: Path) -> None:
@@ -165,6 +168,15 @@ def test_bounds_hold_and_what_is_left_out_is_counted(
     assert asked["png"] == 3 and asked["css"] == 3
     found = {stat.rpartition("/")[2]: number for stat, number in outcome.stats.items() if "requisites/left_out" in stat}
     assert found == {"number": 7, "bytes": 1, "nesting": 1}
+
+
+def test_a_style_sheet_that_is_a_page_brings_what_it_needs(site: Site, tmp_path: Path) -> None:
+    site.page(f"{HOST}/", '<a href="/a.css">style</a>')
+    site.page(f"{HOST}/a.css", Page("p {background: url(x.png)}", headers=CSS))
+    site.page(f"{HOST}/x.png", Page("x", headers=PNG))
+    (outcome,) = crawled(site, tmp_path, UBI_DUPLICATES="near(3, skip)")
+    assert items_of([outcome]) == [f"{HOST}/ 0", f"{HOST}/a.css 1"]
+    assert site.urls()[f"{HOST}/x.png"] == 1 and not missing(archived(tmp_path))
 
 
 def test_of_a_page_that_may_not_be_kept_nothing_is_asked_for(site: Site, tmp_path: Path) -> None:
