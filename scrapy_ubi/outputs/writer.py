@@ -207,7 +207,7 @@ class Writer:
                 raise damaged(ROW, error) from error
             self.repaired = part_files.repair(self._out, positions)
             self._unmarked = self._kept = True
-            self._run = str(part_files.read_record(self._out).get("run") or "")
+            self._naming.run = str(part_files.read_record(self._out).get("run") or "")
             if self.repaired.cut or self.repaired.deleted:
                 logger.info(
                     "Outputs of pages that were not done when the last process ended: %d bytes of %d files cut off, %d "
@@ -327,8 +327,8 @@ class Writer:
             for part in (*self._full, *self._parts.values()):
                 part.write()
                 part.sync()
-            for store in self.delivering if self._run else ():  # before it is known, no page is done
-                store.deliver(self._out, self._run)
+            for store in self.delivering if self._naming.run else ():  # before it is known, no page is done
+                store.deliver(self._out, self._naming.run)
         except (OSError, NotTaken) as error:
             mark.error = error
         else:
