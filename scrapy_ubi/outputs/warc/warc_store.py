@@ -63,7 +63,7 @@ class WarcStore(Store):
         self._request = choice(arguments, "request", default=True)
         self._metadata = choice(arguments, "metadata", default=True)
         self.wants_robots = choice(arguments, "robots", default=True)
-        self._obeys_noarchive = obeys(arguments, NOARCHIVE)
+        self.obeyed = obeys(arguments, NOARCHIVE)
         self._revisit = _revisit(arguments)
         self._compress = _compress(arguments)
         self._info = _info(settings)
@@ -80,7 +80,7 @@ class WarcStore(Store):
         came = page.received
         if came is None or not came.url.startswith(("http://", "https://")) or not NOT_LOADED.isdisjoint(came.flags):
             return None
-        return None if self._obeys_noarchive and NOARCHIVE in page.robots else page
+        return None if self.obeyed in page.robots else page
 
     def write(self, payload: Page, part: Part) -> None:
         """In the writer's thread."""
