@@ -18,7 +18,8 @@ Rules of this module:
   all have just begun none has an era, and one death is one death. Nor is one ahead, whatever its era, where one of
   those who live was in the view of that era: it was killed before it could see that all had settled. Nor is a leaver
   by a view that it is not in itself. Nor is anybody by a view with a member whose disk is here, whether or not that one
-  has ever been in it: it may have been dead, and not known to be, when others settled.
+  has ever been in it: it may have been dead, and not known to be, when others settled. Where such a member was lost as
+  well, it is one of the same loss: should it be back, so many may be away as there are copies.
 * Newcomers do not know in which views others were before. They leave the judgement to those who go on from disks, or
   had looked before they looked first, where there are any. Who is not fenced has: its lease began with an answer. So of
   two newcomers never each leaves it to the other, however often one that hears nothing has beaten.
@@ -175,7 +176,15 @@ class LossCounter:
             ahead = [incarnation for incarnation in self._lost if self._era_of(incarnation) > newest]
             if ahead:
                 self.lossy = True
-                self.book.record(self._heard(ahead), max(0, min(spare, len(ahead) - 1 - torn)), ahead=True)
+                companions = self._companions(ahead) if (heard := self._heard(ahead)) else ()
+                most = len(ahead) + len(companions) - 1 - torn
+                self.book.record((*heard, *companions), max(0, min(spare, most)), ahead=True)
+
+    def _companions(self, ahead: Collection[str]) -> tuple[tuple[str, str], ...]:
+        """Who was lost as well and was, or was to be, in a view by which these are ahead: if it is back, others than
+        these have copies of what they knew, or they were not ahead."""
+        members = {life for one in ahead if (beat := self._last.get(one)) is not None for life in beat.members}
+        return tuple((name, life) for life, name in self._lost.items() if life in members and life not in ahead)
 
     def _leaves_judgement(self, others: Iterable[Beat]) -> bool:
         """Whether this agent is a newcomer among some who know more: they go on from disks, or were there before."""

@@ -541,6 +541,22 @@ def test_nobody_is_ahead_by_a_view_with_one_whose_disk_is_here(
     assert [loss.spare for loss in group.losses.book.missed] == [0 if ahead else 1]
 
 
+def test_who_was_in_the_view_of_one_ahead_and_is_lost_too_is_of_the_same_loss() -> None:
+    """If it is back it has copies of what the other knew, or the other was not ahead."""
+    members = (incarnation("b"), incarnation("c"))
+    said = beat("b", flags=NEW, digest=DIGEST, settled=DIGEST, members=members)
+    group = membership()
+    group.read(0.0, 0.0, {"b": said, "c": beat("c", flags=NEW, digest=DIGEST, members=members)})
+    group.read(1.0, 1.0, {"b": replace(said, counter=said.counter + 1)})  # it is heard, the other never
+    group.read(2.0, 2.0, {"witness": beat("witness", 2, flags=NEW, digest=OTHER, dead=members)})
+    group.losses.view_ended(view("a", "b", "c", "witness"))
+    assert group.losses.lossy
+    both = (("b", incarnation("b")), ("c", incarnation("c")))
+    assert {frozenset(loss.members) for loss in group.losses.book.losses} == {frozenset(both)}
+    assert missing([group.losses.book], lambda name, life: name == "c") == ()
+    assert missing([group.losses.book], lambda name, life: False) == ("b", "c")
+
+
 def test_an_own_life_before_is_one_whose_disk_is_here() -> None:
     for former, ahead in (([], True), ([GONE], False)):
         group = membership()

@@ -453,6 +453,11 @@ def _members_of_a_view_not_looked_at() -> Any:
     return patch.object(LossCounter, "_has_had_part", lambda self, said: self._shared(said.digest))
 
 
+def _companions_of_those_ahead_not_counted() -> Any:
+    """Who was ahead stays lost, whoever of its view is back."""
+    return patch.object(LossCounter, "_companions", lambda self, ahead: ())
+
+
 def _somebody_had_part_in_each_view() -> Any:
     """Nobody is ahead by the view that it has settled in last."""
     return patch.object(LossCounter, "_has_had_part", lambda self, said: True)
@@ -694,6 +699,7 @@ AIM: dict[str, tuple[str, ...]] = {
 
 # Where it shows in small crawls whose agents are killed in the first seconds.
 EARLY = {
+    "companions_of_those_ahead_not_counted",
     "empty_disk_taken_for_a_returned_one",
     "last_words_of_the_lost_ignored",
     "leavers_by_views_of_others_ahead",
@@ -743,6 +749,7 @@ SHARDS: dict[str, int] = {"two_owners_of_a_shard": 4}  # where it shows with hos
 
 # Where it shows in one crawl of thousands, and the seed that has shown it is tried with all as it draws it.
 AS_DRAWN = {
+    "companions_of_those_ahead_not_counted",
     "members_of_a_view_not_looked_at",
     "leavers_by_views_of_others_ahead",
     "missed_counted_however_many",
@@ -769,6 +776,7 @@ CAUGHT: dict[str, int] = {
     "leaver_gone_before_the_others_are_settled": 17,
     "leavers_by_views_of_others_ahead": 2912001801,
     "leavers_in_a_hurry_not_counted": 130,
+    "companions_of_those_ahead_not_counted": 2950002666,
     "members_of_a_view_not_looked_at": 2921000716,
     "view_of_an_era_ignored": 1795959124138,
     "missed_counted_however_many": 2921001137,

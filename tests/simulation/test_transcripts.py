@@ -28,10 +28,10 @@ def test_transcript(name: str) -> None:
     assert text(name) == (GOLDEN / f"{name}.txt").read_text(), told
 
 
-def test_every_transcript_has_a_scene_and_a_row() -> None:
+def test_every_transcript_has_a_scene_and_a_line() -> None:
     assert {path.stem for path in GOLDEN.iterdir()} == set(SCENES)
     told = HARD_CASES.read_text()
-    assert [name for name in SCENES if row(name) not in told] == [], "python -m tests.simulation.transcripts --table"
+    assert [name for name in SCENES if row(name) not in told] == [], "python -m tests.simulation.transcripts --list"
 
 
 # -- mistakes too rarely decisive for the simulator's seeds (mutations.py), which a scene shows at once

@@ -1,5 +1,5 @@
 """Golden transcripts: `python -m tests.simulation.transcripts [NAME ...]` plays scenes; `--write` rewrites their files,
-`--table` prints the rows of docs/explanation/hard-cases.md.
+`--list` prints the lines of docs/explanation/hard-cases.md.
 
 The docstring of a scene is the head of its file: the hard case in a sentence, the rule that answers it, what to look
 at. The test compares every run with tests/simulation/golden/NAME.txt; a change of the protocol that changes a file is
@@ -42,9 +42,9 @@ def text(name: str) -> str:
 
 
 def row(name: str) -> str:
-    """The row of a scene in the table of hard cases."""
-    case, rule = (" ".join(part.split()) for part in head(name).groups())
-    return f"| {case} | {rule} | [{name}](../../tests/simulation/golden/{name}.txt) |"
+    """The line of a scene in the list of hard cases."""
+    case = " ".join(head(name)["case"].split())
+    return f"- [{case}](../../tests/simulation/golden/{name}.txt)"
 
 
 def main() -> None:
@@ -52,10 +52,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Transcripts of the hard cases.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="which (default: all)")
     parser.add_argument("--write", action="store_true", help="write the golden files instead of printing")
-    parser.add_argument("--table", action="store_true", help="print the rows of the table of hard cases")
+    parser.add_argument("--list", action="store_true", help="print the lines of the list of hard cases")
     options = parser.parse_args()
     for name in options.names or SCENES:
-        if options.table:
+        if options.list:
             print(row(name))
         elif options.write:
             (GOLDEN / f"{name}.txt").write_text(text(name))
