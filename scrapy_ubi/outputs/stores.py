@@ -153,6 +153,7 @@ class Store:
     wants_links: ClassVar[bool] = False
     wants_unchanged: ClassVar[bool] = False  # visits that found their page as it was
     counts_left_out: ClassVar[bool] = False  # pages of which nothing is kept, in the stats
+    obeyed: str = ""  # pages that say this of themselves (`noindex`) are left out; '' leaves out none
     wants_documents: bool = False  # has `documents` read what is no page: PDF, ...
     wants_requisites: bool = False  # what pages need to be shown, as pages of their own
     wants_robots: bool = False  # each robots.txt that is loaded, as a page named "robots.<...>"
@@ -239,13 +240,13 @@ def choice(arguments: dict[str, tuple[str, ...]], key: str, default: bool) -> bo
     return values[-1] == "yes" if values else default
 
 
-def obeys(arguments: dict[str, tuple[str, ...]], directive: str) -> bool:
-    """Take the argument that says what is done with pages that have this directive: `noindex=keep` keeps them; by
-    default they are left out. Raises FilterError."""
+def obeys(arguments: dict[str, tuple[str, ...]], directive: str) -> str:
+    """Take the argument that says what is done with pages that have this directive: `noindex=keep` keeps them (''); by
+    default they are left out (the directive). Raises FilterError."""
     values = arguments.pop(directive, ("obey",))
     if values[-1] not in ("obey", "keep"):
         raise FilterError(f"has {directive}={values[-1]!r}", "give obey or keep")
-    return values[-1] == "obey"
+    return directive if values[-1] == "obey" else ""
 
 
 def make(entries: Sequence[object], settings: BaseSettings) -> list[Store]:

@@ -48,7 +48,7 @@ class Mark:
 
     run: str = ""
     positions: Positions | None = None
-    error: OSError | NotTaken | None = None
+    error: Exception | None = None
     sealing: list[Part] = field(default_factory=list)
     ready: threading.Event = field(default_factory=threading.Event)
 
@@ -189,6 +189,9 @@ class Writer:
             return
         if isinstance(error, NotTaken):
             raise StoreHeldBack(str(error))
+        if not isinstance(error, OSError):
+            logger.error("A mistake in a store, or in scrapy_ubi:", exc_info=error)
+            raise StoreError(f"The outputs in {self._out} cannot be written ({type(error).__name__}: {error}).")
         what = f"The outputs in {self._out} cannot be written ({error.strerror or error})"
         if error.errno in FULL:
             raise StoreFull(f"{what}: make room, and the crawl goes on.")
@@ -329,7 +332,7 @@ class Writer:
                 part.sync()
             for store in self.delivering if self._naming.run else ():  # before it is known, no page is done
                 store.deliver(self._out, self._naming.run)
-        except (OSError, NotTaken) as error:
+        except Exception as error:  # noqa: BLE001 -- of a store, too: without this thread the agent would wait for ever
             mark.error = error
         else:
             self._written, self._blocked = self._taken, None

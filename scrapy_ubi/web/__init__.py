@@ -7,7 +7,8 @@
 * `server` is the command, `agent_server` the same in an agent, `shelf_client` its way to a crawl without Redis.
 * `index_now`, `web_sub`: sites and hubs that say what is new.
 * `page`: the page itself.
+* `tools`: the same functions as tools for models (`scrapy ubi mcp`); `kept_text`: the text of a page.
 
-aiohttp is imported in this room only, and this room only when it is wanted: the command and the add-on name it by its
-dotted path.
+aiohttp is imported in this wing only, the SDK of the tools in `tools/mcp_server` only, and this wing only when it is
+wanted: commands and the add-on name it by its dotted path.
 """

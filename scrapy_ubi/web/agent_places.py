@@ -11,6 +11,7 @@ Rules of this module:
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,9 +38,13 @@ class AgentPlaces(NamedTuple):
         return [*dict.fromkeys(path for paths in self.by_agent.values() for path in paths)]
 
 
-def find_agents(settings: BaseSettings, status: CrawlStatus) -> AgentPlaces:
-    """The directories of the agents of this crawl. Raises UbiDirectoryError where the project's cannot be read."""
-    places, looked = directories.find_directories(settings, status.crawl)
+def find_agents(settings: BaseSettings, status: CrawlStatus, named: Sequence[str] = ()) -> AgentPlaces:
+    """The directories of the agents of this crawl; where some are `named`, those. Raises UbiDirectoryError where they
+    cannot be read."""
+    if named:
+        places, looked = directories.named(named), ", ".join(named)
+    else:
+        places, looked = directories.find_directories(settings, status.crawl)
     found: dict[str, list[Path]] = {}
     for place in places:
         found.setdefault(place.agent, []).append(place.path.resolve())

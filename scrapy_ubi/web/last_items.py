@@ -44,7 +44,7 @@ NONE_YET = "The agents on this machine have written no item yet."
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
     """The last `limit` items, of `agent` where it is given, the newest first. Raises UbiError."""
     status, _ = read_figures(settings, opts)
-    found = agent_places.find_agents(settings, status)
+    found = agent_places.find_agents(settings, status, opts.dir)
     names = [opts.agent] if opts.agent else [*found.by_agent]
     if opts.agent and opts.agent not in found.by_agent:
         raise UbiNotFound(found.missing.get(opts.agent) or f"No directory of agent {opts.agent} is on this machine.")

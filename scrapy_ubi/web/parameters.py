@@ -42,7 +42,7 @@ def of_query(fields: Fields, given: Iterable[tuple[str, str]]) -> dict[str, Any]
         if name in texts:
             raise bad(f"{name[:SHOWN]} is given twice.")
         texts[name] = text
-    return _values(fields, texts)
+    return values_of(fields, texts)
 
 
 def of_body(fields: Fields, body: bytes) -> dict[str, Any]:
@@ -53,10 +53,11 @@ def of_body(fields: Fields, body: bytes) -> dict[str, Any]:
         said = json_object(body.decode("utf-8") or "{}", strict_json)
     except (Malformed, UnicodeDecodeError, ValueError) as error:
         raise bad(f"The body is no JSON object: {str(error)[:SHOWN]}.") from None
-    return _values(fields, said)
+    return values_of(fields, said)
 
 
-def _values(fields: Fields, given: Mapping[str, Any]) -> dict[str, Any]:
+def values_of(fields: Fields, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of what is given by name. Raises Problem."""
     for name in given:
         if name not in fields:
             raise bad(f"{name[:SHOWN]!r} is not known here; there are {', '.join(fields) or 'none'}.")

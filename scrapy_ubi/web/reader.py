@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, TypeVar
@@ -37,7 +37,8 @@ Function = Callable[[BaseSettings, argparse.Namespace], T]
 
 class CrawlReader:
     """One crawl, asked by many. `crawl`: its name, None while it is not known; `agent`: the lone agent that shows
-    itself. A `connection` that is given is used, and is not closed here."""
+    itself; `directories`: of stopped agents, where these are meant. A `connection` that is given is used, and is not
+    closed here."""
 
     def __init__(
         self,
@@ -46,10 +47,12 @@ class CrawlReader:
         redis_url: str | None = None,
         connection: RedisConnection | None = None,
         agent: str | None = None,
+        directories: Sequence[str] = (),
     ) -> None:
         self.settings = settings
         self.crawl = crawl
         self.agent = agent
+        self._directories = [*directories]
         self._redis_url = redis_url or settings.get("UBI_REDIS_URL")
         self._connection = connection
         self._made, self._making = ExitStack(), threading.Lock()
@@ -88,7 +91,7 @@ class CrawlReader:
             "redis_url": self._redis_url,
             "crawl": self.crawl,
             "connection": self._connected(),
-            "dir": [],
+            "dir": self._directories,
             "agent": None,
             "timeout": PATIENCE,
             "json": True,

@@ -14,7 +14,7 @@ import pytest
 
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier.memory_store import MemoryStore
-from scrapy_ubi.frontier.store import StoreDamaged, StoreFull
+from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
 from scrapy_ubi.outputs import part_writer as parts
 from scrapy_ubi.outputs.part_files import Positions, outs, read_record, repair
 from scrapy_ubi.outputs.writer import ROW
@@ -283,6 +283,25 @@ def test_a_store_that_raises_loses_its_page_only(tmp_path: Path, caplog: pytest.
     kept.close()
     assert sorted(collected(tmp_path)) == ["better", "good"]
     assert kept.writer.failed == 1 and "cannot keep page bad" in caplog.text
+
+
+def test_a_mistake_at_a_mark_is_said_and_nothing_waits_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = Kept(tmp_path)
+    kept.page("a", "1")
+
+    def sync(part: Any) -> None:
+        raise AttributeError("no such thing")
+
+    monkeypatch.setattr(parts.Part, "sync", sync)
+    with pytest.raises(StoreError, match=r"cannot be written \(AttributeError: no such thing\)"):
+        kept.flush()
+    assert "A mistake in a store" in caplog.text
+    monkeypatch.undo()
+    kept.flush()
+    kept.close()
+    assert collected(tmp_path) == ["1"]
 
 
 def test_room_is_told_of(tmp_path: Path) -> None:

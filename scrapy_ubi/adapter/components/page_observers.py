@@ -53,7 +53,7 @@ def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
     if settings.recrawl:
         add(VisitedPages(crawler, settings, flights, count))
     if settings.nofollow or (stores is not None and stores.keeps_pages):
-        add(PageRobots(bot_of(crawler.settings), settings.nofollow, parts.stats, unix))
+        add(PageRobots(bot_of(crawler.settings), settings.nofollow, parts.stats, node.note, unix))
     if not parts.reach.allowed and crawler.get_spider_middleware(DepthMiddleware) is not None:
         add(StartHosts(parts.reach, scheduler.sitemaps))
     if stores is not None:

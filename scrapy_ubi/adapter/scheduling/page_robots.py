@@ -31,15 +31,19 @@ _HEADER = b"X-Robots-Tag"
 
 
 class PageRobots(PageObserver):
-    """Reads what pages say. `bot`: the name of this crawler's product; `obeys`: UBI_NOFOLLOW."""
+    """Reads what pages say. `bot`: the name of this crawler's product; `obeys`: UBI_NOFOLLOW; `note` notes what
+    pages say, and where."""
 
     marks = (PAGE_ROBOTS,)
 
-    def __init__(self, bot: str, obeys: bool, stats: StatBuffer, now: Callable[[], float]) -> None:
+    def __init__(
+        self, bot: str, obeys: bool, stats: StatBuffer, note: Callable[[str, str], None], now: Callable[[], float]
+    ) -> None:
         self._names = {"robots", bot.lower()} - {""}
         self._bot = bot.lower()
         self._obeys = obeys
         self._stats = stats
+        self._note = note
         self._now = now
         self._written = [name.encode() for name in self._names]
 
@@ -54,6 +58,8 @@ class PageRobots(PageObserver):
             flight.request.meta[PAGE_ROBOTS] = in_order(said)
             for directive in said:
                 self._stats.sums[f"ubi/page_robots/{directive}"] += 1
+                if directive != NOFOLLOW or self._obeys:
+                    self._note(f"page_robots/{directive}", flight.host or "")
         else:
             flight.request.meta.pop(PAGE_ROBOTS, None)
 

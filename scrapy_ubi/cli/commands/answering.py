@@ -44,6 +44,7 @@ RUNS: Mapping[str, str] = {
     "crawl": "crawl_site.run",
     "map": "map_site.run",
     "web": "web_options.run",
+    "mcp": "mcp_options.run",
     "items": "items.run",
 }
 QUERIES: Mapping[str, str] = {

@@ -36,7 +36,7 @@ EXAMPLES = (
     "  scrapy ubi crawl https://site.example/docs/ --follow /docs/ -o docs.jsonl\n"
     "  scrapy ubi crawl https://site.example/docs/ --follow /docs/ --markdown\n"
     "  scrapy ubi crawl https://site.example/ --markdown pieces.jsonl --chunks 1500\n"
-    "  scrapy ubi crawl https://site.example/ --sitemaps only --since 2026-11-01 -o news.jsonl\n"
+    "  scrapy ubi crawl site.example --sitemaps only --since 2026-11-01 -o news.jsonl\n"
     "  scrapy ubi crawl --rules rules.toml -O items.jsonl"
 )
 

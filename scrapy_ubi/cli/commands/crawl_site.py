@@ -28,6 +28,7 @@ from scrapy_ubi.cli.patterns.page_rules import PageRules
 from scrapy_ubi.cli.patterns.pages_spider import PagesSpider
 from scrapy_ubi.cli.patterns.rules_source import RulesSource
 from scrapy_ubi.errors import UbiDirectoryError
+from scrapy_ubi.outputs import stores
 from scrapy_ubi.settings import UbiSettings
 
 PROJECT = "scrapy_ubi.cli.patterns.pages_project"
@@ -53,7 +54,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
         plan = make_plan(own, asked)
         running.make_directories(plan)
         _write(source, path)
-        ending: running.Judgement = partial(judge, rules)
+        ending: running.Judgement = partial(judge, rules, stores.make(own.getlist("UBI_STORES"), own))
         if opts.markdown:
             ending = crawl_markdown.written_at_the_end(opts, plan, ending)
         return running.supervise(own, asked, plan, ending, [pause_of(wanted)])

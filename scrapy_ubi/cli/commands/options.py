@@ -16,6 +16,7 @@ from scrapy_ubi.cli.commands.crawl_options import add_crawl_subcommand
 from scrapy_ubi.cli.commands.frontier_options import add_directories, add_frontier_subcommands
 from scrapy_ubi.cli.commands.help_text import filled
 from scrapy_ubi.cli.commands.map_options import add_map_subcommand
+from scrapy_ubi.cli.commands.mcp_options import add_mcp_subcommand
 from scrapy_ubi.cli.commands.number_arguments import seconds, whole
 from scrapy_ubi.cli.commands.run_options import add_run_subcommand
 from scrapy_ubi.cli.commands.seed_options import add_seed_subcommand
@@ -143,6 +144,7 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     add_steering_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_frontier_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_botkey_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
+    add_mcp_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_web_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
 
 

@@ -1,9 +1,8 @@
 """`scrapy ubi status | agents | inbox AGENT | owner URL | report | drain AGENT | crawls | hosts | host HOST | url URL |
 failed | requeue | seed URL | reset | set | unset | settings | pause | resume | finish | collect | quality | rank |
-search | wacz`: a crawl, seen from outside; `scrapy ubi web` for a browser; `version`: what is installed; `botkey`: the
-key that requests are signed with. `scrapy ubi
-run SPIDER`: its agents, on this machine. `scrapy ubi crawl URL`: the same without a project. `scrapy ubi map URL`: what
-a site lists.
+search | wacz`: a crawl, seen from outside; `scrapy ubi web` for a browser, `mcp` for models; `version`: what is
+installed; `botkey`: the key that requests are signed with. `scrapy ubi run SPIDER`: its agents, on this machine.
+`scrapy ubi crawl URL`: the same without a project. `scrapy ubi map URL`: what a site lists.
 
 The commands only read, but for `run`, `crawl`, `drain`, `requeue`, `seed`, `reset`, and those that change a running
 crawl; `collect`, `quality`, `rank` and `wacz` write the files that they are told, and `search` its index. Errors are

@@ -49,7 +49,7 @@ class IndexStore(Store):
             raise FilterError(f"has the form {', '.join(forms)!r:.100}", f"give one of {', '.join(FORMS)}")
         self.form = forms[0]
         self.wants_documents = choice(arguments, "documents", default=False)
-        self._obeys_noindex = obeys(arguments, NOINDEX)
+        self.obeyed = obeys(arguments, NOINDEX)
         super().__init__(arguments, settings)
         if self.wants_documents:
             check_pypdf()
@@ -59,7 +59,7 @@ class IndexStore(Store):
         response = page.response
         if page.kind == "again" or response is None or not 200 <= response.status < 300:
             return None
-        if self._obeys_noindex and NOINDEX in page.robots:
+        if self.obeyed in page.robots:
             return None
         if has_text(response):
             return _IndexPayload(page, response, "")

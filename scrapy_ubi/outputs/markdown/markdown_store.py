@@ -50,7 +50,7 @@ class MarkdownStore(Store):
             raise FilterError(f"has content={content[-1] if content else ''!r:.100}", "give main or page")
         self._whole = content == ("page",)
         self.wants_documents = choice(arguments, "documents", default=False)
-        self._obeys_noindex = obeys(arguments, NOINDEX)
+        self.obeyed = obeys(arguments, NOINDEX)
         super().__init__(arguments, settings)
         check_installed()
         if self.wants_documents:
@@ -61,7 +61,7 @@ class MarkdownStore(Store):
         response = page.response
         if page.kind == "again" or response is None or not 200 <= response.status < 300:
             return None
-        if self._obeys_noindex and NOINDEX in page.robots:
+        if self.obeyed in page.robots:
             return None
         if has_text(response):
             return _MarkdownPayload(page, response, "")

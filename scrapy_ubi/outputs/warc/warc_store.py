@@ -69,7 +69,7 @@ class WarcStore(Store):
         self._request = choice(arguments, "request", default=True)
         self._metadata = choice(arguments, "metadata", default=True)
         self.wants_robots = choice(arguments, "robots", default=True)
-        self._obeys_noarchive = obeys(arguments, NOARCHIVE)
+        self.obeyed = obeys(arguments, NOARCHIVE)
         self.wants_requisites = choice(arguments, "requisites", default=False)
         self._revisit = _revisit(arguments)
         algorithm = (arguments.pop("digest", ()) or ("sha1",))[-1]
@@ -92,11 +92,11 @@ class WarcStore(Store):
         came = page.received
         if came is None or not came.url.startswith(("http://", "https://")) or not NOT_LOADED.isdisjoint(came.flags):
             return None
-        return None if self._obeys_noarchive and NOARCHIVE in page.robots else page
+        return None if self.obeyed in page.robots else page
 
     def keeps_requisites_of(self, request: Request) -> bool:
         """Whether the page is kept, as far as it says."""
-        return not (self._obeys_noarchive and NOARCHIVE in request.meta.get(PAGE_ROBOTS, ()))
+        return not self.obeyed or self.obeyed not in request.meta.get(PAGE_ROBOTS, ())
 
     def write(self, payload: Page, part: Part) -> None:
         """In the writer's thread."""

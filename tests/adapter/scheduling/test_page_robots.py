@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
+from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_ubi.policy.politeness.page_robots import PAGE_ROBOTS
 from scrapy_ubi.spiders import UbiSpider
-from tests.support.crawls import crawl, items_of, total
+from tests.support.crawls import agent_of, crawl, items_of, total
 from tests.support.site import Page, Site
 
 HOST = "http://h0.example"
@@ -61,12 +63,22 @@ def test_links_of_pages_that_say_nofollow_are_left_out_where_that_is_asked_for(
     site: Site, spider: type[Spider]
 ) -> None:
     build(site)
-    outcomes = crawl(spider, site.proxy, 2, settings={**AGENT, "UBI_NOFOLLOW": True})
+    tallies = []
+
+    def listen(crawlers: list[Crawler]) -> None:
+        for crawler in crawlers:
+            crawler.signals.connect(
+                lambda spider: tallies.append(agent_of(spider).node.crawl.tally), signals.spider_opened, weak=False
+            )
+
+    outcomes = crawl(spider, site.proxy, 2, {**AGENT, "UBI_NOFOLLOW": True}, listen)
     followed = {url.removeprefix(f"{HOST}/").removesuffix("-link") for url in site.urls() if url.endswith("-link")}
     assert followed == set(SAYS) - LEFT_OUT
     assert total(outcomes, "ubi/page_robots/links_left_out") == total(outcomes, "ubi/page_robots/nofollow") == 3
     assert total(outcomes, "ubi/page_robots/noindex") == 2 and total(outcomes, "ubi/page_robots/noarchive") == 1
     assert len(items_of(outcomes)) == 2 * len(SAYS) - 3, "items are taken"
+    noted: Counter[str] = sum((tally.noted for tally in tallies), Counter())
+    assert noted == {"page_robots/nofollow": 3, "page_robots/noindex": 2, "page_robots/noarchive": 1}
 
 
 def test_without_it_and_without_a_store_nothing_is_looked_at(site: Site) -> None:

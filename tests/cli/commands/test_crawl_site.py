@@ -23,6 +23,7 @@ from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.cli.patterns.rules_reader import read_rules
 from scrapy_ubi.cli.supervisor.embedded_valkey import valkey_program
 from scrapy_ubi.cli.supervisor.restarts import FAILED, INTERRUPTED, OK, Conclusion
+from scrapy_ubi.outputs import stores
 from scrapy_ubi.settings import UbiSettings
 from tests.cli.commands.test_ubi import Shell
 from tests.support import pdfs
@@ -135,18 +136,30 @@ def status(done: int, failed: dict[str, int], at: dict[str, dict[str, int]]) -> 
 
 def test_that_nothing_was_fetched_is_a_failure() -> None:
     why = "exception/CannotResolveHostError"
-    said, result = judge(RULES, status(1, {why: 1}, {why: {"nowhere.example": 1}}), Conclusion(OK, "x"))
+    said, result = judge(RULES, [], status(1, {why: 1}, {why: {"nowhere.example": 1}}), Conclusion(OK, "x"))
     assert said == ["0 pages fetched, 1 failed.", "  1 page: the host is unknown (nowhere.example)"]
     assert result.status == FAILED and result.why.startswith("Nothing was fetched")
 
 
 def test_some_pages_that_failed_are_said() -> None:
-    said, result = judge(RULES, status(3, {"http/404": 2}, {}), Conclusion(OK, "x"))
+    said, result = judge(RULES, [], status(3, {"http/404": 2}, {}), Conclusion(OK, "x"))
     assert said == ["1 page fetched, 2 failed.", "  2 pages: answered with status 404"]
     assert result == Conclusion(OK, "x")
-    assert judge(RULES, status(0, {}, {}), Conclusion(OK, "x")) == ([], Conclusion(OK, "x"))
-    assert judge(RULES, status(1, {"robots": 1}, {}), Conclusion(INTERRUPTED, "x"))[1].status == INTERRUPTED
+    assert judge(RULES, [], status(0, {}, {}), Conclusion(OK, "x")) == ([], Conclusion(OK, "x"))
+    assert judge(RULES, [], status(1, {"robots": 1}, {}), Conclusion(INTERRUPTED, "x"))[1].status == INTERRUPTED
     assert words("robots").startswith("robots.txt") and words("what/else") == "what/else"
+
+
+def test_pages_that_were_left_out_as_they_ask_for_it_are_said() -> None:
+    noted = {"page_robots/noindex": 2, "page_robots/nofollow": 1, "page_robots/noarchive": 3, "large": 1}
+    ended = CrawlStatus("c", (AgentStatus("a", "finished", Profile("a", counts={"done": 5, "pages": 5}, noted=noted)),))
+    kept = stores.make(["index", "markdown(noindex=keep)", "items"], Settings())
+    assert judge(RULES, kept, ended, Conclusion(OK, "x"))[0] == [
+        "5 pages fetched.",
+        "2 pages say noindex: left out of the store index.",
+        "1 page says nofollow: its links were not followed.",
+    ]
+    assert len(judge(RULES, [], ended, Conclusion(OK, "x"))[0]) == 2, "what nobody leaves out is not said"
 
 
 @pytest.mark.parametrize("kind", ["csv", "json", "xml"])
