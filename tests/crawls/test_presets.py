@@ -73,9 +73,7 @@ def test_an_archive_has_every_page_whole_in_warc_files(site: Site, tmp_path: Pat
     def place(crawlers: list[Any]) -> None:
         crawlers[0].settings.set("UBI_DIR", str(tmp_path / "a"), "cmdline")
 
-    outcomes = crawl(
-        Kind, site.proxy, settings={"UBI_PRESET": "archive", "UBI_DELAY_FACTOR": 0}, with_crawlers=place
-    )
+    outcomes = crawl(Kind, site.proxy, settings={"UBI_PRESET": "archive", "UBI_DELAY_FACTOR": 0}, with_crawlers=place)
     assert fetched(outcomes) == set(homes)
     assert all(item["size"] > 100_000 for item in items_of(outcomes))
     kept = {path.parent.name for path in (tmp_path / "a").rglob("*") if path.is_file() and "out" in path.parts}

@@ -112,7 +112,7 @@ def test_what_is_written_by_the_rules_is_read_back(entries: list[tuple[str, str]
 
 pieces = st.sampled_from(
     "<urlset>|</urlset>|<url>|</url>|<loc>|</loc>|<rss>|<item>|</item>|<link>|<entry>|<guid>|http://a.example/|&amp;|&|"
-    "<![CDATA[|]]>|<!DOCTYPE x [<!ENTITY|\x00|{|\"items\": [|é|\n|<sitemapindex>|<sitemap>|<lastmod>".split("|")
+    '<![CDATA[|]]>|<!DOCTYPE x [<!ENTITY|\x00|{|"items": [|é|\n|<sitemapindex>|<sitemap>|<lastmod>'.split("|")
 )
 
 
