@@ -73,8 +73,9 @@ SLOW_DOWN = (429, 503)  # these ask for fewer loads at once, with a Retry-After 
 class SeveralLoads:
     """The loads of one agent's hosts that have several at once; none without `concurrency`."""
 
-    def __init__(self, concurrency: HostConcurrency | None) -> None:
+    def __init__(self, concurrency: HostConcurrency | None, clock: Callable[[], float] = monotonic) -> None:
         self._concurrency = concurrency
+        self._clock = clock
         self._put_off_at: OrderedDict[str, float] = OrderedDict()
 
     def responded(self, host: str, began: float, status: int, seconds: float) -> None:
@@ -82,19 +83,19 @@ class SeveralLoads:
         if self._concurrency is None:
             return
         if status in SLOW_DOWN:
-            self._concurrency.slow_down(host, began, monotonic())
+            self._concurrency.slow_down(host, began, self._clock())
         else:
             self._concurrency.answered(host, seconds, began)
 
     def failed(self, host: str, began: float) -> None:
         """It has ended without a response."""
         if self._concurrency is not None:
-            self._concurrency.slow_down(host, began, monotonic())
+            self._concurrency.slow_down(host, began, self._clock())
 
     def put_off(self, host: str) -> None:
         """The host is left alone for some time from now on."""
         if self._concurrency is not None and self._concurrency.limit(host):
-            self._put_off_at[host] = monotonic()
+            self._put_off_at[host] = self._clock()
             self._put_off_at.move_to_end(host)
             if len(self._put_off_at) > MOST_HOSTS:
                 self._put_off_at.popitem(last=False)
