@@ -36,6 +36,7 @@ import logging
 import math
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING
 
