@@ -44,6 +44,8 @@ def test_a_case_without_a_baseline_is_no_success() -> None:
 
 
 def test_the_committed_baseline_has_all_cases() -> None:
-    for baseline in json.loads(guard.BASELINE.read_text(encoding="utf-8")).values():
-        assert baseline.keys() == set(guard.CASES)
+    baselines = json.loads(guard.BASELINE.read_text(encoding="utf-8"))
+    assert any(baseline.keys() == set(guard.CASES) for baseline in baselines.values())
+    for baseline in baselines.values():  # where a case is newer than the last count, guard.py says so
+        assert baseline.keys() <= set(guard.CASES)
         assert all(count > 0 for counts in baseline.values() for count in counts.values())

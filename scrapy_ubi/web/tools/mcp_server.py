@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import signal
 import sys
 from typing import Any
@@ -64,7 +63,8 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
 def _leave(number: int, frame: object) -> None:
     """End at once: a thread that reads standard input cannot be woken."""
     end_what_is_under_way()
-    os._exit(128 + number)
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
 
 
 async def _serve(reader: CrawlReader, *, changes: bool) -> None:
