@@ -366,6 +366,11 @@ class Agent:
         self.start_exhausted = True
         self._look(now)
 
+    def record_leave(self) -> None:
+        """This agent is about to say its last, with the crawl not over: note what nobody else goes on with."""
+        if not self.outlived and not self.view.members and not self.standing.is_clean(self.finished):
+            self.group.losses.leave_alone()
+
     def last_beat(self) -> Beat:
         """What a leaver says last (`Standing.last_beat`)."""
         if self.outlived:

@@ -140,6 +140,11 @@ class Beat:
         """Whether the agent has left before the crawl was over, and others may not have all that it knew."""
         return LEFT in self.flags and OVER not in self.flags and not self.has_left_all
 
+    @property
+    def has_left_alone(self) -> bool:
+        """Whether the agent has left with work, and nobody was there who goes on: its disk has that, if any has."""
+        return self.has_left_some and not self.members
+
     @classmethod
     def parse(cls, line: str) -> Beat | None:
         """The beat in a line of text; None for anything that is not one."""

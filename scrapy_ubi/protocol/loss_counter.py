@@ -26,15 +26,21 @@ Rules of this module:
 * Whom an agent misses since it began again had nothing that its disk has not, where the last line of the missed one is
   of the era of that disk. So much may be away then as there are copies; else none may.
   Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
+* Who was never heard while this agent was there was dead before it came: no loss that it has seen, but one of which it
+  may be the only one to tell. So a newcomer that has nobody to leave the judgement to looks at all lines, when all have
+  settled for the first time: those who came furthest, further than all who live, are missed, with those in their view.
 * Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew. So
   is who leaves before it has handed on all.
+* Who leaves with work while nobody is there keeps that on its disk, and nobody will see that it is gone. So it says
+  itself who is away together, itself included (`leave_alone`), and a crawl in which somebody has left like that, and is
+  not back, is lossy to those who come later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from scrapy_ubi.protocol.beat import FENCED, LEAVING, LOSSY, MOST_CARRIED, NEW, OVER, Beat, LastWords, words_after
+from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, LOSSY, MOST_CARRIED, NEW, OVER, Beat, LastWords, words_after
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.losses import LossBook
 from scrapy_ubi.protocol.view import View
@@ -67,9 +73,12 @@ class LossCounter:
         self._watch = watch
         self._was_there = False  # this incarnation has seen a view in which all had settled
         self._elders: set[str] | None = None  # who had looked before this agent looked first
+        # Until this incarnation has seen all settled: all lines, and those before them, by incarnation (with the name).
+        self._found: dict[str, tuple[str, Beat]] = {}
         # Since all had settled: incarnation -> name, of the lost, and of those on their way out.
         self._lost: dict[str, str] = {}
         self._leavers: dict[str, str] = {}
+        self._relieved: set[str] = set()  # of those who have left: others have all that they knew
         # Of those who live, or are lost, by incarnation: the last beat, the digests of the last views it was in (the
         # own ones included).
         self._last: dict[str, Beat] = {}
@@ -86,13 +95,19 @@ class LossCounter:
     def read(self, beats: Mapping[str, Beat], there: Collection[str]) -> None:
         """Take in a read of all beats, which the detector has seen; the incarnations `there` lived until then."""
         self._look_at_eras(beats)
+        news = {agent: beat for agent, beat in beats.items() if not self._watch.is_of_then(agent, beat)}
         for agent, beat in beats.items():
             for last in (beat, *(words.beat for words in beat.before)):
-                if last.incarnation in there and last.has_left_some:
+                if not self._was_there and agent in news:
+                    self._found[last.incarnation] = agent, last
+                if last.has_left_all:
+                    self._relieved.add(last.incarnation)
+                elif last.incarnation in there and last.has_left_some:
                     self._leavers.pop(last.incarnation, None)
                     self._lost[last.incarnation] = agent
                     self._count()
-        news = {agent: beat for agent, beat in beats.items() if not self._watch.is_of_then(agent, beat)}
+                elif last.has_left_alone and agent in news and last.incarnation not in self._here(beats.values()):
+                    self.lossy = True
         self.lossy = self.lossy or any(LOSSY in beat.flags for beat in news.values())
         self._missed -= {agent for agent, beat in news.items() if OVER in beat.flags}
         if self._elders is None:
@@ -134,10 +149,14 @@ class LossCounter:
     def _has_had_part(self, said: Beat) -> bool:
         """Whether somebody whose disk is here was in the view of these words: or it was to be and never was, so that
         not all can have settled in it."""
+        return self._shared(said.digest) or not self._here(self._others()).isdisjoint(said.members)
+
+    def _here(self, beats: Iterable[Beat]) -> set[str]:
+        """The lives whose disks those have who say that, and this agent."""
         here = {self.incarnation, *self.former}
-        for beat in self._others():
-            here.update((beat.incarnation, *beat.carried))
-        return self._shared(said.digest) or not here.isdisjoint(said.members)
+        for beat in beats:
+            here.update(beat.carried if LEFT in beat.flags else (beat.incarnation, *beat.carried))
+        return here
 
     # -- who is lost
 
@@ -195,8 +214,10 @@ class LossCounter:
         if incarnation == TORN:
             return self.era
         beat = self._last.get(incarnation)
-        if beat is None:
-            return 0
+        return 0 if beat is None else self._era_by(beat)
+
+    def _era_by(self, beat: Beat) -> int:
+        """The same, of the one who has said that last."""
         settled = bool(beat.settled) or (NEW not in beat.flags and not self._shared(beat.complete))
         alone = settled and LEAVING not in beat.flags and not self._has_had_part(beat)
         if not alone and self._shared(beat.complete):
@@ -205,6 +226,21 @@ class LossCounter:
 
     def _heard(self, incarnations: Iterable[str]) -> tuple[tuple[str, str], ...]:
         return tuple((self._lost[one], one) for one in incarnations if self._watch.was_heard(one))
+
+    def leave_alone(self) -> None:
+        """This agent leaves with work, and nobody is there who goes on. What it knows is on its disk, and on those of
+        the others that are away: of all of them as many may stay away as there are copies, but not all that had settled
+        together."""
+        away = [*self.peers.items(), *self._absent, *((name, life) for life, name in self._lost.items() if life != TORN)]
+        away += [(name, life) for life, name in self._leavers.items()]
+        others = [(name, life) for name, life in dict.fromkeys(away) if name != self.me and life not in self._relieved]
+        me = (self.me, self.incarnation)
+        spare = max(0, self._copies - (TORN in self._lost))
+        self.book.miss([me, *others], min(spare, len(others)))
+        settled = [one for one in others if one in self.peers.items()]
+        if self.me in self.peers and len(settled) < spare:
+            self.book.miss([me, *settled], len(settled))
+        self.lossy = True
 
     # -- all have settled
 
@@ -217,11 +253,14 @@ class LossCounter:
         self.book.are_safe(life for beat in beats for life in beat.carried)
         if self._missed - view.members.keys():
             self.lossy = True  # even one: this disk may be older than theirs
+        if not self._was_there and not self._leaves_judgement(self._others()):
+            self._miss_unheard(beats)
         if self._absent:
             self._miss(view, {life for beat in beats for life in (beat.incarnation, *beat.carried)})
         if self._was_there:
             self.book.count((*self._lost, *self._leavers))
         self._was_there = True
+        self._found.clear()
         self._missed, self._dead_before = frozenset(), {}
         for known in (self._absent, self._lines, self._lost, self._leavers, self._last):
             known.clear()
@@ -253,6 +292,24 @@ class LossCounter:
         if len(level) <= spare:  # else they are a loss of their own, which their being counted would hide
             self.book.count(level)
         self.book.miss(missed, spare if len(level) == len(missed) else 0)
+
+    def _miss_unheard(self, beats: Collection[Beat]) -> None:
+        """Say who was dead before this agent came, had come further than all who live, and is not back."""
+        here, judged = self._here(beats), {name for name, _ in self._absent}
+        ended = {line.digest for _, line in self._found.values() if OVER in line.flags}
+        eras = {
+            life: self._era_by(line)
+            for life, (name, line) in self._found.items()
+            if name not in judged and life not in here and not line.has_left_all and line.digest not in ended and not self._watch.was_heard(life)
+        }
+        top = max(eras.values(), default=0)
+        if top <= max((BEGUN, self.era, *(beat.era for beat in beats))):
+            return
+        ahead = [life for life, era in eras.items() if era == top]
+        members = {life for one in ahead for life in self._found[one][1].members}
+        lost = [life for life in eras if life in ahead or life in members]
+        self.lossy = True
+        self.book.miss([(self._found[life][0], life) for life in lost], max(0, min(self._copies, len(lost) - 1)))
 
     def _is_level(self, line: Beat, incarnation: str) -> bool:
         """Whether who has said this last had that disk, and cannot have seen a view with all copies that this agent

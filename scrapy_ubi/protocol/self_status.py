@@ -132,11 +132,15 @@ class Standing:
             before=losses.before,
         )
 
+    def is_clean(self, finished: bool) -> bool:
+        """Whether a leaver leaves nothing behind: the crawl is over (`finished`), or others have all that it knows."""
+        return finished or (self.may_go() and (bool(self._keeping.view.members) or not self._work.holds_undone()))
+
     def last_beat(self, before: Beat, finished: bool) -> Beat:
         """What a leaver says last, after this beat: that it has left and, where it could not hand on what it holds,
         that this may be lost. `finished`: the crawl is over.
         """
-        clean = finished or (self.may_go() and (bool(self._keeping.view.members) or not self._work.holds_undone()))
+        clean = self.is_clean(finished)
         flags = LEFT + (LOSSY if self._group.losses.lossy or not clean else "") + (OVER if finished else "")
-        flags += RELIEVED if clean and not finished else ""
+        flags += (RELIEVED if clean and not finished else "") + (NEW if NEW in before.flags else "")
         return replace(before, flags=flags, settled="", pending=())

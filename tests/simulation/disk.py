@@ -110,6 +110,7 @@ class Disk:
         self.merged: frozenset[int] = frozenset()
         self.lives: list[str] = []  # the incarnations that have run on it
         self.lost: dict[str, Any] = {}  # what the agent knows of those who were lost
+        self.heard: set[str] = set()  # the incarnations whose lines were read where it was
         self.outputs = Outputs()
 
     @property

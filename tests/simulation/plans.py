@@ -44,7 +44,7 @@ KINDS = {
     "shuffle": "exchanges arrive in pieces, in any order, some twice",
 }
 RARE_KINDS = (  # only where `kinds` asks for them, the last three also where Redis is watched
-    *("bereave", "blink", "hurry", "kill", "power", "replace", "rewind"),
+    *("bereave", "blink", "desert", "hurry", "kill", "power", "replace", "rewind"),
     *("failover", "forsake", "step"),
 )
 EARLY_KINDS = ("kill", "kill", "kill", "power", "restart", "comeback", "leave", "join")
@@ -286,6 +286,53 @@ class Plan:
             process.crash(keep=True)
             self._back_in(process, back * self.random.uniform(0.7, 1.3))
 
+    def desert(self) -> None:
+        """All go at about the same time, killed or asked to, and come back with their disks, or not; somebody comes
+        with an empty disk, under one of their names or another. Not drawn, as `blink`."""
+        random, alive = self.random, [process for process in self.world.alive() if not process.stopping]
+        spread = random.choice((0.0, 0.5, 2.0, 12.0))
+        for process in alive:
+            how, time = random.choice(("crash", "leave")), self.world.now + random.uniform(0, spread)
+            never, away = random.random() < 0.6, random.choice((0.5, FAILURE, 12.0))
+            self.world.at(min(time, CALM - 1), lambda p=process, h=how, n=never, a=away: self._desert(p, h, n, a))
+        time = min(self.world.now + spread + random.choice((0.1, FAILURE, 12.0)), CALM)
+        name = random.choice([*(process.name for process in alive), "d"])
+        seeds = random.random() < 0.5
+
+        def begin() -> None:
+            self.world.awaited -= 1
+            before = self.world.processes.get(name)
+            if before is None or (not before.up and not before.keeps):
+                self.world.start(name, seeds)
+
+        self.world.awaited += 1
+        self.world.at(time, begin)
+
+    def _desert(self, process: Process, how: str, never: bool, away: float) -> None:
+        if not process.up or process.stopping:
+            return
+        self.world.referee.look()
+        process.keeps = not (never and (self.careless or not self.world.referee.losses.would_be_too_many(process.name)))
+        if how == "leave":
+            process.leave(self.random.choice((0.0, 1.0, 5.0)))
+            if process.keeps:
+                self.world.awaited += 1
+                self._left_behind(process, away)
+        elif process.keeps:
+            process.crash(keep=True)
+            self._back_in(process, away)
+        else:
+            process.crash()
+
+    def _left_behind(self, process: Process, away: float) -> None:
+        """Who was asked to go comes back with its disk, where that has work still."""
+        if process.up:
+            self.world.at(self.world.now + 0.2, lambda: self._left_behind(process, away))
+            return
+        self.world.awaited -= 1
+        if not process.went_clean and self.world.processes[process.name] is process:
+            self._back_in(process, away)
+
     def restart(self) -> None:
         if process := self._lose(self.restart):
             self.world.at(self.world.now + self.random.choice((0.0, 1.0, 8.0)), lambda: self._begin_anew(process))
@@ -326,7 +373,7 @@ class Plan:
             self.world.restart(process.name)
 
         self.world.awaited += 1
-        self.world.at(min(self.world.now + seconds, CALM), back)
+        self.world.at(max(self.world.now, min(self.world.now + seconds, CALM)), back)
 
     def blackout(self) -> None:
         seconds, spread = self.random.choice((0.0, 1.0, 8.0)), self.random.choice((0.0, 0.5, 5.0, 18.0))

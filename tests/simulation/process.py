@@ -82,6 +82,7 @@ class Process:
         self.offset = world.random.uniform(0, 1000)
         self.up, self.paused, self.cut, self.deaf = True, False, False, False
         self.stopping = self.lossy = self.went_clean = False
+        self.keeps = False  # its disk stays when it is asked to go, and it comes back
         self.leaves_by = math.inf  # s
         self.skew = Random(f"wall {world.seed} {name}").choice(world.skews)  # s
         self.lingers = world.scribe.choice((0, 0, 3, 8))  # flushes
@@ -235,7 +236,9 @@ class Process:
         agent.lease.acknowledged(sent)
         if changes is not None:
             agent.group.losses.book.publish(changes)
-        agent.read(sent, self.now(), self.world.parse(lines), memory, watched)
+        read = self.world.parse(lines)
+        self.disk.heard.update(beat.incarnation for beat in read.values())
+        agent.read(sent, self.now(), read, memory, watched)
         self.world.noticed(self)
         if agent.finished and not over:
             self.world.referee.over(self)
@@ -502,6 +505,8 @@ class Process:
         self.went_clean = self.agent.finished or handed_over
         if self.agent.finished:
             self._look_for_the_lost()
+        self.agent.record_leave()
+        self.disk.lost = self.agent.group.losses.book.told()
         self.beat(last=True)
         self.disk.outputs.close()
         self.world.ended(self)

@@ -58,6 +58,8 @@ class Leave:
             await self._hand_over()
         self.stage = "finished" if self._crawl.agent.finished else "left"
         self._crawl.tally.ended = self._clock()
+        if not self._halt.dead:
+            self._crawl.agent.record_leave()
         if self._crawl.agent.finished and not self._halt.dead:
             await self._find_lost()
         if not self._halt.dead:
