@@ -300,7 +300,7 @@ class LossCounter:
         eras = {
             life: self._era_by(line)
             for life, (name, line) in self._found.items()
-            if name not in judged and life not in here and not line.has_left_all and line.digest not in ended and not self._watch.was_heard(life)
+            if name not in judged and life not in here and not line.has_left_all and line.digest not in ended
         }
         top = max(eras.values(), default=0)
         if top <= max((BEGUN, self.era, *(beat.era for beat in beats))):
@@ -308,6 +308,8 @@ class LossCounter:
         ahead = [life for life, era in eras.items() if era == top]
         members = {life for one in ahead for life in self._found[one][1].members}
         lost = [life for life in eras if life in ahead or life in members]
+        if all(map(self._watch.was_heard, lost)):
+            return  # they are recorded
         self.lossy = True
         self.book.miss([(self._found[life][0], life) for life in lost], max(0, min(self._copies, len(lost) - 1)))
 

@@ -64,12 +64,10 @@ class LossBook:
 
     def record(self, lost: tuple[tuple[str, str], ...], spare: int, ahead: bool = False) -> None:
         """So many were lost together, as far as is seen by now; `ahead`: of all who live."""
-        if len(lost) <= spare:
-            return
-        before = self._present.get(ahead)
-        loss = GroupLoss(lost[-MOST_MEMBERS:], spare if before is None else min(spare, before.spare))
-        self._changes += loss != before
-        self._present[ahead] = loss
+        before = self._present.pop(ahead, None)
+        if len(lost) > spare:
+            self._present[ahead] = GroupLoss(lost[-MOST_MEMBERS:], spare)
+        self._changes += self._present.get(ahead) != before
 
     def close(self) -> None:
         """Who is lost from now on is so in another time."""

@@ -302,7 +302,7 @@ class Plan:
         def begin() -> None:
             self.world.awaited -= 1
             before = self.world.processes.get(name)
-            if before is None or (not before.up and not before.keeps):
+            if before is None or not (before.up or before.keeps or before.agent.finished):
                 self.world.start(name, seeds)
 
         self.world.awaited += 1

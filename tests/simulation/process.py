@@ -226,7 +226,8 @@ class Process:
         redis, agent = self.world.redis, self.agent
         if agent.lossy or redis.control.get("finished") == "lossy":
             members = {self.name, *agent.view.members}
-            self.alarm = lost(self.name, agent.group.losses.book, members, redis.profiles, redis.beats)
+            blank = not len(self.frontier)
+            self.alarm = lost(self.name, agent.group.losses.book, members, redis.profiles, redis.beats, blank)
 
     def beaten(
         self, sent: float, lines: dict[str, str], memory: str, watched: float, changes: int | None = None
