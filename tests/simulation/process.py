@@ -226,8 +226,8 @@ class Process:
         redis, agent = self.world.redis, self.agent
         if agent.lossy or redis.control.get("finished") == "lossy":
             members = {self.name, *agent.view.members}
-            blank = not len(self.frontier)
-            self.alarm = lost(self.name, agent.group.losses.book, members, redis.profiles, redis.beats, blank)
+            book = agent.group.losses.book
+            self.alarm = lost(self.name, book, members, redis.profiles, redis.beats, agent.ended_blank)
 
     def beaten(
         self, sent: float, lines: dict[str, str], memory: str, watched: float, changes: int | None = None

@@ -8,7 +8,7 @@ Rules of this module:
   (beat or profile) are that it has handed on all it held.
 * Who was missed at a restart is not, where an agent has counted that death: it was there.
 * Of who is long gone the sum of their profiles tells (`summed_up`), an agent `*` that has handed on all it held.
-* Who ends a crawl of which it knows no URL names all whose lines are there, and who are not back: whatever there was to
+* Who ends a crawl of which nobody there knows a URL names all whose lines are there, and who are not back: whatever there was to
   crawl, they knew it.
 * Where Redis does not answer, what this agent saw itself counts.
 """
@@ -57,8 +57,7 @@ class LostAgents:
             lines = await self._io.call(self._transport.beats())
         except TransportError as error:
             logger.warning("It cannot be seen which agents are lost, beside those that this one has missed: %s", error)
-        blank = not len(agent.frontier)
-        self.names = lost(agent.me, agent.group.losses.book, self._members(), texts, lines, blank)
+        self.names = lost(agent.me, agent.group.losses.book, self._members(), texts, lines, agent.ended_blank)
         self._crawl.tally.lost_agents = len(self.names)
         self._crawl.lost = self.names
         self._crawl.write_facts()
@@ -77,7 +76,7 @@ def lost(
     blank: bool = False,
 ) -> tuple[str, ...]:
     """Who is lost: `book` is that of `me`, `members` take part in the end; `texts` are the profiles and `lines`
-    the beats that Redis has. `blank`: no URL of the crawl is known to `me`."""
+    the beats that Redis has. `blank`: nobody knows a URL of the crawl."""
     profiles = {name: _profile(text) for name, text in texts.items()}
     beats = {name: beat for name, line in lines.items() if (beat := Beat.parse(line)) is not None}
     ended = {name for name, beat in beats.items() if LEFT in beat.flags and OVER in beat.flags}
