@@ -242,6 +242,98 @@ def test_who_was_never_heard_was_dead_before() -> None:
     assert group.losses.lossy and not group.losses.book.losses
 
 
+# -- who was dead before anybody came, and who left alone
+
+
+@pytest.mark.parametrize(
+    ("lines", "missed"),
+    [
+        ({"b": beat("b", era=2)}, [GroupLoss((("b", incarnation("b")),), 0)]),
+        ({"b": beat("b", era=2, flags=LEFT + LOSSY)}, [GroupLoss((("b", incarnation("b")),), 0)]),
+        ({"b": beat("b", era=2, flags=LEFT + RELIEVED)}, []),
+        ({"b": beat("b", era=2, flags=OVER + LOSSY)}, []),
+        ({"b": beat("b", flags=NEW)}, []),
+        ({"b": beat("b", flags=LEFT + LOSSY + NEW)}, []),
+        (
+            {"b": beat("b", era=3, members=(incarnation("b"), incarnation("c"))), "c": beat("c", era=2)},
+            [GroupLoss((("b", incarnation("b")), ("c", incarnation("c"))), 1)],
+        ),
+        ({"b": beat("b", era=3), "c": beat("c", era=2)}, [GroupLoss((("b", incarnation("b")),), 0)]),
+    ],
+    ids=["dead", "left with work", "left", "ended", "new", "left as new", "settled together", "was dead already"],
+)
+def test_who_was_dead_before_anybody_came_is_missed(lines: dict[str, Any], missed: list[GroupLoss]) -> None:
+    """Where nobody lives who came as far."""
+    group = membership()
+    group.read(0.0, 0.0, lines)
+    group.read(1.0, 1.0, {**lines, "witness": beat("witness", dead=[incarnation(name) for name in lines], flags=NEW)})
+    all_settle(group, view("a", "witness"), beat("witness", flags=NEW))
+    assert group.losses.book.missed == missed
+    assert group.losses.lossy or not missed
+
+
+def test_who_lives_and_was_there_judges_of_those_who_were_dead_before() -> None:
+    group = membership()
+    group.read(0.0, 0.0, {"b": beat("b", era=2), "c": beat("c", era=2, dead=(incarnation("b"),))})
+    all_settle(group, view("a", "c"), beat("c", era=2))
+    assert not group.losses.book.missed
+
+
+def test_who_is_back_with_its_disk_is_not_missed_by_a_newcomer() -> None:
+    group = membership()
+    back = replace(beat("c", carried=(incarnation("b"),)), incarnation=incarnation("c"))
+    group.read(0.0, 0.0, {"b": beat("b", era=2), "c": back})
+    group.read(1.0, 1.0, {"b": beat("b", era=2), "c": replace(back, counter=2, dead=(incarnation("b"),))})
+    all_settle(group, view("a", "c"), back)
+    assert not group.losses.book.missed
+
+
+def test_who_leaves_alone_with_work_says_who_is_away() -> None:
+    group = old_hand()
+    group.losses.leave_alone()
+    assert group.losses.lossy
+    assert missing([group.losses.book], lambda name, life: False) == ("a",)
+    assert missing([group.losses.book], lambda name, life: True) == ()
+
+
+@pytest.mark.parametrize(
+    ("back", "names"),
+    [("", ("a", "b", "c")), ("a", ("b", "c")), ("ab", ()), ("ac", ()), ("bc", ()), ("abc", ())],
+)
+def test_of_those_who_leave_alone_together_as_many_may_stay_away_as_there_are_copies(
+    back: str, names: tuple[str, ...]
+) -> None:
+    group = membership()
+    all_settle(group, view("a", "b", "c"), beat("b"), beat("c"))
+    group.read(0.0, 0.0, {"b": beat("b", 2, flags=LEAVING), "c": beat("c", 2, flags=LEAVING)})
+    group.losses.leave_alone()
+    assert missing([group.losses.book], lambda name, life: name in back) == names
+
+
+def test_who_has_handed_on_all_has_no_copy_any_more() -> None:
+    group = membership()
+    all_settle(group, view("a", "b"), beat("b"))
+    group.read(0.0, 0.0, {"b": beat("b", 2, flags=LEFT + RELIEVED)})
+    group.losses.leave_alone()
+    assert missing([group.losses.book], lambda name, life: name == "b") == ("a",)
+
+
+def test_a_crawl_that_somebody_has_left_alone_is_lossy_until_that_disk_is_back() -> None:
+    """Whoever has that name by now."""
+    said = beat("b", flags=LEFT + LOSSY + NEW)
+    empty = replace(beat("b", before=words_after(said)), incarnation=incarnation("b", 7))
+    for lines, lossy in (
+        ({"b": empty}, True),
+        ({"b": replace(empty, before=words_after(replace(said, members=(incarnation("c"),))))}, False),
+        ({"b": replace(empty, before=words_after(replace(said, flags=LEFT + LOSSY + OVER)))}, False),
+        ({"b": replace(empty, carried=(incarnation("b"),))}, False),
+        ({"b": empty, "c": beat("c", carried=(incarnation("b"),))}, False),
+    ):
+        group = membership()
+        group.read(0.0, 0.0, lines)
+        assert group.losses.lossy == lossy
+
+
 @pytest.mark.parametrize(
     ("lines", "spare"),
     [
