@@ -370,7 +370,8 @@ class Plan:
     def _back_in(self, process: Process, seconds: float) -> None:
         def back() -> None:
             self.world.awaited -= 1
-            self.world.restart(process.name)
+            if self.world.processes[process.name] is process:  # else another has that name by now
+                self.world.restart(process.name)
 
         self.world.awaited += 1
         self.world.at(max(self.world.now, min(self.world.now + seconds, CALM)), back)
