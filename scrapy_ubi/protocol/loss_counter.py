@@ -201,9 +201,24 @@ class LossCounter:
 
     def _companions(self, ahead: Collection[str]) -> tuple[tuple[str, str], ...]:
         """Who was lost as well and was, or was to be, in a view by which these are ahead: if it is back, others than
-        these have copies of what they knew, or they were not ahead."""
+        these have copies of what they knew, or they were not ahead. So it is with who was dead before, and as far."""
         members = {life for one in ahead if (beat := self._last.get(one)) is not None for life in beat.members}
-        return tuple((name, life) for life, name in self._lost.items() if life in members and life not in ahead)
+        lost = [(name, life) for life, name in self._lost.items() if life in members and life not in ahead]
+        top = max(map(self._era_of, ahead))
+        eras = self._eras_before(self._others())
+        lost += [(self._found[life][0], life) for life, era in eras.items() if era == top or life in members]
+        return tuple(one for one in dict.fromkeys(lost) if one[1] not in ahead or not self._watch.was_heard(one[1]))
+
+    def _eras_before(self, beats: Iterable[Beat]) -> dict[str, int]:
+        """How far those had come whose lines stand there, who have not handed on all nor ended the crawl, and whose
+        disks those have not who say that."""
+        here = self._here(beats)
+        ended = {line.digest for _, line in self._found.values() if OVER in line.flags}
+        return {
+            life: self._era_by(line)
+            for life, (_, line) in self._found.items()
+            if life not in here and not line.has_left_all and line.digest not in ended
+        }
 
     def _leaves_judgement(self, others: Iterable[Beat]) -> bool:
         """Whether this agent is a newcomer among some who know more: they go on from disks, or were there before."""
@@ -219,7 +234,8 @@ class LossCounter:
     def _era_by(self, beat: Beat) -> int:
         """The same, of the one who has said that last."""
         settled = bool(beat.settled) or (NEW not in beat.flags and not self._shared(beat.complete))
-        alone = settled and LEAVING not in beat.flags and not self._has_had_part(beat)
+        leaves = LEAVING in beat.flags or LEFT in beat.flags
+        alone = settled and not leaves and not self._has_had_part(beat)
         if not alone and self._shared(beat.complete):
             return 0
         return max(BEGUN, beat.era) + alone
@@ -295,21 +311,16 @@ class LossCounter:
 
     def _miss_unheard(self, beats: Collection[Beat]) -> None:
         """Say who was dead before this agent came, had come further than all who live, and is not back."""
-        here, judged = self._here(beats), {name for name, _ in self._absent}
-        ended = {line.digest for _, line in self._found.values() if OVER in line.flags}
-        eras = {
-            life: self._era_by(line)
-            for life, (name, line) in self._found.items()
-            if name not in judged and life not in here and not line.has_left_all and line.digest not in ended
-        }
+        judged = {name for name, _ in self._absent}
+        eras = {life: era for life, era in self._eras_before(beats).items() if self._found[life][0] not in judged}
         top = max(eras.values(), default=0)
         if top <= max((BEGUN, self.era, *(beat.era for beat in beats))):
             return
         ahead = [life for life, era in eras.items() if era == top]
         members = {life for one in ahead for life in self._found[one][1].members}
         lost = [life for life in eras if life in ahead or life in members]
-        if all(map(self._watch.was_heard, lost)):
-            return  # they are recorded
+        if any(map(self._watch.was_heard, ahead)):
+            return  # they are recorded, with the others
         self.lossy = True
         self.book.miss([(self._found[life][0], life) for life in lost], max(0, min(self._copies, len(lost) - 1)))
 

@@ -110,7 +110,7 @@ class Standing:
             flags += PASSIVE if len(self._frontier) else PASSIVE + BLANK
         flags += "" if group.lease.holds(now) else FENCED
         flags += LOSSY if losses.lossy else ""
-        flags += NEW if tenure.complete is None else ""
+        flags += NEW if not losses.base and not (tenure.complete and tenure.complete.members) else ""
         settled = view.digest if self.settled else ""
         flags += MANY if not self._handover.settled and self._brought else ""
         pending = tuple(point(host) for host in self._handover.pending) if settled else ()
