@@ -31,6 +31,7 @@ from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.inbound import Reception
 from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.lane import STATE
+from scrapy_ubi.protocol.loss_counter import BEGUN
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.view_change import point
 from scrapy_ubi.protocol.work import Work
@@ -110,7 +111,8 @@ class Standing:
             flags += PASSIVE if len(self._frontier) else PASSIVE + BLANK
         flags += "" if group.lease.holds(now) else FENCED
         flags += LOSSY if losses.lossy else ""
-        flags += NEW if not losses.base and not (tenure.complete and tenure.complete.members) else ""
+        if tenure.complete is None or (not tenure.complete.members and losses.base <= BEGUN):
+            flags += NEW  # a view without members is that of a leaver, and tells of nothing
         settled = view.digest if self.settled else ""
         flags += MANY if not self._handover.settled and self._brought else ""
         pending = tuple(point(host) for host in self._handover.pending) if settled else ()
