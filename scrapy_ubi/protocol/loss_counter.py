@@ -247,7 +247,11 @@ class LossCounter:
         """This agent leaves with work, and nobody is there who goes on. What it knows is on its disk, and on those of
         the others that are away: of all of them as many may stay away as there are copies, but not all that had settled
         together."""
-        away = [*self.peers.items(), *self._absent, *((name, life) for life, name in self._lost.items() if life != TORN)]
+        away = [
+            *self.peers.items(),
+            *self._absent,
+            *((name, life) for life, name in self._lost.items() if life != TORN),
+        ]
         away += [(name, life) for life, name in self._leavers.items()]
         others = [(name, life) for name, life in dict.fromkeys(away) if name != self.me and life not in self._relieved]
         me = (self.me, self.incarnation)

@@ -94,7 +94,10 @@ ONCE_FAILED_ALL_DRAWN = {
         False,
     ): "two had settled without one that was back as another incarnation, and were lost (no rule broken)",
     (2920000892, False): "two had settled with one that was dead, and not known to be (no alarm was due)",
-    (2961000292, False): "the last one left unheard, as Redis had forgotten, and nobody can know of it (no rule broken)",
+    (
+        2961000292,
+        False,
+    ): "the last one left unheard, as Redis had forgotten, and nobody can know of it (no rule broken)",
     (2913001153, False): "a newcomer did not know that others had been in the view of the dead one (no alarm was due)",
 }
 
@@ -124,6 +127,8 @@ ONCE_FAILED_IN_A_DESERT = {
     2970000504: "all who knew the seeds were gone, and who came knew none: nobody said so (a silent loss)",
     2970000583: "three ahead were found dead one by one, and the first judgement stood",
     2970001010: "an agent without a host took the dead for those whom nobody had counted",
+    2970010144: "of four that had settled together two were back, and the two heard last were judged alone",
+    2970010271: "a leaver that had settled with nobody looked like one that had settled",
 }
 
 # With letters of three records, one under way at a time, these end a few seconds after the limit.
