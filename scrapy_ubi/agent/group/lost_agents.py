@@ -8,8 +8,8 @@ Rules of this module:
   (beat or profile) are that it has handed on all it held.
 * Who was missed at a restart is not, where an agent has counted that death: it was there.
 * Of who is long gone the sum of their profiles tells (`summed_up`), an agent `*` that has handed on all it held.
-* Who ends a crawl of which nobody there knows a URL names all whose lines are there, and who are not back: whatever there was to
-  crawl, they knew it.
+* Who ends a crawl of which nobody there knows a URL names all whose lines are there, and who are not back: whatever
+  there was to crawl, they knew it.
 * Where Redis does not answer, what this agent saw itself counts.
 """
 

@@ -108,8 +108,16 @@ def test_whom_others_miss_is_missed() -> None:
 
 @pytest.mark.parametrize(
     ("flags", "told", "names"),
-    [("", {}, ("b",)), (NEW, {}, ("b",)), (LEFT + LOSSY, {}, ("b",)), (LEFT, {}, ()), (LEFT + OVER + LOSSY, {}, ())]
-    + [("", {"counted": ["00000001"]}, ()), ("", {"safe": ["00000001"]}, ()), ("", {"former": ["00000001"]}, ())],
+    [
+        ("", {}, ("b",)),
+        (NEW, {}, ("b",)),
+        (LEFT + LOSSY, {}, ("b",)),
+        (LEFT, {}, ()),
+        (LEFT + OVER + LOSSY, {}, ()),
+        ("", {"counted": ["00000001"]}, ()),
+        ("", {"safe": ["00000001"]}, ()),
+        ("", {"former": ["00000001"]}, ()),
+    ],
     ids=["dead", "new", "left with work", "left", "was there at the end", "counted", "safe", "back"],
 )
 def test_who_ends_a_crawl_of_which_nobody_knows_a_url_names_whoever_is_away(
