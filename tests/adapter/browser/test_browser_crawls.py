@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.project import Project
+from tests.support.project import LIMIT, Project, on_redis
+from tests.support.server import Server
 from tests.support.site import Page, Site
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -85,12 +86,18 @@ def web(site: Site, pages: int = 6) -> None:
         site.page(f"{OLD}/p{number}", f"<html><body>{text}<script src='/deco.js'></script></body></html>")
 
 
-def walk(place: Path, site: Site, *seeds: str, settings: str = "") -> tuple[list[Any], str]:
-    """Crawl from these seeds: the items, and the log."""
+def made(place: Path, site: Site, settings: str = "") -> Project:
+    """A project whose pages a browser may show."""
     project = Project(place, site.proxy)
     with (place / "project" / "settings.py").open("a") as file:
         file.write(SETTINGS + settings)
     (place / "project" / "spiders" / "shown.py").write_text(SPIDER)
+    return project
+
+
+def walk(place: Path, site: Site, *seeds: str, settings: str = "") -> tuple[list[Any], str]:
+    """Crawl from these seeds: the items, and the log."""
+    project = made(place, site, settings)
     status, output = project.run("crawl", "shown", "-a", f"seeds={','.join(seeds)}", "-o", "items.jsonl")
     assert status == 0, output
     return project.items(), output
@@ -160,3 +167,22 @@ def test_without_the_browser_itself_pages_with_scripts_fail_and_the_log_says_why
     assert titles(items, OLD) == {"/p1": "Plain"} and not titles(items, SPA)
     assert stat(output, "ubi/failed/exception/BrowserFailed") == 1
     assert "The browser could not show a page: http://spa.example/p0" in output
+
+
+def test_a_decision_is_shown_and_changed_while_the_crawl_runs(site: Site, tmp_path: Path, one_server: Server) -> None:
+    web(site)
+    project = made(tmp_path, site)
+    options = on_redis(one_server.url, "a1")
+    with site.hold(f"{SPA}/p3") as held, project.start("crawl", "shown", "-a", f"seeds={SPA}/p0", *options) as process:
+        assert held.arrived.wait(LIMIT)
+        asked = ["--redis-url", one_server.url]
+        status, hosts = project.run("ubi", "hosts", *asked)
+        assert status == 0 and re.search(r"spa\.example .*\bbrowser\b", hosts), hosts
+        status, host = project.run("ubi", "host", "spa.example", *asked)
+        assert status == 0 and "browser" in host, host
+        status, said = project.run("ubi", "set", "UBI_BROWSER=off", "--host", "spa.example", *asked)
+        assert status == 0, said
+        held.release()
+        output, _ = process.communicate(timeout=LIMIT)
+    shown = {item["url"][-3:]: item["browser"] for item in project.items("a1.jsonl")}
+    assert shown["/p0"] and not shown["/p3"] and not shown["/p4"], output
