@@ -115,8 +115,10 @@ def ways(peers: str) -> Iterator[tuple[str, Run]]:
 
     yield "ours", ours
     for name, module, script in (("trafilatura", "trafilatura", LOOP), ("Crawl4AI (HTTP)", "crawl4ai", CRAWL4AI)):
-        if subprocess.run([peers, "-c", f"import {module}"], capture_output=True, timeout=LIMIT).returncode:
-            print(f"{name}: not installed for {peers} (pip install {module}), and left out", flush=True)
+        tried = subprocess.run([peers, "-c", f"import {module}"], capture_output=True, text=True, timeout=LIMIT)
+        if tried.returncode:
+            why = (tried.stderr.splitlines() or ["?"])[-1]
+            print(f"{name} is left out: {peers} cannot import {module} ({why})", flush=True)
             continue
 
         def theirs(url: str, pages: int, out: Path, script: str = script) -> list[str]:

@@ -1,7 +1,7 @@
 """What one page loads in the browser: answered by the crawl, never by the browser itself.
 
 The page is the one that the crawl has fetched. What its scripts ask for is loaded beside the scheduler, as media are:
-robots.txt, the delay and the owner of each host, cookies, proxies and private networks hold for it, and a WARC has it.
+robots.txt, the delay and the owner of each host, cookies, proxies and private networks hold for it.
 Rules of this module:
 
 * Scripts, and what scripts fetch (GET and POST), are loaded: `MOST_LOADS` a page, `MOST_BYTES` each. Style sheets are
