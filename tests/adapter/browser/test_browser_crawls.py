@@ -114,9 +114,12 @@ def titles(items: list[Any], host: str) -> dict[str, str]:
     return {urlsplit(item["url"]).path: item["title"] for item in items if item["url"].startswith(host)}
 
 
-def test_pages_that_scripts_make_are_given_as_the_browser_shows_them(site: Site, tmp_path: Path) -> None:
+@pytest.mark.parametrize("settings", ["", "UBI_FAST = True\n", "UBI_LEAN = False\n"], ids=["lean", "fast", "scrapys"])
+def test_pages_that_scripts_make_are_given_as_the_browser_shows_them(
+    site: Site, tmp_path: Path, settings: str
+) -> None:
     web(site)
-    items, output = walk(tmp_path, site, f"{SPA}/p0", f"{OLD}/p0")
+    items, output = walk(tmp_path, site, f"{SPA}/p0", f"{OLD}/p0", settings=settings)
     assert titles(items, SPA) == {f"/p{number}": f"Page {number} é" for number in range(6)}, output
     assert titles(items, OLD) == {f"/p{number}": f"Old {number}" for number in range(6)}
     assert {item["url"] for item in items if item["browser"]} == {f"{SPA}/p{number}" for number in range(6)}
