@@ -4,8 +4,9 @@
     python benchmarks/markdown_site.py --site python3.11 --pages 100 --pairs 1
     python benchmarks/markdown_site.py --peers VENV/bin/python   where trafilatura and crawl4ai are installed
 
-Ours is `scrapy ubi crawl URL --markdown`. Beside it: trafilatura in a loop (its own download, its links, its Markdown),
-and Crawl4AI's breadth-first crawl over HTTP, without a browser, as `crwl` does it with one; as far as they are there.
+Ours is `scrapy ubi crawl URL --markdown`. Beside it: trafilatura in a loop (urllib3, as its own downloads refuse
+loopback; all links; its Markdown), and Crawl4AI's breadth-first crawl over HTTP, without a browser, as `crwl` does it
+with one; as far as they are there.
 Runs take turns, and the time is given as a ratio to ours of the same turn, starts included: none waits between pages.
 F1 is of words: beside what a selector finds on each page, and beside the reST sources, where the site has them.
 """
@@ -38,16 +39,17 @@ LOOP = """
 import json, sys
 from collections import deque
 from urllib.parse import urldefrag, urljoin
-import trafilatura
+import trafilatura, urllib3
 from lxml import html
+pool = urllib3.PoolManager()
 start, most, out = sys.argv[1], int(sys.argv[2]), open(sys.argv[3], "w")
 waits, known, done = deque([start]), {start}, 0
 while waits and done < most:
     url = waits.popleft()
-    page = trafilatura.fetch_url(url)
-    if not page:
+    answer = pool.request("GET", url)
+    if answer.status != 200:
         continue
-    done += 1
+    page, done = answer.data.decode("utf-8", "replace"), done + 1
     text = trafilatura.extract(page, url=url, output_format="markdown", include_links=True, include_formatting=True)
     out.write(json.dumps({"url": url, "markdown": text or ""}) + "\\n")
     for href in html.fromstring(page.encode()).xpath("//a/@href"):
@@ -138,6 +140,8 @@ def run(way: Run, url: str, pages: int) -> tuple[float, dict[str, str]]:
         if ended.returncode or not out.exists():
             raise SystemExit(f"{' '.join(command[:4])} ended with {ended.returncode}:\n{ended.stderr[-2000:]}")
         records = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+        if not records:
+            raise SystemExit(f"{' '.join(command[:1])} has found no page:\n{ended.stderr[-2000:]}")
     return seconds, {path_of(record["url"]): record["markdown"] for record in records}
 
 
