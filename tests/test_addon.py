@@ -21,6 +21,7 @@ from scrapy_ubi.adapter.components.scheduler import UbiScheduler
 from scrapy_ubi.adapter.components.scheduler_builder import REFUSAL
 from scrapy_ubi.adapter.components.spider_middleware import UbiSpiderMiddleware
 from scrapy_ubi.adapter.feeds.feed_params import FeedParams
+from scrapy_ubi.addon import turn_on
 from scrapy_ubi.addon.turn_on import ASYNCIO_REACTOR, CONCURRENT_ITEMS, refusal
 from tests.support.builders import applied
 from tests.support.versions import since
@@ -180,3 +181,20 @@ def test_pages_visited_again_do_not_come_from_a_cache() -> None:
     assert "HTTPCACHE_ENABLED" in applied(UBI_RECRAWL="every(1d)", HTTPCACHE_ENABLED=True)[REFUSAL]
     assert "UBI_HOST_ITERATE" in applied(UBI_RECRAWL="every(1d)", UBI_HOST_ITERATE=True)[REFUSAL]
     assert "sitemap" in applied(UBI_RECRAWL="sitemap")[REFUSAL]
+
+
+@pytest.mark.parametrize(
+    ("values", "there", "remedy"),
+    [
+        ({"UBI_BROWSER": "auto"}, False, "pip install 'scrapy-ubi[browser]'"),
+        ({"UBI_BROWSER": "always", "TWISTED_REACTOR_ENABLED": False}, True, "remove it, or TWISTED_REACTOR_ENABLED"),
+        ({"UBI_BROWSER": "off"}, False, None),
+        ({"UBI_BROWSER": "perhaps"}, False, "perhaps"),
+    ],
+)
+def test_a_browser_that_cannot_be_there_stops_the_start(
+    monkeypatch: pytest.MonkeyPatch, values: dict[str, Any], there: bool, remedy: str | None
+) -> None:
+    monkeypatch.setattr(turn_on, "find_spec", lambda name: object() if there else None)
+    sentence = applied(**values)[REFUSAL]
+    assert sentence is None if remedy is None else remedy in sentence

@@ -82,7 +82,9 @@ def turn_on(settings: BaseSettings) -> None:
         settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, at_least_addon(settings, "TWISTED_REACTOR"))
     starts = not settings.get(REFUSAL)
     signs, usage = bool(settings.get("UBI_BOT_KEY")), bool(settings.get("UBI_USAGE"))
-    place_middlewares(settings, signs=signs and starts, usage=usage and starts)
+    place_middlewares(
+        settings, signs=signs and starts, usage=usage and starts, browser=_shows_pages(settings) and starts
+    )
     for name in CODE_FROM_OUTSIDE:
         settings.set(name, False, _ADDON)
     if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):
@@ -148,6 +150,13 @@ def refusal(settings: BaseSettings) -> str | None:
         )
     if settings.get("UBI_DNS_SERVERS") and find_spec("aiodns") is None:
         return "UBI_DNS_SERVERS needs aiodns, which is not installed: pip install 'scrapy-ubi[dns]', or remove it."
+    if _shows_pages(settings) and find_spec("scrapy_playwright") is None:
+        return (
+            "UBI_BROWSER needs scrapy-playwright, which is not installed: pip install 'scrapy-ubi[browser]', or remove "
+            "it."
+        )
+    if _shows_pages(settings) and not settings.getbool("TWISTED_REACTOR_ENABLED"):
+        return "UBI_BROWSER needs a reactor, as scrapy-playwright does: remove it, or TWISTED_REACTOR_ENABLED = False."
     if settings.get("UBI_RECRAWL") and settings.getbool("HTTPCACHE_ENABLED"):
         return (
             "UBI_RECRAWL and HTTPCACHE_ENABLED are set: remove one of them, as pages that are visited again would come "
@@ -163,6 +172,11 @@ def refusal(settings: BaseSettings) -> str | None:
     except UbiSettingError as error:
         return str(error)
     return None
+
+
+def _shows_pages(settings: BaseSettings) -> bool:
+    """Whether a browser is to show pages."""
+    return settings.get("UBI_BROWSER") in ("auto", "always")
 
 
 def _lacks_asyncio(settings: BaseSettings) -> bool:

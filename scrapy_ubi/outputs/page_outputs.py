@@ -37,6 +37,7 @@ from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.adapter.requests.reason_phrase import as_it_came
 from scrapy_ubi.adapter.robots.fetch import load_of
 from scrapy_ubi.agent.profile.idle_reason import OUTPUTS
+from scrapy_ubi.outputs.page_text import kind_of
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import ROBOTS, Page, Store
 from scrapy_ubi.outputs.visit_names import VisitName
@@ -117,6 +118,7 @@ class PageOutputs(PageObserver):
         self._normal = normal
         self._name_of = named
         self._count = count
+        self._told_left_out: set[str] = set()  # stores of which the log has said that they leave out pages
         self._stores = list(stores)
         self._of_items = [store for store in self._stores if store.wants_items]
         self._stats = {store.name: f"ubi/store/{store.name}/items" for store in self._of_items}
@@ -255,7 +257,24 @@ class PageOutputs(PageObserver):
                 self._count(f"ubi/store/{store.name}/pages")
             elif store.counts_left_out:
                 self._count(f"ubi/store/{store.name}/left_out")
+                self._say_left_out(store, page)
         self._writer.put(bundles)
+
+    def _say_left_out(self, store: Store, page: Page) -> None:
+        """Say once of each store that there are pages of which it keeps nothing."""
+        response = page.response
+        if response is None or store.name in self._told_left_out:
+            return
+        self._told_left_out.add(store.name)
+        logger.info(
+            "The store %s keeps nothing of %.200s (status %d, %.100s), nor of others that it cannot read or should not "
+            "keep: ubi/store/%s/left_out counts them. (Shown once.)",
+            store.name,
+            page.url,
+            response.status,
+            kind_of(response).decode("latin-1") or "no type",
+            store.name,
+        )
 
     # -- items
 

@@ -8,6 +8,7 @@ Rules of this module:
   own (images, buttons, fields) do.
 * What is read is bounded: `MOST_READ` bytes of a page, `MOST_TEXT` characters of its text, `MOST_TITLE` of its title.
   Pages that cost a parser seconds have no text, and say so (`unread`).
+* Plain text and Markdown are taken as they are.
 * The content of a page is without what surrounds it: navigation, headers, footers, asides, forms, advertisements that
   say so, and the words of links.
 """
@@ -26,8 +27,12 @@ from scrapy_ubi.urls.links.page import Page, written
 MOST_READ = 1 << 20
 MOST_TEXT = 100_000
 MOST_TITLE = 1000
+MOST_TITLE_AT = 4096  # characters of a Markdown text in which its title may be
 MOST_LANGUAGE = 35  # characters of the longest tag that is registered
 
+MARKDOWN = frozenset({b"text/markdown", b"text/x-markdown"})
+AS_IT_IS = MARKDOWN | {b"text/plain"}  # types whose text is taken as it is
+_heading = re.compile(r"^#[ \t]+(.{1,4000}?)[ \t#]*$", re.MULTILINE)
 _UNSEEN = ("script", "style", "template", "noscript")
 _LEFT_OUT = (
     "script", "style", "noscript", "template", "iframe", "svg", "math", "object", "select", "nav", "header", "footer",
@@ -66,17 +71,20 @@ class PageContent(NamedTuple):
 
 
 def has_text(response: Response) -> bool:
-    """Whether the text of such a response is known how to read: HTML, and text/plain."""
-    if isinstance(response, HtmlResponse):
-        return True
-    kind = (response.headers.get("Content-Type") or b"").partition(b";")[0].strip().lower()
-    return kind == b"text/plain" and isinstance(response, TextResponse)
+    """Whether the text of such a response is known how to read: HTML, plain text, and Markdown."""
+    return isinstance(response, HtmlResponse) or (isinstance(response, TextResponse) and kind_of(response) in AS_IT_IS)
+
+
+def kind_of(response: Response) -> bytes:
+    """The type that a response says to have, in small letters; empty where it says none."""
+    return (response.headers.get("Content-Type") or b"").partition(b";")[0].strip().lower()
 
 
 def text_of(response: Response) -> PageText:
     """The text of a response that `has_text`."""
     if not isinstance(response, HtmlResponse):
-        return PageText("", clean(response.text[:MOST_READ])[:MOST_TEXT], "")
+        text = response.text[:MOST_READ]
+        return PageText(markdown_title(text) if kind_of(response) in MARKDOWN else "", clean(text)[:MOST_TEXT], "")
     page = _parts.sub(b" <", written(response.text[:MOST_READ])[:MOST_READ])
     if is_costly(page):
         return PageText("", "", "", unread=True)
@@ -113,6 +121,12 @@ def content_of(response: Response) -> PageContent:
         if node.tag != "body":
             node.decompose()
     return PageContent(title, heading, body.text(separator=" ")[:MOST_TEXT] if body is not None else "")
+
+
+def markdown_title(text: str) -> str:
+    """The first heading of a Markdown text; '' where it begins with none."""
+    found = _heading.search(text[:MOST_TITLE_AT])
+    return clean(found[1])[:MOST_TITLE] if found else ""
 
 
 def _first(tree: LexborHTMLParser, tag: str) -> str:

@@ -537,6 +537,13 @@ class Declarations:
         "Whether what Scrapy does for a page is done in fewer calls: one task, fewer looks at signals and stats.",
     )
 
+    browser: Literal["off", "auto", "always"] = setting(
+        "off",
+        "Whether pages that scripts make are shown by a browser (scrapy-playwright): of hosts where a few pages were "
+        "compared, or always.",
+        live="host",
+    )
+
     # -- What is kept of a page
 
     max_body: MaxBody = setting(

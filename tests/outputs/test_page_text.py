@@ -12,7 +12,7 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.outputs import page_text
 from scrapy_ubi.outputs.index.index_record import BadIndexRecord, IndexRecord, packed, unpacked
 from scrapy_ubi.outputs.index.index_store import IndexStore
-from scrapy_ubi.outputs.page_text import content_of, has_text, text_of
+from scrapy_ubi.outputs.page_text import clean, content_of, has_text, text_of
 from scrapy_ubi.outputs.stores import make
 from tests.outputs.index.kept_pages import html, page
 
@@ -40,6 +40,12 @@ def test_the_encoding_is_that_of_the_page() -> None:
 def test_plain_text_is_read_as_it_is() -> None:
     response = TextResponse("http://a.example/", body=b"a <b>\n c\x00d", headers={"Content-Type": "Text/Plain; x"})
     assert has_text(response) and text_of(response).text == "a <b> c d"
+
+
+def test_markdown_is_read_as_it_is_with_its_first_heading() -> None:
+    body = b"Before\n\n## Not this\n# The *title*\n# Another\ntext"
+    response = TextResponse("http://a.example/", body=body, headers={"Content-Type": "text/markdown"})
+    assert has_text(response) and text_of(response)[:2] == ("The *title*", clean(body.decode()))
 
 
 @pytest.mark.parametrize("kind", ["text/css", "application/json", "image/png", ""])

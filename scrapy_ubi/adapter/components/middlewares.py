@@ -23,15 +23,19 @@ OUTERMOST = -1_000_000  # of the spider middlewares: next to the engine
 INNERMOST = 1_000_000  # of the downloader middlewares: next to the downloader
 
 
-def place_middlewares(settings: BaseSettings, *, signs: bool, usage: bool) -> None:
+def place_middlewares(settings: BaseSettings, *, signs: bool, usage: bool, browser: bool) -> None:
     """Put them in place. `signs`: requests are signed where they leave (UBI_BOT_KEY); `usage`: what pages say of their
-    use is read (UBI_USAGE)."""
+    use is read (UBI_USAGE); `browser`: pages that scripts make are shown by a browser (UBI_BROWSER)."""
     place_component(settings, "SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
     place_component(settings, "DOWNLOADER_MIDDLEWARES", _gate(signs), INNERMOST)
     place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
     place_robots(settings)
     if usage:
         place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiUsageMiddleware, USAGE)
+    if browser:
+        from scrapy_ubi.adapter.components import browser_middleware as shown  # it needs scrapy-playwright
+
+        place_component(settings, "DOWNLOADER_MIDDLEWARES", shown.UbiBrowserMiddleware, shown.PRIORITY)
 
 
 def _gate(signs: bool) -> type[UbiDownloaderMiddleware]:

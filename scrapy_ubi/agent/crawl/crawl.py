@@ -17,6 +17,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from scrapy_ubi.agent.crawl.disk import FACTS_EVERY
@@ -68,7 +69,7 @@ class Crawl:
         predecessor: str | None = None,
         policy: HostPolicy = FREE,
     ) -> None:
-        self.live = LiveTable(refusal)
+        self.live = LiveTable(partial(refusal, started=settings))
         self.settings = settings
         self._me = me
         self.fixed = fixed

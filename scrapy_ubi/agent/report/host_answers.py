@@ -21,6 +21,9 @@ from typing import TYPE_CHECKING, Any
 from scrapy_ubi.agent.hosts.host_notes import error_of
 from scrapy_ubi.agent.hosts.learned_forms import LEARNED
 from scrapy_ubi.agent.report.answers_under_way import Answer, Steps
+from scrapy_ubi.ground.clock import unix
+from scrapy_ubi.policy.browser.host_judgement import SECTION as BROWSER
+from scrapy_ubi.policy.browser.host_judgement import shown_judgement
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.urls import learned
 from scrapy_ubi.urls.host_shards import MARK, host_of_key
@@ -132,11 +135,17 @@ def row(state: HostState, source: Source) -> Answer:
         "failed": len(failures),
         "next": round(max(0.0, state.next_at - source.now), 3) if state.waiting else None,
         "error": error[:MOST_REASON],
-        "learned": learned.shown(_notes(state).get(LEARNED)) if state.notes.text else "",
+        "learned": _learned(_notes(state)) if state.notes.text else "",
         "loads": source.loads(state.host) if role != COPY else "",
         "delay": delay(state, source.frontier.delay),
         "needs": needed(state, source) if state.waiting else 0.0,
     }
+
+
+def _learned(notes: Mapping[str, Any]) -> str:
+    """What was learned of a host: steps of the normal form, and whether a browser shows its pages."""
+    found = learned.shown(notes.get(LEARNED)), shown_judgement(notes.get(BROWSER), unix())
+    return "; ".join(filter(None, found))
 
 
 def _notes(state: HostState) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from scrapy_ubi.agent.steering.live_entries import FINISH, PAUSE, LiveEntry, LiveTable
@@ -26,8 +27,9 @@ from scrapy_ubi.settings.live_rows import LIVE
 logger = logging.getLogger("scrapy_ubi")
 
 
-def refusal(entry: LiveEntry) -> str:
-    """Why an entry does not hold, as a sentence; empty when it does."""
+def refusal(entry: LiveEntry, started: UbiSettings | None = None) -> str:
+    """Why an entry does not hold, as a sentence; empty when it does. `started`: the settings that an agent has started
+    with, where it is one that judges."""
     if entry.name in (PAUSE, FINISH):
         return ""
     row = LIVE[entry.name]
@@ -38,6 +40,8 @@ def refusal(entry: LiveEntry) -> str:
             read_live(row, entry.value)
     except UbiSettingError as error:
         return str(error)
+    if started is not None and row.name == "browser" and started.browser == "off" and entry.value not in (None, "off"):
+        return f"{entry.name} was off when this agent started: set it in settings.py, and start the agent again."
     return ""
 
 
@@ -54,7 +58,7 @@ class RuntimeSettings:
         self.scrapys: Mapping[str, Any] = {}
         self.paused = self.finish_asked = self.begun = False
         self.paused_hosts: frozenset[str] = frozenset()
-        self.table = LiveTable(refusal)
+        self.table = LiveTable(partial(refusal, started=settings))
         self._said = ""  # the mark of what the log has told
         self._complained: dict[str, tuple[str, str]] = {}
         self._followers: list[Callable[[RuntimeSettings], object]] = []

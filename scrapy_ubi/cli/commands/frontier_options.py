@@ -30,7 +30,7 @@ Shows the hosts of the crawl, from its living agents or from the directories of 
   next        how long until it may be fetched again
   needs       in its place with --sort slowest: how long what waits takes
   last error  why the last of them failed
-  learned     what was learned of it (UBI_NORMALISE = "learned")
+  learned     what was learned of it (UBI_NORMALISE = "learned"; UBI_BROWSER = "auto")
 """
 HOST = """\
 Shows one host of the crawl, at its owner and at those that keep a copy: what waits in the order in which it will be

@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* Kept are pages of status 2xx that are HTML or plain text, and with `documents=yes` PDF and documents of Office, and do
-  not say `noindex`; others are counted (`ubi/store/markdown/left_out`).
+* Kept are pages of status 2xx that are HTML, plain text or Markdown, with `documents=yes` PDF and documents of Office,
+  and do not say `noindex`; others are counted (`ubi/store/markdown/left_out`).
 * A page becomes Markdown in the writer's thread, a document in the child of `outputs/documents`. What cannot be read is
   kept with its URL and the reason, and counted (`ubi/store/markdown/refused/<reason>`).
 """

@@ -3,6 +3,7 @@
 Rules of this module:
 
 * HTML is read by lexbor, and written by html-to-markdown (`scrapy-ubi[markdown]`); it is imported with the first page.
+* Plain text and Markdown stay as they are; what says to be one and has NUL characters is refused (`binary`).
 * What is read is bounded: beyond `MOST_BYTES` or `MOST_TAGS`, or where parsing takes seconds (`is_costly`), a page is
   refused, with a reason. html-to-markdown bounds depth and tables itself, and takes time linear in its text.
 * Links and addresses of images are absolute; images are of a whole page only, by their texts. What leads to
@@ -23,6 +24,7 @@ from selectolax.lexbor import LexborNode
 
 from scrapy_ubi.outputs.markdown.main_content import main_content, whole_page
 from scrapy_ubi.outputs.markdown.page_facts import MARKS, PageFacts, facts_of, first_heading
+from scrapy_ubi.outputs.page_text import MARKDOWN, kind_of, markdown_title
 from scrapy_ubi.urls.filters.filter_text import FilterError
 from scrapy_ubi.urls.links.costly import is_costly
 from scrapy_ubi.urls.links.page import Page, written
@@ -57,11 +59,15 @@ def check_installed() -> None:
 
 
 def markdown_of(response: TextResponse, *, whole: bool = False) -> PageMarkdown:
-    """The Markdown of a response of HTML or plain text; `whole`: of all that it shows."""
+    """The Markdown of a response that `has_text`; `whole`: of all that it shows."""
     if len(response.body) > MOST_BYTES:
         return PageMarkdown(PageFacts(), "", "", "bytes")
     if not isinstance(response, HtmlResponse):
-        return PageMarkdown(PageFacts(), "", tidy(response.text))
+        text = response.text
+        if "\x00" in text:
+            return PageMarkdown(PageFacts(), "", "", "binary")
+        title = markdown_title(text) if kind_of(response) in MARKDOWN else ""
+        return PageMarkdown(PageFacts(title), title, tidy(text))
     page = written(response.text)
     if page.count(b"<") > MOST_TAGS:
         return PageMarkdown(PageFacts(), "", "", "elements")

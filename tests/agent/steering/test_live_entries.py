@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scrapy.settings import Settings
 
 from scrapy_ubi.agent.steering.live_entries import (
     FIELD,
@@ -20,6 +21,7 @@ from scrapy_ubi.agent.steering.live_entries import (
 )
 from scrapy_ubi.agent.steering.runtime import refusal
 from scrapy_ubi.ground.untrusted.checks import Malformed
+from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings.live_rows import LIVE
 
 NAMES = ("UBI_HOST_DELAY", "UBI_HOST_MAX_PAGES", "pause")
@@ -170,3 +172,13 @@ def test_every_live_setting_has_bounds_that_hold_alone(name: str) -> None:
             assert refusal(LiveEntry(name, "", bound, 1, "a", 0.0)) == ""
     with pytest.raises(Malformed):
         read_entry(f"{FIELD}{name}", "")
+
+
+@pytest.mark.parametrize(
+    ("started", "value", "holds"),
+    [("off", "auto", False), ("off", "off", True), ("off", None, True), ("auto", "off", True)],
+)
+def test_a_browser_that_was_off_at_the_start_cannot_be_turned_on(started: str, value: str | None, holds: bool) -> None:
+    settings = UbiSettings.from_scrapy(Settings({"UBI_BROWSER": started}), "walk")
+    entry = LiveEntry("UBI_BROWSER", "app.example", value, 1, "me", 1.0)
+    assert (refusal(entry, settings) == "") is holds and refusal(entry) == ""

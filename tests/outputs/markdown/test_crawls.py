@@ -108,6 +108,25 @@ def test_a_crawl_as_lines_as_chunks_and_as_a_tree(kept: tuple[Path, Crawler], tm
     assert not list(tmp_path.glob("tree.*"))
 
 
+def test_what_is_markdown_already_is_kept_and_what_is_left_out_is_said_once(
+    site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = f"# Wheels\n\n{TEXT}\n"
+    site.page(HOME, links(*(f"{HOME}{path}" for path in ("a.md", "a.txt", "a.json", "b.json"))))
+    site.page(f"{HOME}a.md", Page(text, headers={"Content-Type": "text/markdown; charset=utf-8"}))
+    site.page(f"{HOME}a.txt", Page(text, headers={"Content-Type": "text/plain"}))
+    for name in "ab":
+        site.page(f"{HOME}{name}.json", Page("{}", headers={"Content-Type": "application/json"}))
+    settings = {"UBI_STORES": ["markdown"], "UBI_DIR": str(tmp_path / "a")}
+    with caplog.at_level("INFO"):
+        crawl(Walk, site.proxy, settings=settings)
+    command("collect", "markdown", "--dir", str(tmp_path / "a"), "-o", str(tmp_path / "pages.jsonl"))
+    pages = map(json.loads, (tmp_path / "pages.jsonl").read_text().splitlines())
+    found = {page["url"].rpartition("/")[2]: (page["title"], page["markdown"]) for page in pages}
+    assert (found["a.md"], found["a.txt"]) == (("Wheels", text), ("", text)) and len(found) == 3
+    assert caplog.text.count("The store markdown keeps nothing of http://a.example/") == 1
+
+
 def test_what_is_no_tree_is_not_replaced(kept: tuple[Path, Crawler], tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/letter.txt").write_text("dear")

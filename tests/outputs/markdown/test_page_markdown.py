@@ -61,6 +61,26 @@ def test_plain_text_stays_as_it_is() -> None:
     assert markdown_of(response).markdown == "One\n\nTwo  \n"
 
 
+@pytest.mark.parametrize("kind", ["text/markdown", "Text/Markdown; charset=utf-8; variant=GFM", "text/x-markdown"])
+def test_markdown_stays_as_it_is_and_has_its_first_heading_as_title(kind: str) -> None:
+    text = "---\nlang: de\n---\n\n# Räder #\n\n| a | b |\n\nA [link](x.md) and `# no heading`.\n"
+    response = TextResponse(URL, body=text.encode(), headers={"Content-Type": kind})
+    found = markdown_of(response)
+    assert (found.markdown, found.facts.title, found.refused) == (text, "Räder", "")
+
+
+def test_the_charset_that_is_said_counts_where_there_is_such_a_one() -> None:
+    said = {"Content-Type": "text/markdown; charset=iso-8859-15"}
+    assert markdown_of(TextResponse(URL, body="5 €".encode("iso-8859-15"), headers=said)).markdown == "5 €\n"
+    unknown = {"Content-Type": "text/markdown; charset=none-of-these"}
+    assert markdown_of(TextResponse(URL, body="5 €".encode(), headers=unknown)).markdown == "5 €\n"
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "text/markdown"])
+def test_what_says_to_be_text_and_is_none_is_refused(kind: str) -> None:
+    assert markdown_of(TextResponse(URL, body=bytes(range(256)), headers={"Content-Type": kind})).refused == "binary"
+
+
 @pytest.mark.parametrize(
     ("said", "date"),
     [
