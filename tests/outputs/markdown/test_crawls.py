@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from scrapy import Spider
 from scrapy.crawler import Crawler
-from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 
 from demo.graph import Graph
@@ -21,7 +17,7 @@ from scrapy_ubi.outputs.stores import make
 from tests.outputs.index.kept_pages import IndexCommands
 from tests.outputs.kept import collected
 from tests.support import office_files, pdfs
-from tests.support.crawls import crawl
+from tests.support.crawls import Walk, crawl
 from tests.support.group import Group
 from tests.support.server import Server
 from tests.support.site import Page, Site, links
@@ -31,18 +27,6 @@ pytest.importorskip("html_to_markdown")
 HOME = "http://a.example/"
 TEXT = "The harbour was quiet in the morning, and the boats lay still at the pier until noon. " * 3
 command = IndexCommands()
-
-
-class Walk(Spider):
-    """Every link."""
-
-    name = "walk"
-    start_urls = (HOME,)  # type: ignore[assignment]
-
-    def parse(self, response: Response) -> Iterator[Any]:
-        if isinstance(response, HtmlResponse):
-            for href in response.css("a::attr(href)").getall():
-                yield response.follow(href)
 
 
 @pytest.fixture
@@ -60,12 +44,9 @@ def kept(site: Site, tmp_path: Path) -> tuple[Path, Crawler]:
     site.page(urls[4], Page(bytes(range(256)), headers={"Content-Type": "image/png"}))
     site.page(urls[5], "<div>" * 60_000 + "x")
 
-    def prepare(crawlers: list[Crawler]) -> None:
-        crawlers[0].settings.set("UBI_DIR", str(tmp_path / "a"), "cmdline")
-
     stores = ["markdown(documents=yes)", "index(documents=yes)"]
-    (outcome,) = crawl(Walk, site.proxy, settings={"UBI_STORES": stores}, with_crawlers=prepare)
-    return tmp_path / "a", outcome.crawler
+    (outcome,) = crawl(Walk, site.proxy, settings={"UBI_STORES": stores}, place=tmp_path)
+    return tmp_path / "a0", outcome.crawler
 
 
 def test_a_crawl_as_lines_as_chunks_and_as_a_tree(kept: tuple[Path, Crawler], tmp_path: Path) -> None:
