@@ -72,7 +72,8 @@ class Outputs:
         """None where no store is named. Raises UbiSettingError."""
         made = stores.make(settings.stores, crawler.settings)
         if settings.duplicates is not None and not any(store.name == DuplicatesStore.name for store in made):
-            made += stores.make([f"{DuplicatesStore.name}(near={_yes(near_of(settings))})"], crawler.settings)
+            near = "yes" if settings.duplicates.near else "no"
+            made += stores.make([f"{DuplicatesStore.name}(near={near})"], crawler.settings)
         return cls(crawler, settings, made) if made else None
 
     def observers(
@@ -132,9 +133,10 @@ class Outputs:
 
     def _make_judge(self, count: Callable[[str], None], note: Callable[[str, str], None]) -> Judge | None:
         """What tells duplicates, where UBI_DUPLICATES asks for that."""
-        if self._settings.duplicates is None:
+        asked = self._settings.duplicates
+        if asked is None:
             return None
-        judge = Judge(near_of(self._settings), self._settings.duplicates.action, count, note)
+        judge = Judge(asked.near, asked.action, count, note)
         judge.restore((page.host, page.url, page.judged) for page in self._known)
         self._known = []
         return judge
@@ -180,10 +182,3 @@ class Outputs:
             )
 
 
-def near_of(settings: UbiSettings) -> int | None:
-    """How many words of a hundred may differ in near duplicates; None: only exact ones are told."""
-    return settings.duplicates.near or None if settings.duplicates is not None else None
-
-
-def _yes(near: int | None) -> str:
-    return "no" if near is None else "yes"

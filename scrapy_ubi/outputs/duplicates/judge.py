@@ -94,14 +94,14 @@ def is_compared(request: Request, response: Response) -> bool:
 
 
 class Judge(PageObserver):
-    """Judges the pages of one agent. `near`: words of a hundred that may differ; None: only exact. `action`: mark,
+    """Judges the pages of one agent. `near`: words of a hundred that may differ; 0: only exact. `action`: mark,
     unfollow or skip. `count` counts in the stats, `note(what, host)` for the report. Of the pages under way `judged`
     says what was found out, and `unfollowed` has those whose links are not taken."""
 
     marks = (DUPLICATE_OF,)
 
     def __init__(
-        self, near: int | None, action: str, count: Callable[[str], None], note: Callable[[str, str], None]
+        self, near: int, action: str, count: Callable[[str], None], note: Callable[[str, str], None]
     ) -> None:
         self._near = near
         self.action = action
@@ -130,7 +130,7 @@ class Judge(PageObserver):
         host = partition_key(request.url)
         if host is None or REQUISITE in request.meta or not is_compared(request, response):
             return False
-        print_ = fingerprint(response, self._near is not None)
+        print_ = fingerprint(response, bool(self._near))
         kind, of = self._compare(host, request.url, print_)
         self.judged[flight] = Judged(print_.digest, print_.words, print_.sketch, kind, of)
         if not kind:
@@ -158,7 +158,7 @@ class Judge(PageObserver):
         if print_.why:
             self._count(f"ubi/duplicates/not_near/{print_.why}")
         sketch = print_.sketch
-        if sketch and self._near is not None:
+        if sketch and self._near:
             bins, bands = _read(sketch)
             of = pages.near(bins, bands, resemblance_of(self._near, print_.words))
             if of == SHELL:
@@ -173,7 +173,7 @@ class Judge(PageObserver):
         before = len(pages)
         forgotten = pages.add_exact(_number(digest), url)
         self._digests += len(pages) - before
-        if sketch and self._near is not None:
+        if sketch and self._near:
             lost = pages.add_near(*_read(sketch), url)
             self._sketches += 1 - lost
             forgotten += lost

@@ -17,7 +17,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
 from scrapy_ubi.adapter.feedback import host_feedback
-from scrapy_ubi.adapter.feedback.host_feedback import SeveralLoads
+from scrapy_ubi.adapter.feedback.host_feedback import SeveralLoads, SingleLoads
 from scrapy_ubi.agent.hosts.host_concurrency import HostConcurrency
 from scrapy_ubi.settings.loads_at_once import read_loads
 from tests.agent.hosts.test_host_notes import HOST, OTHER, House
@@ -563,7 +563,7 @@ def test_auto_hears_of_all(status: int) -> None:
 
 
 def test_without_any_such_host_nothing_is_kept() -> None:
-    loads = SeveralLoads(None)
+    loads = SingleLoads()
     loads.responded(HOST, 1.0, 503, 0.1)
     loads.failed(HOST, 1.0)
     loads.put_off(HOST)
