@@ -14,14 +14,13 @@ from scrapy.crawler import Crawler
 from scrapy_ubi.adapter.requests.inflight import Flight, Flights
 from scrapy_ubi.adapter.requests.judged import Judged
 from scrapy_ubi.adapter.requests.observers import PageObserver
-from scrapy_ubi.adapter.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.outputs import stores
 from scrapy_ubi.outputs.delivery.delivering import DeliveringStore
 from scrapy_ubi.outputs.documents.document_reader import DocumentReader
 from scrapy_ubi.outputs.duplicates.duplicate_record import Compared
 from scrapy_ubi.outputs.duplicates.duplicates_store import DuplicatesStore, known
-from scrapy_ubi.outputs.duplicates.judge import Judge
+from scrapy_ubi.outputs.duplicates.judge import DuplicateLinks, Judge
 from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.outputs.part_files import OUT
 from scrapy_ubi.outputs.ship_targets import AT_ONCE, target_of

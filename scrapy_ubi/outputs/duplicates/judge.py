@@ -17,17 +17,19 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
 import numpy as np
 from scrapy import Request
 from scrapy.http import Response
 
+from scrapy_ubi.adapter.extraction.plainlinks import PlainLinks
 from scrapy_ubi.adapter.requests.check import REQUISITE
 from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.requests.judged import DUPLICATE_OF, Judged
 from scrapy_ubi.adapter.requests.observers import PageObserver
+from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.agent.hosts.learned_forms import CUT
 from scrapy_ubi.outputs.duplicates.host_pages import SHELL, HostPages
 from scrapy_ubi.outputs.duplicates.sketch import (
@@ -43,6 +45,7 @@ from scrapy_ubi.outputs.duplicates.sketch import (
 from scrapy_ubi.outputs.page_text import PageContent, content_of
 from scrapy_ubi.urls import partition_key
 
+LINKS = "ubi/duplicates/links"
 MOST_PAGES = 131_072  # digests, and sketches apart, of one agent: some 20 MB, and 40
 
 _MISSING = re.compile(
@@ -191,6 +194,27 @@ class Judge(PageObserver):
             pages = self._hosts[host] = HostPages()
         self._hosts.move_to_end(host)
         return pages
+
+
+class DuplicateLinks(PageObserver):
+    """Takes no link that the callback of a duplicate asks for, of `pages`, now and later: it is counted, and the stores
+    that keep links have it. The page itself, asked for once more, is no link."""
+
+    def __init__(self, pages: Container[Flight], stats: StatBuffer) -> None:
+        self._pages = pages
+        self._stats = stats
+
+    def refuses(self, flight: Flight, response: Response, found: object) -> bool:
+        """Whether this is a link that the callback of such a page yields: it is not taken."""
+        if flight not in self._pages or not isinstance(found, Request | PlainLinks):
+            return False
+        if isinstance(found, Request) and found.url == response.url:
+            return False
+        urls = [url for url in found.urls if isinstance(url, str)] if isinstance(found, PlainLinks) else [found.url]
+        self._stats.sums[LINKS] += len(urls)
+        if flight.links is not None:
+            flight.links.urls.extend(urls)
+        return True
 
 
 def _read(sketch: bytes) -> tuple[Bins, Bands]:
