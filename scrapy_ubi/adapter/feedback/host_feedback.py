@@ -74,10 +74,10 @@ SLOW_DOWN = (429, 503)  # these ask for fewer loads at once, with a Retry-After 
 class SingleLoads:
     """The loads of an agent whose hosts have one at a time: none is under way when its host is put off."""
 
-    def responded(self, host: str, began: float, status: int, seconds: float) -> None:
+    def note_answer(self, host: str, began: float, status: int, seconds: float) -> None:
         """A load that began then (s, monotonic) has ended with this status."""
 
-    def failed(self, host: str, began: float) -> None:
+    def note_failure(self, host: str, began: float) -> None:
         """It has ended without a response."""
 
     def put_off(self, host: str) -> None:
@@ -96,13 +96,13 @@ class SeveralLoads(SingleLoads):
         self._clock = clock
         self._put_off_at: OrderedDict[str, float] = OrderedDict()
 
-    def responded(self, host: str, began: float, status: int, seconds: float) -> None:
+    def note_answer(self, host: str, began: float, status: int, seconds: float) -> None:
         if status in SLOW_DOWN:
             self._concurrency.slow_down(host, began, self._clock())
         else:
             self._concurrency.answered(host, seconds, began)
 
-    def failed(self, host: str, began: float) -> None:
+    def note_failure(self, host: str, began: float) -> None:
         self._concurrency.slow_down(host, began, self._clock())
 
     def put_off(self, host: str) -> None:
@@ -173,7 +173,7 @@ class HostFeedback:
         if load_of(flight.request) is not None:
             return False
         if self._node.concurrency is not None:
-            self._loads.responded(state.host, flight.began, response.status, seconds)
+            self._loads.note_answer(state.host, flight.began, response.status, seconds)
         asked = self.asked(response)
         if asked is None and response.status in retry_after.STATUSES and b"Retry-After" in response.headers:
             self._count_unread()
@@ -194,7 +194,7 @@ class HostFeedback:
     def failed(self, flight: Flight, error: Exception) -> bool:
         """A load has ended without a response. True: the page is to be fetched again, later."""
         if flight.host is not None and isinstance(error, NO_ANSWER):
-            self._loads.failed(flight.host, flight.began)
+            self._loads.note_failure(flight.host, flight.began)
         if not self._policy.failures or load_of(flight.request) is not None:
             return False
         if flight.visit is not None and is_no_tunnel(error):

@@ -122,7 +122,7 @@ class ComparedCrawl:
         return all(one["reason"] == "finished" for one in self.results)
 
     @property
-    def failed(self) -> set[tuple[str, str]]:
+    def unanswered(self) -> set[tuple[str, str]]:
         """What was asked for and never answered, as the host is dead, or resets connections."""
         return {(method, url) for method, url, how in self.requests if how == FAILED}
 
@@ -451,8 +451,8 @@ class _Report:
         self._agents = agents
         self.items: ItemComparison = compare_items(first.items, second.items, agents.items, first.needed, second.needed)
         not_made = (first.urls & second.urls) - agents.urls
-        self._not_made = sorted(not_made - second.failed)
-        self._never_answered = sorted(not_made & second.failed)
+        self._not_made = sorted(not_made - second.unanswered)
+        self._never_answered = sorted(not_made & second.unanswered)
         self._made_too = sorted(agents.urls - first.urls - second.urls)
         self._without_cookies = max(0, agents.answered(FEWER) - second.answered(FEWER))
         # Requests that fail at any other agent, and after a restart.

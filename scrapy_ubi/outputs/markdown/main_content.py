@@ -162,13 +162,13 @@ class _PageWeights:
         """What the content in an element weighs."""
         return self._weight.get(element, 0.0)
 
-    def text(self, element: int) -> int:
+    def text_length(self, element: int) -> int:
         """The length of the text in it."""
         return self._text.get(element, 0)
 
     def is_of_links(self, element: int) -> bool:
         """Whether most of its text is in links."""
-        text = self.text(element)
+        text = self.text_length(element)
         return text > 0 and self._links.get(element, 0) > _OF_LINKS * text
 
     def drop(self, unwanted: Callable[[_Element], bool]) -> None:
@@ -266,9 +266,9 @@ def _said(body: _Element, weights: _PageWeights) -> tuple[_Element | None, bool]
         return found, False
     articles = [one for one in weights.elements if one.tag == "article"]
     mains = [one for one in weights.elements if one.tag == "main" or one.node.attributes.get("role") == "main"]
-    best = max(mains, key=lambda one: weights.text(one.id), default=None)
+    best = max(mains, key=lambda one: weights.text_length(one.id), default=None)
     if best is not None and (
-        weights.weight(best.id) >= 0.3 * whole or weights.text(best.id) >= 0.5 * weights.text(body.id)
+        weights.weight(best.id) >= 0.3 * whole or weights.text_length(best.id) >= 0.5 * weights.text_length(body.id)
     ):
         inside = list(_within(best.id, articles, weights))
         if len(inside) == 1 and weights.weight(inside[0].id) >= 0.5 * weights.weight(best.id):

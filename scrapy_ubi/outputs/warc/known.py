@@ -66,8 +66,8 @@ class KnownPayloads:
         self._rows: mmap.mmap | bytes | None = None if paths else b""
         self.refused: Counter[str] = Counter()  # lines, by reason
 
-    def open(self, place: Path) -> None:
-        """Read the indexes, and make the file in this directory. Raises OSError."""
+    def read_indexes(self, place: Path) -> None:
+        """Read the indexes once, into a file in this directory. Raises OSError."""
         if self._rows is not None:
             return
         began = time.monotonic()

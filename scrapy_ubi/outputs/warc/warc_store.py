@@ -129,7 +129,7 @@ class WarcStore(Store):
 
     def _begin(self, part: Part) -> None:
         """A part is written to for the first time. Indexes of files that a killed process has left are sorted, once."""
-        self._known.open(part.path_of(WARC).parent)  # what earlier crawls have archived can be looked up from now on
+        self._known.read_indexes(part.path_of(WARC).parent)
         for reason, count in self._known.refused.items():
             self.refused[f"known/{reason}"] = count
         self._part, self._file = part, part.path_of(WARC).name

@@ -165,8 +165,8 @@ def test_followers_that_are_gone_hold_up_nobody(
 ) -> None:
     agent = Agent(tmp_path, one_server, length="5")
     stream = ItemStream(redis, CRAWL)
-    stream.follow(f"{FOLLOW}there", "0")
-    stream.follow(f"{FOLLOW}gone", "0")
+    stream.join_at(f"{FOLLOW}there", "0")
+    stream.join_at(f"{FOLLOW}gone", "0")
     redis.hset("ubi:{shop}:followers", f"{FOLLOW}gone", "12.5")
     agent.flush(1, 2, 3, 4, 5)
     got = stream.read(f"{FOLLOW}there", 0.01)
