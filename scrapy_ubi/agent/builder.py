@@ -173,7 +173,7 @@ def build_node(
         clock,
     )
 
-    def follow() -> None:
+    def work_for_agent() -> None:
         """Have the parts work for the agent that the crawl has now."""
         crawl.frontier.loads = HostLoads(loads_at_once) if loads_at_once is not None else None
         if crawl.recrawl is not None:
@@ -193,7 +193,7 @@ def build_node(
         flush = DiskFlush(agent, crawl.disk, crawl.facts, events.flush)
         return Exchange(agent, transport, io, settings, run, check_in, flush, exchanges.arrived)
 
-    crawl.follow(follow)
+    crawl.follow(work_for_agent)
     lifecycle = Lifecycle(
         crawl,
         transport,

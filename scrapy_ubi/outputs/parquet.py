@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -57,9 +58,13 @@ class Shape:
     def __init__(self, depth: int = 0) -> None:
         self.kinds: Counter[str] = Counter()
         self.fields: dict[str, Shape] = {}
-        self.element: Shape | None = None
         self.inexact = False  # a whole number that a fraction cannot be
         self._depth = depth
+
+    @cached_property
+    def element(self) -> Shape:
+        """What is in lists."""
+        return Shape(self._depth + 1)
 
     def add(self, value: object) -> None:
         """See one value."""
@@ -68,7 +73,6 @@ class Shape:
         if kind == "int":
             self.inexact = self.inexact or abs(value) > EXACT  # type: ignore[arg-type]
         elif isinstance(value, list) and self._depth < DEEPEST:
-            self.element = self.element or Shape(self._depth + 1)
             for one in value:
                 self.element.add(one)
         elif isinstance(value, dict) and self._depth < DEEPEST and len(self.fields) <= MOST_FIELDS:
@@ -91,7 +95,7 @@ class Shape:
     def arrow(self, pa: Any) -> Any:
         """Its type."""
         if self.kind == "list":
-            return pa.list_(self.element.arrow(pa) if self.element is not None else pa.string())
+            return pa.list_(self.element.arrow(pa))
         if self.kind == "object":
             return pa.struct([pa.field(_clean(name), shape.arrow(pa)) for name, shape in self.fields.items()])
         return {"bool": pa.bool_(), "int": pa.int64(), "float": pa.float64(), "text": pa.string()}[self.kind]
@@ -104,7 +108,7 @@ class Shape:
         if kind == "text":
             return _clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
         if kind == "list":
-            return [self.element.fit(one) for one in value] if self.element is not None else value
+            return [self.element.fit(one) for one in value]
         if kind == "object":
             return {_clean(name): shape.fit(value.get(name)) for name, shape in self.fields.items()}
         return float(value) if kind == "float" else value
@@ -122,8 +126,7 @@ class Shape:
             yield f"Field {name!r:.100} holds numbers of more than 64 bits: it is written as text."
         for field, shape in self.fields.items():
             yield from shape.differs(f"{name}.{field}" if name else field)
-        if self.element is not None:
-            yield from self.element.differs(f"{name}[]")
+        yield from self.element.differs(f"{name}[]") if self.kinds["list"] else ()
 
 
 def _clean(text: str) -> str:

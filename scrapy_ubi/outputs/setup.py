@@ -14,14 +14,13 @@ from scrapy.crawler import Crawler
 from scrapy_ubi.adapter.requests.inflight import Flight, Flights
 from scrapy_ubi.adapter.requests.judged import Judged
 from scrapy_ubi.adapter.requests.observers import PageObserver
-from scrapy_ubi.adapter.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.outputs import stores
 from scrapy_ubi.outputs.delivery.delivering import DeliveringStore
 from scrapy_ubi.outputs.documents.document_reader import DocumentReader
 from scrapy_ubi.outputs.duplicates.duplicate_record import Compared
 from scrapy_ubi.outputs.duplicates.duplicates_store import DuplicatesStore, known
-from scrapy_ubi.outputs.duplicates.judge import Judge
+from scrapy_ubi.outputs.duplicates.judge import DuplicateLinks, Judge
 from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.outputs.part_files import OUT
 from scrapy_ubi.outputs.ship_targets import AT_ONCE, target_of
@@ -72,7 +71,8 @@ class Outputs:
         """None where no store is named. Raises UbiSettingError."""
         made = stores.make(settings.stores, crawler.settings)
         if settings.duplicates is not None and not any(store.name == DuplicatesStore.name for store in made):
-            made += stores.make([f"{DuplicatesStore.name}(near={_yes(near_of(settings))})"], crawler.settings)
+            near = "yes" if settings.duplicates.near else "no"
+            made += stores.make([f"{DuplicatesStore.name}(near={near})"], crawler.settings)
         return cls(crawler, settings, made) if made else None
 
     def observers(
@@ -132,9 +132,10 @@ class Outputs:
 
     def _make_judge(self, count: Callable[[str], None], note: Callable[[str, str], None]) -> Judge | None:
         """What tells duplicates, where UBI_DUPLICATES asks for that."""
-        if self._settings.duplicates is None:
+        asked = self._settings.duplicates
+        if asked is None:
             return None
-        judge = Judge(near_of(self._settings), self._settings.duplicates.action, count, note)
+        judge = Judge(asked.near, asked.action, count, note)
         judge.restore((page.host, page.url, page.judged) for page in self._known)
         self._known = []
         return judge
@@ -180,10 +181,3 @@ class Outputs:
             )
 
 
-def near_of(settings: UbiSettings) -> int | None:
-    """How many words of a hundred may differ in near duplicates; None: only exact ones are told."""
-    return settings.duplicates.near or None if settings.duplicates is not None else None
-
-
-def _yes(near: int | None) -> str:
-    return "no" if near is None else "yes"

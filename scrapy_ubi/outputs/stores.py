@@ -47,6 +47,7 @@ REFUSED = (
     "(ubi/store/<store>/refused/<reason>), not told."
 )
 KEPT_FREE = 4 << 20  # bytes
+_NOTHING = Response("about:blank", status=0)  # in the place of a response that did not come
 
 
 @dataclass
@@ -106,25 +107,29 @@ class Page:
         return str(came_by[-1]) if isinstance(came_by, list) and came_by else ""
 
     @property
+    def _answer(self) -> Response:
+        return self.response if self.response is not None else _NOTHING
+
+    @property
     def status(self) -> int:
         """0 where no response came."""
-        return self.response.status if self.response is not None else 0
+        return self._answer.status
 
     @property
     def body(self) -> bytes:
         """As the callback got it."""
-        return self.response.body if self.response is not None else b""
+        return self._answer.body
 
     @property
     def address(self) -> str:
         """The IP address that answered, where that is known."""
-        found = self.response.ip_address if self.response is not None else None
+        found = self._answer.ip_address
         return str(found) if found is not None else ""
 
     @property
     def truncated(self) -> bool:
         """Whether only the beginning of the body was kept."""
-        return self.response is not None and "truncated" in self.response.flags
+        return "truncated" in self._answer.flags
 
     @property
     def robots(self) -> tuple[str, ...]:

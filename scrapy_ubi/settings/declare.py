@@ -146,12 +146,9 @@ class Setting(NamedTuple):
             return " or ".join(repr(choice) for choice in self.choices)
         if (said := _BOUNDS.get(self.kind)) is not None:
             return said
-        limits = [
-            f"above {self.above:g}" if self.above is not None else "",
-            f"of at least {self.low:g}" if self.low is not None else "",
-            f"of at most {self.high:g}" if self.high is not None else "",
-        ]
-        return " ".join([_UNITS[self.kind], " and ".join(limit for limit in limits if limit)]).strip()
+        limits = (("above", self.above), ("of at least", self.low), ("of at most", self.high))
+        said = " and ".join(f"{word} {limit:g}" for word, limit in limits if limit is not None)
+        return f"{_UNITS[self.kind]} {said}".strip()
 
 
 class Made(NamedTuple):

@@ -141,7 +141,7 @@ class ItemStream:
         seconds, micro = self.client.time()
         self.client.hset(self.keys.followers, group, f"{seconds + micro / 1e6:.3f}")
 
-    def follow(self, group: str, after: str) -> None:
+    def join_at(self, group: str, after: str) -> None:
         """Begin to follow behind this id (`$`: what comes from now on)."""
         self.say_there(group)
         self.client.xgroup_create(self.keys.items, group, after, mkstream=True)

@@ -15,6 +15,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -67,8 +68,6 @@ class WebApp:
     ) -> None:
         self._reader = reader
         self._access = access
-        self._notices = notices
-        self._hubs = hubs
         self.live = LiveStream(reader)
         self.items = ItemEvents(reader)
         self.log = ServerLog(logger)  # for the server that runs it
@@ -85,9 +84,9 @@ class WebApp:
         self.application.router.add_route("*", "/api/{name}", self._api)
         self.application.router.add_route("*", "/seeds", self._seeds)
         if notices is not None:
-            self.application.router.add_route("*", "/indexnow", self._index_now)
+            self.application.router.add_route("*", "/indexnow", partial(self._index_now, notices))
         if hubs is not None:
-            self.application.router.add_route("*", "/websub/{path}", self._web_sub)
+            self.application.router.add_route("*", "/websub/{path}", partial(self._web_sub, hubs))
         add_routes(self.application, self._status, lambda: reader.crawl or "", (Problem,))
         self.application.on_shutdown.append(self._close)
 
@@ -157,27 +156,25 @@ class WebApp:
         logger.info("%s asks for %s.", request.remote, name)
         return _json(await self._reader.run(verb.answer, **said))
 
-    async def _index_now(self, request: web.Request) -> web.StreamResponse:
+    async def _index_now(self, notices: IndexNow, request: web.Request) -> web.StreamResponse:
         """A site says what has changed. It has no token: the key in a file of its host stands for it."""
-        assert self._notices is not None
         _allow(request, "GET", "POST")
         if request.method == "POST":
             check_json(request.headers)
             said = parameters.of_body(index_now.MANY, await request.read())
         else:
             said = _query(request, index_now.ONE)
-        notice = index_now.notice_of(said, self._notices.hosts)
-        await self._notices.believe(notice)
+        notice = index_now.notice_of(said, notices.hosts)
+        await notices.believe(notice)
         return _json(await self._seed(notice.urls, force=True))
 
-    async def _web_sub(self, request: web.Request) -> web.StreamResponse:
+    async def _web_sub(self, hubs: WebSub, request: web.Request) -> web.StreamResponse:
         """A hub asks whether a subscription was meant, or delivers."""
-        assert self._hubs is not None
         _allow(request, "GET", "POST")
         path = request.match_info["path"]
         if request.method == "GET":
-            return web.Response(text=self._hubs.verified(path, request.query), content_type="text/plain")
-        urls = self._hubs.delivered(path, request.headers.get("X-Hub-Signature", ""), await request.read())
+            return web.Response(text=hubs.verified(path, request.query), content_type="text/plain")
+        urls = hubs.delivered(path, request.headers.get("X-Hub-Signature", ""), await request.read())
         if urls:
             await self._seed(urls, force=False)
         return web.Response(status=202)

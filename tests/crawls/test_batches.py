@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from scrapy import Request, Spider
-from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem
 from scrapy.http import Response
 
@@ -109,13 +108,9 @@ def test_pages_whose_items_cannot_be_written_are_fetched_again_by_the_next_start
     monkeypatch.setattr(pipeline_flush, "LONGEST_CALL", 0.05)
     site.page(HOME, links(f"{HOME}a"))
     site.page(f"{HOME}a", "the end")
-
-    def place(crawlers: list[Crawler]) -> None:
-        crawlers[0].settings.set("UBI_DIR", str(tmp_path / "a0"), "cmdline")
-
     Batches.away = 1_000_000
-    crawl(OfShop, site.proxy, 1, {**PIPELINE, "CLOSESPIDER_ITEMCOUNT": 1, "UBI_LEASE_TIMEOUT": 1.0}, place)
+    crawl(OfShop, site.proxy, 1, {**PIPELINE, "CLOSESPIDER_ITEMCOUNT": 1, "UBI_LEASE_TIMEOUT": 1.0}, place=tmp_path)
     assert not Batches.written
     Batches.away = 0
-    crawl(OfShop, site.proxy, 1, PIPELINE, place)
+    crawl(OfShop, site.proxy, 1, PIPELINE, place=tmp_path)
     assert {item["url"] for item in Batches.written} == {HOME, f"{HOME}a"}

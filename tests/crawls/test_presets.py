@@ -69,14 +69,10 @@ def test_an_archive_has_every_page_whole_in_warc_files(site: Site, tmp_path: Pat
     homes = [f"http://h{number}.example/" for number in range(4)]
     for url in homes:
         site.page(url, links(*homes) + "x" * 100_000)
-
-    def place(crawlers: list[Any]) -> None:
-        crawlers[0].settings.set("UBI_DIR", str(tmp_path / "a"), "cmdline")
-
-    outcomes = crawl(Kind, site.proxy, settings={"UBI_PRESET": "archive", "UBI_DELAY_FACTOR": 0}, with_crawlers=place)
+    outcomes = crawl(Kind, site.proxy, settings={"UBI_PRESET": "archive", "UBI_DELAY_FACTOR": 0}, place=tmp_path)
     assert fetched(outcomes) == set(homes)
     assert all(item["size"] > 100_000 for item in items_of(outcomes))
-    kept = {path.parent.name for path in (tmp_path / "a").rglob("*") if path.is_file() and "out" in path.parts}
+    kept = {path.parent.name for path in (tmp_path / "a0").rglob("*") if path.is_file() and "out" in path.parts}
     assert {"items", "warc"} <= kept
     assert read(outcomes[0]).replication == 2
 

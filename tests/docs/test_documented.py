@@ -50,7 +50,7 @@ def test_no_setting_is_documented_that_does_not_exist() -> None:
     assert {title for title in sections("settings.md") if title.startswith("UBI_")} == names
     for page in (ROOT / "docs").rglob("*.md"):
         named = set(re.findall(r"\bUBI_[A-Z_]+[A-Z]\b", page.read_text()))
-        before = set(GONE) if page.parent.name == "decisions" or page.name == "settings.md" else set()
+        before = set(GONE) if page.parent.name == "decisions" else set()
         assert named <= names | before, f"{page} names settings that do not exist"
 
 
@@ -60,7 +60,6 @@ def test_the_tables_of_the_settings_are_those_of_the_declarations() -> None:
     shown = [[f"`{held[name]!r}`" if name in held else "" for held in PRESETS.values()] for name in values]
     rows = [f"| `{name}` | {' | '.join(row)} |" for name, row in zip(values, shown, strict=True)]
     assert re.findall(r"^\| `[A-Z_]+` .*$", page["Presets"], re.MULTILINE) == rows
-    assert re.findall(r"^\| `([A-Z_]+)` \| (.*) \|$", page["Names of before"], re.MULTILINE) == [*GONE.items()]
     assert re.findall(r" \| ([^|]+) \|$", page["What follows from others"], re.MULTILINE)[2:] == [*DERIVED.values()]
 
 

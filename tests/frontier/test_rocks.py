@@ -1,33 +1,19 @@
-"""RocksDB's accidents: a full disk, files that are damaged or missing, too many files."""
+"""RocksDB's own accidents: a disk that is full while it sorts, files that are damaged or missing, too many files."""
 
 from __future__ import annotations
 
 import os
-import random
-import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from scrapy_ubi.frontier import rocks
 from scrapy_ubi.frontier.rocks import MIB, RocksStore
-from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull, every
-
-
-def write(store: RocksStore, first: int, count: int, size: int = 100) -> None:
-    """Rows with these numbers, in one batch; their values do not compress."""
-    batch = store.batch()
-    for number in range(first, first + count):
-        batch.put(number.to_bytes(8, "big"), random.Random(number).randbytes(size))
-    store.write(batch)
-
-
-def numbers(store: RocksStore) -> list[int]:
-    return [int.from_bytes(key, "big") for key, _ in every(store, b"", b"\xff" * 9)]
+from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
+from tests.frontier.stored_rows import files_no_larger_than, numbers, write
 
 
 @pytest.fixture
@@ -46,21 +32,6 @@ def opened(tmp_path: Path) -> Iterator[Callable[[], RocksStore]]:
 # -- a full disk
 
 
-def test_nothing_is_written_into_the_reserve(opened: Callable[[], RocksStore], monkeypatch: pytest.MonkeyPatch) -> None:
-    store = opened()
-    write(store, 0, 10)
-    disk = os.statvfs(store.path)
-    nearly_full = os.statvfs_result((*disk[:4], (rocks.RESERVE - 1) // disk.f_frsize, *disk[5:]))
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "statvfs", lambda path: nearly_full)
-        for _ in range(2):
-            with pytest.raises(StoreFull, match="make room"):
-                write(store, 10, 10)
-        assert numbers(store) == [*range(10)]
-    write(store, 10, 10)
-    assert numbers(store) == [*range(20)]
-
-
 def test_a_disk_without_room_is_told_before_anything_is_opened(
     opened: Callable[[], RocksStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,35 +39,6 @@ def test_a_disk_without_room_is_told_before_anything_is_opened(
     monkeypatch.setattr(RocksStore.__init__, "__defaults__", (64 * MIB, 1 << 60))
     with pytest.raises(StoreFull):
         opened()
-
-
-@contextmanager
-def files_no_larger_than(size: int) -> Iterator[None]:
-    """The kernel refuses to make any file of this process larger (EFBIG), as it would on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def test_after_the_disk_was_full_the_same_is_written_again_and_nothing_is_lost(
-    opened: Callable[[], RocksStore],
-) -> None:
-    store = opened()
-    written = 0
-    with files_no_larger_than(2 * MIB):
-        with pytest.raises(StoreFull, match="make room"):
-            while True:
-                write(store, written, 1000)
-                written += 1000
-        assert written >= 1000
-        assert store.get((0).to_bytes(8, "big")) is not None, "what is there can be read meanwhile"
-    write(store, written, 1000)
-    assert numbers(store) == [*range(written + 1000)]
-    store.close()
-    assert numbers(opened()) == [*range(written + 1000)]
 
 
 def test_a_disk_that_is_full_while_rocksdb_sorts_is_a_pause_too(
@@ -222,28 +164,6 @@ def test_few_files_are_open_however_many_there_are(
     assert len(numbers(store)) == 60_000
     assert len([*store.path.glob("*.sst")]) > 64
     assert files_below(store.path) < 50
-
-
-def test_one_process_a_store(opened: Callable[[], RocksStore]) -> None:
-    opened()
-    with pytest.raises(StoreError, match="cannot be used"):
-        opened()
-
-
-def test_a_closed_store_says_so(opened: Callable[[], RocksStore]) -> None:
-    store = opened()
-    store.close()
-    with pytest.raises(StoreError, match="closed"):
-        store.get(b"a")
-    with pytest.raises(StoreError, match="closed"):
-        write(store, 0, 1)
-
-
-@pytest.mark.parametrize("name", ["file", "file/store"])
-def test_a_place_where_none_can_be_made_is_said_with_a_remedy(tmp_path: Path, name: str) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"cannot be used: .*see that this user may write there, or set UBI_DIR"):
-        RocksStore(tmp_path / name)
 
 
 @pytest.mark.parametrize("text", ["IO error: Permission denied (os error 13)", "IO error: Read-only file system: x"])

@@ -1,14 +1,12 @@
-"""SQLite's accidents: a full disk, a damaged file, a log that grows, a sync that fails, space that is free again."""
+"""SQLite's own accidents: a damaged file, a log that grows, a sync that fails, space that is free again."""
 
 from __future__ import annotations
 
 import os
 import random
-import resource
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,21 +14,10 @@ import pytest
 from scrapy_ubi.frontier import sqlite_store
 from scrapy_ubi.frontier.disk_room import MIB
 from scrapy_ubi.frontier.sqlite_store import FILE, SqliteStore
-from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull, every
+from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
+from tests.frontier.stored_rows import numbers, write
 
 Opened = Callable[[], SqliteStore]
-
-
-def write(store: SqliteStore, first: int, count: int, size: int = 100) -> None:
-    """Rows with these numbers, in one batch."""
-    batch = store.batch()
-    for number in range(first, first + count):
-        batch.put(number.to_bytes(8, "big"), random.Random(number).randbytes(size))
-    store.write(batch)
-
-
-def numbers(store: SqliteStore) -> list[int]:
-    return [int.from_bytes(key, "big") for key, _ in every(store, b"", b"\xff" * 9)]
 
 
 @pytest.fixture
@@ -46,54 +33,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
         store.close()
 
 
-# -- a full disk
-
-
-def test_nothing_is_written_into_the_reserve(opened: Opened) -> None:
-    store = opened()
-    write(store, 0, 10)
-    store._reserve = 1 << 60
-    for _ in range(2):
-        with pytest.raises(StoreFull, match="make room"):
-            write(store, 10, 10)
-    assert numbers(store) == [*range(10)]
-    store._reserve = sqlite_store.RESERVE
-    write(store, 10, 10)
-    assert numbers(store) == [*range(20)]
-
-
-@contextmanager
-def files_no_larger_than(size: int) -> Iterator[None]:
-    """The kernel refuses to make any file of this process larger (EFBIG), as it would on a full disk."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-@pytest.mark.parametrize("log", [64 * MIB, 256 * 1024], ids=["the log cannot grow", "the file cannot grow"])
-def test_after_the_disk_was_full_the_same_is_written_again_and_nothing_is_lost(
-    opened: Opened, monkeypatch: pytest.MonkeyPatch, log: int
-) -> None:
-    monkeypatch.setattr(sqlite_store, "LOG", log)
-    store = opened()
-    written = 0
-    with files_no_larger_than(2 * MIB):
-        with pytest.raises(StoreFull, match="make room"):
-            while True:
-                write(store, written, 1000)
-                written += 1000
-        assert written >= 1000
-        with pytest.raises(StoreFull, match="make room"):
-            write(store, written, 1000)
-        assert store.get((0).to_bytes(8, "big")) is not None, "what is there can be read meanwhile"
-    write(store, written, 1000)
-    assert numbers(store) == [*range(written + 1000)]
-    store.close()
-    assert numbers(opened()) == [*range(written + 1000)]
-    assert not [*store.path.glob("*probe*")]
+# -- errors of the disk
 
 
 class Failing:
@@ -274,28 +214,6 @@ def test_it_is_read_beside_what_is_written_and_a_batch_is_seen_wholly_or_not_at_
 
 
 # -- processes, places
-
-
-def test_one_process_a_store(opened: Opened) -> None:
-    opened()
-    with pytest.raises(StoreError, match="another process has it open"):
-        opened()
-
-
-def test_a_closed_store_says_so(opened: Opened) -> None:
-    store = opened()
-    store.close()
-    with pytest.raises(StoreError, match="closed"):
-        store.get(b"a")
-    with pytest.raises(StoreError, match="closed"):
-        write(store, 0, 1)
-
-
-@pytest.mark.parametrize("name", ["file", "file/store"])
-def test_a_place_where_none_can_be_made_is_said_with_a_remedy(tmp_path: Path, name: str) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(StoreError, match=r"cannot be used: .*see that this user may write there, or set UBI_DIR"):
-        SqliteStore(tmp_path / name)
 
 
 def test_a_file_that_cannot_be_opened_is_said_with_a_remedy(tmp_path: Path) -> None:

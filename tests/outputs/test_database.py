@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from scrapy import Spider
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from tests.support.crawls import crawl
@@ -51,11 +50,7 @@ def test_two_crawls_of_a_page_write_one_row_for_each_item(site: Site, tmp_path: 
     Things.times = 0
     settings = {"UBI_STORES": ["items"], "ITEM_PIPELINES": {pipeline: 1}, "ITEMS_DATABASE": str(tmp_path / "db")}
     for number in range(2):
-
-        def place(crawlers: list[Crawler], number: int = number) -> None:
-            crawlers[0].settings.set("UBI_DIR", str(tmp_path / f"a{number}"), "cmdline")
-
-        crawl(Things, site.proxy, 1, settings, place)
+        crawl(Things, site.proxy, settings={**settings, "UBI_DIR": str(tmp_path / f"a{number}")})
     with sqlite3.connect(tmp_path / "db") as database:
         rows = database.execute("SELECT id, item FROM items ORDER BY id").fetchall()
     assert [json.loads(item) for _, item in rows] == [{"thing": "hat", "times": 2}, {"thing": "coat", "times": 2}]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scrapy import Request, Spider
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
@@ -25,7 +25,7 @@ from scrapy_ubi.outputs.stores import Page as Kept
 from scrapy_ubi.urls import normal_form
 from tests.docs.test_blocks import names_in
 from tests.outputs.kept import collected
-from tests.support.crawls import crawl
+from tests.support.crawls import Walk, crawl
 from tests.support.site import Page, Site, links
 
 HOME = "http://a.example/"
@@ -112,18 +112,12 @@ def test_what_is_remembered_of_other_pages_changes_no_line(forms: int, monkeypat
         assert lines == LinkLines().format_links(page.url, links, normal_form), body
 
 
-class Walk(Spider):
-    """Every link."""
-
-    name = "walk"
-    start_urls = (HOME,)
-    bodies: dict[str, bytes]
+class Remembering(Walk):
+    """Remembers the bodies that it was given."""
 
     def parse(self, response: Response) -> Iterator[Any]:
         self.crawler.bodies[response.url] = response.body
-        if isinstance(response, HtmlResponse):
-            for href in response.css("a::attr(href)").getall():
-                yield response.follow(href)
+        yield from super().parse(response)
 
 
 def test_every_page_comes_back_byte_for_byte(site: Site, tmp_path: Path) -> None:
@@ -137,10 +131,9 @@ def test_every_page_comes_back_byte_for_byte(site: Site, tmp_path: Path) -> None
 
     def prepare(crawlers: list[Crawler]) -> None:
         crawlers[0].bodies = {}
-        crawlers[0].settings.set("UBI_DIR", str(tmp_path / "a"), "cmdline")
 
-    (outcome,) = crawl(Walk, site.proxy, settings={"UBI_STORES": "larm"}, with_crawlers=prepare)
-    (directory,) = (path for path in (tmp_path / "a/out/larm").iterdir() if path.is_dir())
+    (outcome,) = crawl(Remembering, site.proxy, settings={"UBI_STORES": "larm"}, with_crawlers=prepare, place=tmp_path)
+    (directory,) = (path for path in (tmp_path / "a0/out/larm").iterdir() if path.is_dir())
     pages = names_in("docs/reference/stores.md", "def pages")["pages"]
     found = {page.url: page for page in pages(directory)}
     bodies = outcome.crawler.bodies
@@ -151,7 +144,7 @@ def test_every_page_comes_back_byte_for_byte(site: Site, tmp_path: Path) -> None
     assert {len(fields) for fields in stored} == {10}
     by_url = {fields[1]: fields for fields in stored}
     assert by_url[urls[0] + "?x"][3] == "2" and by_url["http://b.example/moved"][4] == "302"
-    lines = [line.split("\t") for line in collected(tmp_path / "a", store="larm", ending="links.log")]
+    lines = [line.split("\t") for line in collected(tmp_path / "a0", store="larm", ending="links.log")]
     assert {len(fields) for fields in lines} == {5}
     assert ["http://b.example/moved", urls[0] + "?x", urls[0] + "?x=", "2", ""] in lines  # as store.log and frontier
     assert {(one[0], one[1]) for one in lines if one[3] == "0"} >= {(HOME, url) for url in urls}
@@ -176,17 +169,13 @@ def test_the_log_has_what_the_page_has_and_the_graph_what_the_spider_asks_for(
     site.page(page, links(deep, HOME))
     site.page(deep, "the end")
 
-    def prepare(crawlers: list[Crawler]) -> None:
-        crawlers[0].bodies = {}
-        crawlers[0].settings.set("UBI_DIR", str(tmp_path / "a"), "cmdline")
-
-    crawl(Walk, site.proxy, settings={"UBI_STORES": ["larm", "graph"], "DEPTH_LIMIT": limit}, with_crawlers=prepare)
-    fields = [line.split("\t") for line in collected(tmp_path / "a", store="larm", ending="links.log")]
+    crawl(Walk, site.proxy, settings={"UBI_STORES": ["larm", "graph"], "DEPTH_LIMIT": limit}, place=tmp_path)
+    fields = [line.split("\t") for line in collected(tmp_path / "a0", store="larm", ending="links.log")]
     logged = {(one[0], one[2]) for one in fields if one[3] == "0"}
     assert logged == {(HOME, page), (page, deep), (page, HOME)}
     assert {(one[0], one[2]) for one in fields if one[3] == "1"} == {(HOME, frame)}
     dropped = {(page, deep), (page, HOME)} if limit else set()
-    assert graph_of(tmp_path / "a", tmp_path / "place") == logged - dropped
+    assert graph_of(tmp_path / "a0", tmp_path / "place") == logged - dropped
 
 
 LINKED = (

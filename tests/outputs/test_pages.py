@@ -87,13 +87,8 @@ class Pipeline:
 
 def crawled(site: Site, place: Path, agents: int = 1, **settings: Any) -> tuple[list[Outcome], list[Path]]:
     paths = [place / f"a{number}" for number in range(agents)]
-
-    def place_them(crawlers: list[Crawler]) -> None:
-        for crawler, path in zip(crawlers, paths, strict=True):
-            crawler.settings.set("UBI_DIR", str(path), "cmdline")
-
     usual = {"UBI_STORES": ["items"], "ITEM_PIPELINES": {Pipeline: 1}, "RETRY_TIMES": 1}
-    return crawl(Walk, site.proxy, agents, {**usual, **settings}, place_them), paths
+    return crawl(Walk, site.proxy, agents, {**usual, **settings}, place=place), paths
 
 
 def web(site: Site) -> None:

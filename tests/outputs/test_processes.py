@@ -1,4 +1,4 @@
-"""An agent that is killed in the middle of its crawl, and started again: every page's item is collected, once (P9)."""
+"""An agent that is killed in the middle of its crawl, and started again: each page is collected, once (P9)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tests.support.server import Server
 from tests.support.web import DemoWeb
 
 SETTINGS = {
-    "UBI_REDIS_URL": None,
     "UBI_STORES": "items(size=5000)",
     "UBI_START_WAIT": 0,  # this Redis forgets nothing
     "CONCURRENT_REQUESTS": 4,
@@ -23,9 +22,16 @@ SETTINGS = {
 
 
 @pytest.mark.processes
-def test_an_agent_that_is_killed_and_goes_on(tmp_path: Path, one_server: Server) -> None:
+@pytest.mark.parametrize(
+    ("store", "needs", "kept"), [("items", "scrapy", "url"), ("markdown", "html_to_markdown", "markdown")]
+)
+def test_an_agent_that_is_killed_and_goes_on(
+    tmp_path: Path, one_server: Server, store: str, needs: str, kept: str
+) -> None:
+    pytest.importorskip(needs)
     with DemoWeb(Graph(seed=5, hosts=8, pages=80), 0.01) as web:
-        group = Group(tmp_path, web, one_server, **SETTINGS)
+        settings = SETTINGS | {"UBI_REDIS_URL": None, "UBI_STORES": f"{store}(size=5000)"}
+        group = Group(tmp_path, web, one_server, **settings)
         try:
             group.start("a0")
             group.until_served(0.4)
@@ -37,13 +43,15 @@ def test_an_agent_that_is_killed_and_goes_on(tmp_path: Path, one_server: Server)
         rows = web.log()
     assert set(verdict.exits.values()) == {0}, verdict.logs
     wanted = {f"http://{row['host']}{row['path']}" for row in rows if row["kind"] == "page" and row["status"] == 200}
-    assert Counter(json.loads(line)["url"] for line in collected(tmp_path / "a0")) == dict.fromkeys(wanted, 1)
+    pages = [json.loads(line) for line in collected(tmp_path / "a0", store=store)]
+    assert Counter(page["url"] for page in pages) == dict.fromkeys(wanted, 1)
+    assert all(page[kept] for page in pages)
 
 
 @pytest.mark.processes
 def test_an_agent_whose_disk_is_lost_with_its_outputs(tmp_path: Path, one_server: Server) -> None:
     with DemoWeb(Graph(seed=6, hosts=8, pages=70), 0.03) as web:
-        group = Group(tmp_path, web, one_server, **{**SETTINGS, "UBI_REDIS_URL": one_server.url})
+        group = Group(tmp_path, web, one_server, UBI_REDIS_URL=one_server.url, **SETTINGS)
         try:
             group.start_together("a0", "a1", "a2")
             group.until(lambda: web.count() > 35, "some pages")

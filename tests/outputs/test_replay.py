@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from scrapy import FormRequest, Request, Spider
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.settings import Settings
 
@@ -78,10 +77,8 @@ class Further(Walk):
 
 
 def run(spider: type[Spider], directory: Path, proxy: str, **settings: Any) -> Outcome:
-    def prepare(crawlers: list[Crawler]) -> None:
-        crawlers[0].settings.set("UBI_DIR", str(directory), "cmdline")
-
-    (outcome,) = crawl(spider, proxy, settings={"ROBOTSTXT_OBEY": True} | settings, with_crawlers=prepare)
+    usual = {"ROBOTSTXT_OBEY": True, "UBI_DIR": str(directory)}
+    (outcome,) = crawl(spider, proxy, settings=usual | settings)
     return outcome
 
 

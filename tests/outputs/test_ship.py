@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from scrapy import Spider
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_ubi.outputs import ship_targets
@@ -145,11 +144,7 @@ class Things(Spider):
 
 def test_a_crawl_that_has_ended_has_sent_all(site: Site, tmp_path: Path) -> None:
     site.page("http://shop.example/", "things")
-
-    def place(crawlers: list[Crawler]) -> None:
-        for crawler in crawlers:
-            crawler.settings.set("UBI_DIR", str(tmp_path / "own"), "cmdline")
-
-    (outcome,) = crawl(Things, site.proxy, 1, {"UBI_STORES": ["items"], "UBI_SHIP": f"file://{tmp_path}/to"}, place)
+    settings = {"UBI_STORES": ["items"], "UBI_SHIP": f"file://{tmp_path}/to", "UBI_DIR": str(tmp_path / "own")}
+    (outcome,) = crawl(Things, site.proxy, settings=settings)
     (agent,) = (tmp_path / "to").iterdir()
     assert [json.loads(line) for line in collected(agent)] == outcome.items == [{"url": "http://shop.example/"}]

@@ -22,7 +22,6 @@ from fastwarc.warc import WarcRecordType
 from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request, Spider
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 from warcio.archiveiterator import ArchiveIterator
 from warcio.bufferedreaders import BufferedReader
@@ -115,14 +114,10 @@ class Walk(Spider):
 
 def walked(directory: Path, **settings: Any) -> Path:
     """The directory of the WARC files of a crawl."""
-
-    def prepare(crawlers: list[Crawler]) -> None:
-        crawlers[0].settings.set("UBI_DIR", str(directory), "cmdline")
-
     with RawSite() as site:
         site.pages = {HOST + path: raw for path, raw in PAGES.items()}
-        settings = {"UBI_STORES": "warc", "UBI_MAX_BODY": 200_000, "ROBOTSTXT_OBEY": True} | settings
-        crawl(Walk, site.proxy, settings=settings, with_crawlers=prepare)
+        usual = {"UBI_DIR": str(directory), "UBI_STORES": "warc", "UBI_MAX_BODY": 200_000, "ROBOTSTXT_OBEY": True}
+        crawl(Walk, site.proxy, settings=usual | settings)
     return directory / "out/warc"
 
 

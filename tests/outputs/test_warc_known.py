@@ -113,7 +113,7 @@ def test_all_that_is_in_the_indexes_is_found_and_nothing_else(
     payloads = index(place / "a.cdxj", *bodies)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(known, "MOST_ROWS", 7)
-        payloads.open(place)
+        payloads.read_indexes(place)
     for body in {*bodies, other}:
         met = payloads.find(members.digest(body))
         assert (met is not None) == (body in bodies)
@@ -128,7 +128,7 @@ def test_lines_that_do_not_hold_are_refused_and_counted(tmp_path: Path) -> None:
     revisit = cdxj.line(URL, "2020-01-02T03:04:05Z", 200, cdxj.REVISIT, members.digest(b"x"), 1, 0, "x")
     with (tmp_path / "a.cdxj").open("ab") as file:
         file.writelines([b"!meta {}\n", sha256, revisit, b"x" * 200_000 + b"\n", *BAD])
-    payloads.open(tmp_path)
+    payloads.read_indexes(tmp_path)
     assert payloads.find(members.digest(b"good")) and payloads.find(members.digest(b"x")) is None
     assert payloads.refused == {"algorithm": 1, "malformed": len(BAD) + 4}  # the long line is read in four pieces
 
@@ -144,7 +144,7 @@ def test_whatever_a_line_is_it_is_read_or_refused(line: bytes) -> None:
 
 def test_a_line_that_is_there_no_longer_is_not_referred_to(tmp_path: Path) -> None:
     payloads = index(tmp_path / "a.cdxj", SAME)
-    payloads.open(tmp_path)
+    payloads.read_indexes(tmp_path)
     (tmp_path / "a.cdxj").write_bytes(b"x" * 1000)
     assert payloads.find(members.digest(SAME)) is None
     (tmp_path / "a.cdxj").unlink()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from unittest import mock
 
 from scrapy import Spider, signals
 from scrapy.crawler import AsyncCrawlerRunner, Crawler
+from scrapy.http import HtmlResponse, Response
 from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_ubi.adapter.components.find_scheduler import scheduler_of
@@ -77,6 +78,18 @@ class Hub(MemoryHub):
         return self
 
 
+class Walk(Spider):
+    """Follows every link."""
+
+    name = "walk"
+    start_urls = ("http://a.example/",)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        if isinstance(response, HtmlResponse):
+            for href in response.css("a::attr(href)").getall():
+                yield response.follow(href)
+
+
 @dataclass
 class Outcome:
     """What one agent's crawl came to."""
@@ -96,14 +109,16 @@ def crawl(
     agents: int = 1,
     settings: dict[str, Any] | None = None,
     with_crawlers: Callable[[list[Crawler]], None] | None = None,
+    place: Path | None = None,
     **spider_arguments: Any,
 ) -> list[Outcome]:
-    """Run a crawl of so many agents to its end. `with_crawlers` sees the crawlers before they start."""
+    """Run a crawl of so many agents to its end. `with_crawlers` sees the crawlers before they start; what is kept in
+    the agents' directories, `a0`, `a1` ..., goes with the crawl, unless `place` is where they lie."""
     assert not is_reactor_installed(), "a Twisted reactor was imported in this process: in-process crawls cannot run"
-    with tempfile.TemporaryDirectory() as place, mock.patch.dict(os.environ, {"http_proxy": proxy, "no_proxy": ""}):
+    with tempfile.TemporaryDirectory() as temporary, mock.patch.dict(os.environ, {"http_proxy": proxy, "no_proxy": ""}):
         hub = Hub()
         outcomes = [
-            _prepare(spider, {**FAST, "TEST_HUB": hub, **(settings or {})}, Path(place), number, agents)
+            _prepare(spider, {**FAST, "TEST_HUB": hub, **(settings or {})}, place or Path(temporary), number, agents)
             for number in range(agents)
         ]
         if with_crawlers is not None:

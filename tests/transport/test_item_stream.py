@@ -27,7 +27,7 @@ def check(stream: ItemStream) -> None:
     added = stream.append([("a-0", b"{}"), ("b-0", b'{"x": 1}')], "r")
     assert added.length == 2 and stream.last_id() == read_id(added.last)
     assert stream.append((), "").token == added.token
-    stream.follow(ME, "0")
+    stream.join_at(ME, "0")
     assert stream.groups() == [Group(ME, (0, 1))]
     got = stream.read(ME, 0.01)
     assert [fields for _, fields in got] == [

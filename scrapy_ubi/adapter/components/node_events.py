@@ -112,4 +112,4 @@ class LiveChanges:
             except UbiSettingError as error:  # those of settings.py may read a file that is gone by now
                 logger.error("The filters stay as they were: %s", error)
         self._scrapy.delay(settings.host_delay)
-        self._scrapy.follow(live.scrapys)
+        self._scrapy.apply(live.scrapys)

@@ -43,6 +43,9 @@ class NoSuchName(CannotResolveHostError):
     """What `Ask` raises where the servers say that a name has no address; others see its base class."""
 
 
+async def _nothing() -> None: ...
+
+
 class NameServers:
     """Asks, and keeps the answers. `ask` gives addresses and for how long they hold; it raises `NoSuchName`, and
     anything for a failure. `let_go` is called once, when this is closed."""
@@ -52,7 +55,7 @@ class NameServers:
         ask: Ask,
         most: int,
         timeout: float,
-        let_go: Callable[[], Awaitable[None]] | None = None,
+        let_go: Callable[[], Awaitable[None]] = _nothing,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ask = ask
@@ -95,8 +98,7 @@ class NameServers:
         self._closed = True
         for task in self._asking.values():
             task.cancel()
-        if self._let_go is not None:
-            await self._let_go()
+        await self._let_go()
 
     async def _find(self, host: str) -> list[str]:
         seconds = FAILED

@@ -101,9 +101,10 @@ class UbiLinkExtractor(LxmlLinkExtractor):
             raise ValueError(f"{asked}: not with restrict_xpaths, nor with a restrict_css that lexbor cannot read")
         self._obey_nofollow = obey_nofollow
         self._places = LinkSources(*names, frames=frames, canonical=canonical, srcset=srcset)
-        self._usual = self._places.single if unique and process_value is None else None
+        usual = (self._places.single or "") if unique and process_value is None else ""
+        self._usual = usual  # the one attribute of links, where all can be had by it; else ""
         simple = not (self._regions or obey_nofollow or self._scrapys)
-        self._off_tree = self._usual if simple and tree.can_read(self._places.tags, self._usual or "") else None
+        self._off_tree = usual if simple and tree.can_read(self._places.tags, usual) else ""
         self._process = process_value
         self._unique = unique
         self._stripped: Callable[[str], str] = strip_html5_whitespace if strip else str
@@ -129,7 +130,7 @@ class UbiLinkExtractor(LxmlLinkExtractor):
         nothing but what `process_value` raises."""
         if self._scrapys or not isinstance(response, HtmlResponse):
             return self._links_of_scrapys(response)
-        if self._off_tree is not None and (root := parsed_page(response)) is not None:
+        if self._off_tree and (root := parsed_page(response)) is not None:
             first, rels = tree.elements(root, self._places.tags, self._off_tree)
             text_of = _reader(tree.text_of, len(first) * len(response.text))
             return self._links_in(first, rels, text_of, _joiner_of_parsed(response))
@@ -153,9 +154,9 @@ class UbiLinkExtractor(LxmlLinkExtractor):
     def extract_urls(self, response: TextResponse) -> list[str]:
         """The URLs of what `extract_links` returns, in less time: without texts, unless they are asked for."""
         usual = self._usual
-        if usual is None or self._rarely or self._regions or self._scrapys or not isinstance(response, HtmlResponse):
+        if not usual or self._rarely or self._regions or self._scrapys or not isinstance(response, HtmlResponse):
             return [link.url for link in self.extract_links(response)]
-        if self._off_tree is not None and (root := parsed_page(response)) is not None:
+        if self._off_tree and (root := parsed_page(response)) is not None:
             values = tree.values_of(root, self._places.tags, usual)
             return list(urls(values, _joiner_of_parsed(response), self._allowed, self._stripped))
         text = response.text
@@ -189,7 +190,7 @@ class UbiLinkExtractor(LxmlLinkExtractor):
 
     def _links(self, nodes: list[LexborNode], text_of: Callable[[LexborNode], str], joiner: Joiner) -> list[Link]:
         """The links of these elements: the first of each URL (if `unique`), and of these what is allowed."""
-        if self._usual is None:
+        if not self._usual:
             return self._links_of_some(nodes, text_of, joiner)
         return self._links_in(*elements(nodes, self._usual), text_of, joiner)
 

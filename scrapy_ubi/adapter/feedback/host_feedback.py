@@ -71,38 +71,48 @@ MOST_HOSTS = 10_000
 SLOW_DOWN = (429, 503)  # these ask for fewer loads at once, with a Retry-After or without
 
 
-class SeveralLoads:
-    """The loads of one agent's hosts that have several at once; none without `concurrency`."""
+class SingleLoads:
+    """The loads of an agent whose hosts have one at a time: none is under way when its host is put off."""
 
-    def __init__(self, concurrency: HostConcurrency | None, clock: Callable[[], float] = monotonic) -> None:
+    def note_answer(self, host: str, began: float, status: int, seconds: float) -> None:
+        """A load that began then (s, monotonic) has ended with this status."""
+
+    def note_failure(self, host: str, began: float) -> None:
+        """It has ended without a response."""
+
+    def put_off(self, host: str) -> None:
+        """The host is left alone for some time from now on."""
+
+    def is_late(self, flight: Flight) -> bool:
+        """Whether this load began before its host was put off."""
+        return False
+
+
+class SeveralLoads(SingleLoads):
+    """The loads of an agent whose hosts may have several at once."""
+
+    def __init__(self, concurrency: HostConcurrency, clock: Callable[[], float] = monotonic) -> None:
         self._concurrency = concurrency
         self._clock = clock
         self._put_off_at: OrderedDict[str, float] = OrderedDict()
 
-    def responded(self, host: str, began: float, status: int, seconds: float) -> None:
-        """A load that began then (s, monotonic) has ended with this status."""
-        if self._concurrency is None:
-            return
+    def note_answer(self, host: str, began: float, status: int, seconds: float) -> None:
         if status in SLOW_DOWN:
             self._concurrency.slow_down(host, began, self._clock())
         else:
             self._concurrency.answered(host, seconds, began)
 
-    def failed(self, host: str, began: float) -> None:
-        """It has ended without a response."""
-        if self._concurrency is not None:
-            self._concurrency.slow_down(host, began, self._clock())
+    def note_failure(self, host: str, began: float) -> None:
+        self._concurrency.slow_down(host, began, self._clock())
 
     def put_off(self, host: str) -> None:
-        """The host is left alone for some time from now on."""
-        if self._concurrency is not None and self._concurrency.limit(host):
+        if self._concurrency.limit(host):
             self._put_off_at[host] = self._clock()
             self._put_off_at.move_to_end(host)
             if len(self._put_off_at) > MOST_HOSTS:
                 self._put_off_at.popitem(last=False)
 
     def is_late(self, flight: Flight) -> bool:
-        """Whether this load began before its host was put off."""
         return flight.host is not None and flight.began < self._put_off_at.get(flight.host, 0.0)
 
 
@@ -138,7 +148,8 @@ class HostFeedback:
     """What the loads of one agent say about their hosts."""
 
     def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings) -> None:
-        self._crawler, self._node, self._several = crawler, node, SeveralLoads(node.concurrency)
+        self._crawler, self._node = crawler, node
+        self._loads = SeveralLoads(node.concurrency) if node.concurrency is not None else SingleLoads()
         self.follow(settings)
         self._throttled, self._obeys = map(crawler.settings.getbool, ("AUTOTHROTTLE_ENABLED", "ROBOTSTXT_OBEY"))
 
@@ -162,18 +173,18 @@ class HostFeedback:
         if load_of(flight.request) is not None:
             return False
         if self._node.concurrency is not None:
-            self._several.responded(state.host, flight.began, response.status, seconds)
+            self._loads.note_answer(state.host, flight.began, response.status, seconds)
         asked = self.asked(response)
         if asked is None and response.status in retry_after.STATUSES and b"Retry-After" in response.headers:
             self._count_unread()
         if asked is not None:
             self._note_error(state, f"http/{response.status}")
-            self._leave_alone(state, asked, self._several.is_late(flight))
+            self._leave_alone(state, asked, self._loads.is_late(flight))
             return flight.visit is not None and self._is_retried(flight.request, response)
         if flight.visit is not None and self._is_error(flight.request, response):
             gone = failing.says_unreachable(response.status, flight.request.meta.get("proxy"))
             self._note_error(state, f"http/{response.status}")
-            return self._several.is_late(flight) or self._count_error(flight.visit, str(response.status), gone)
+            return self._loads.is_late(flight) or self._count_error(flight.visit, str(response.status), gone)
         if state.notes.text:
             self._forget(state, BUSY)
             self._forget(state, FAILING)
@@ -183,12 +194,12 @@ class HostFeedback:
     def failed(self, flight: Flight, error: Exception) -> bool:
         """A load has ended without a response. True: the page is to be fetched again, later."""
         if flight.host is not None and isinstance(error, NO_ANSWER):
-            self._several.failed(flight.host, flight.began)
+            self._loads.note_failure(flight.host, flight.began)
         if not self._policy.failures or load_of(flight.request) is not None:
             return False
         if flight.visit is not None and is_no_tunnel(error):
             self._note_error(flight.visit.state, f"exception/{type(error).__name__}")
-            spared = self._several.is_late(flight) or self._count_error(flight.visit, "no tunnel", True)
+            spared = self._loads.is_late(flight) or self._count_error(flight.visit, "no tunnel", True)
             return spared and self._is_tried_again(flight.request, error)
         if not isinstance(error, NO_ANSWER):
             return False
@@ -198,7 +209,7 @@ class HostFeedback:
         if state is None or (flight.visit is None and self._node.hosts.rests(state)):
             return False
         self._note_error(state, f"exception/{type(error).__name__}")
-        if self._several.is_late(flight):
+        if self._loads.is_late(flight):
             return flight.visit is not None and self._is_tried_again(flight.request, error)
         hosts = self._node.hosts
         verdict = health.failed(health.read(hosts.get(state, HEALTH)), self._policy)
@@ -217,7 +228,7 @@ class HostFeedback:
 
     def _put_off(self, state: HostState, seconds: float, why: str, asked: float | None = None) -> None:
         self._node.hosts.postpone(state, seconds, why, asked)
-        self._several.put_off(state.host)
+        self._loads.put_off(state.host)
 
     def _state(self, flight: Flight) -> HostState | None:
         if flight.visit is not None:

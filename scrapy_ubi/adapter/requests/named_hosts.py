@@ -34,8 +34,8 @@ class HostNames:
 
     def __init__(self, settings: UbiSettings) -> None:
         self._partition, self._rules, self._shards = settings.partition, settings.host_rules, settings.host_shards
-        self._function = _load(settings.named_by) if settings.named_by else None
-        self.asks = self._function is not None
+        self.asks = bool(settings.named_by)
+        self._function = _load(settings.named_by) if self.asks else _names_nothing
         self.of_url = settings.host_of()
 
     def key(self, request: Request, host: str, normal: str) -> str:
@@ -66,7 +66,7 @@ class HostNames:
     def _name(self, request: Request) -> object:
         """What the request, or the function, names as its host; None where neither does."""
         meta = request.meta
-        if (name := meta.get(HOST)) is not None or self._function is None:
+        if (name := meta.get(HOST)) is not None or not self.asks:
             return name
         try:
             name = self._function(request)
@@ -83,6 +83,10 @@ class HostNames:
         if key is None:
             raise BadHost(f"{name!r:.100} is no host name")
         return self._shards.key(key, normal)
+
+
+def _names_nothing(request: Request) -> object:
+    return None
 
 
 def _load(path: str) -> Namer:

@@ -199,7 +199,7 @@ class Sitemaps(PageObserver):
         crawler: Crawler,
         use: SitemapUse,
         found: Callable[[Request, Request], object],
-        listed: Callable[[Request, float], bool] | None = None,
+        listed: Callable[[Request, float], bool] = lambda request, lastmod: False,
         waits: Callable[[], bool] = lambda: False,
     ) -> None:
         self._crawler = crawler
@@ -273,7 +273,7 @@ class Sitemaps(PageObserver):
         self.count("ubi/sitemaps/urls", len(requests))
         for number, found in enumerate(requests, 1):
             changed = found.meta.pop(LASTMOD, 0.0)
-            if changed and self._listed is not None and self._listed(found, changed):
+            if changed and self._listed(found, changed):
                 self.count("ubi/recrawl/announced")
             self._found(found, flight.request)
             if number % A_TURN == 0:
@@ -336,12 +336,12 @@ class SitemapsOnly(PageObserver):
         return True
 
 
-def sitemap_news(node: Node, keys: RequestKeys) -> Callable[[Request, float], bool] | None:
+def sitemap_news(node: Node, keys: RequestKeys) -> Callable[[Request, float], bool]:
     """What is to be told of each page that a sitemap lists with a time, and says whether that page is due earlier for
-    it; None where the rule does without."""
+    it: none is, where the rule does without."""
     recrawl = node.crawl.recrawl
     if recrawl is None or not recrawl.heeds_sitemaps:
-        return None
+        return lambda request, lastmod: False
     pages = recrawl.listed = ListedPages(recrawl.rule, node.hosts, clock.unix)
 
     def listed(request: Request, lastmod: float) -> bool:

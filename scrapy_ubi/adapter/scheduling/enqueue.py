@@ -195,10 +195,10 @@ class Enqueue:
             link_filter.seed(request)
             return False
         if child:
-            return link_filter.refuses(request, page.entry.url if page is not None else "", redirect=False)
+            return link_filter.refuses_request(request, page.entry.url if page is not None else "", redirect=False)
         # Whatever else has such marks is a redirect: what pages yield, with marks copied from their own, is told above.
         came_by = _came_by(request)
-        return link_filter.refuses(request, came_by, redirect=bool(came_by))
+        return link_filter.refuses_request(request, came_by, redirect=bool(came_by))
 
     def _take_local(self, request: Request, page: Visit | None) -> Verdict:
         """Take a request that belongs to no host."""

@@ -85,7 +85,7 @@ class LinkFilter:
         if self._first is not self._chain:
             self._first.seed(link)
 
-    def refuses(self, request: Request, page: str, redirect: bool) -> bool:
+    def refuses_request(self, request: Request, page: str, redirect: bool) -> bool:
         """Whether a filter refuses the request, found on `page` ("" where that is not known); counted if so.
         `redirect`: it is where a redirect of `page` leads to.
         """

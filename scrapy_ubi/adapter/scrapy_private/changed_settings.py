@@ -31,7 +31,7 @@ class ChangedSettings:
     def _downloader(self) -> Any:
         return getattr(self._crawler.engine, "downloader", None)
 
-    def follow(self, values: Mapping[str, Any]) -> None:
+    def apply(self, values: Mapping[str, Any]) -> None:
         """These are the values that people have given; others are as they were at the start."""
         timeouts = self._crawler.get_downloader_middleware(DownloadTimeoutMiddleware)
         self._put("CONCURRENT_REQUESTS", self._downloader, "total_concurrency", values)

@@ -168,7 +168,7 @@ class _Reached:
             connected: Deferred[Any] = self._endpoint.connect(_Looking(factory, self._host, self._reach, refused))
             return connected
 
-        def failed(failure: Failure) -> Any:
+        def try_again(failure: Failure) -> Any:
             if not refused:  # of several addresses the last one's error is told: it may be another one
                 return failure
             return deferred_from_coro(self._reach.is_intranet()).addCallback(once_more)
@@ -178,7 +178,7 @@ class _Reached:
                 return attempt()
             return self._reach.refuse(self._host, refused[0])
 
-        return attempt().addErrback(failed)
+        return attempt().addErrback(try_again)
 
 
 @implementer(IProtocolFactory)

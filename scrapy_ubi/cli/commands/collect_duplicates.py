@@ -33,7 +33,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     try:
         with tempfile.TemporaryDirectory(prefix="ubi-duplicates-", dir=place) as inner:
             collector = Collector(chosen.outs, DuplicatesStore.name, ENDING, Path(inner), bar(), latest=True)
-            groups = Groups(collector, Path(inner), near or None)
+            groups = Groups(collector, Path(inner), near)
             number = _write(groups, opts.output)
     except OSError as error:
         name = error.filename or opts.output

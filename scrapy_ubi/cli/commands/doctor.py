@@ -22,7 +22,6 @@ from typing import Any, NamedTuple
 
 import redis
 from scrapy.settings import BaseSettings
-from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.project import inside_project
 
 from scrapy_ubi.adapter.process import start_remarks
@@ -32,8 +31,9 @@ from scrapy_ubi.addon.turn_on import refusal
 from scrapy_ubi.agent.profile.profile import Profile
 from scrapy_ubi.cli.commands import directories
 from scrapy_ubi.cli.commands.addon_remark import addon_remark
+from scrapy_ubi.cli.commands.project_spiders import with_spider
 from scrapy_ubi.cli.commands.query import QueryReport
-from scrapy_ubi.cli.commands.redis_connection import RedisConnection, UbiNotFound, connect, listed, nearest
+from scrapy_ubi.cli.commands.redis_connection import RedisConnection, connect, listed
 from scrapy_ubi.cli.commands.version import LIBRARIES, extras, installed
 from scrapy_ubi.cli.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.cli.monitor.text_table import folded, room
@@ -65,7 +65,7 @@ class Finding(NamedTuple):
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Make all checks. Raises UbiError for a spider that is not there."""
-    seen = _with_spider(settings, opts.spider)
+    seen = with_spider(settings, opts.spider) if opts.spider is not None else settings.copy()
     crawl = opts.crawl or seen.get("UBI_CRAWL")
     found = [*_software(), *_project(seen, opts.spider or "spider")]
     wanted = _read(seen, opts.spider or "spider")
@@ -92,22 +92,6 @@ def _line(finding: Finding) -> list[str]:
     head = f"{finding.state:<8}{finding.about:<11} "
     first, *rest = folded(finding.text, room() - len(head)) or [""]
     return [head + first, *(" " * len(head) + line for line in rest)]
-
-
-def _with_spider(settings: BaseSettings, spider: str | None) -> BaseSettings:
-    """The settings as an agent of that spider has them, but for add-ons."""
-    seen = settings.copy()
-    if spider is None:
-        return seen
-    loader = get_spider_loader(seen)
-    try:
-        cls = loader.load(spider)
-    except KeyError:
-        names = sorted(loader.list())
-        hint = nearest(spider, names) if names else "it has no spiders."
-        raise UbiNotFound(f"There is no spider '{plain(spider, 64)}' in this project; {hint}") from None
-    cls.update_settings(seen)
-    return seen
 
 
 def _read(settings: BaseSettings, spider: str) -> UbiSettings | str:

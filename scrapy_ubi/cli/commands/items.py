@@ -62,7 +62,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
         with suppress(KeyboardInterrupt):
             crawl, waited = _named(settings, opts, to)
             begin = START if waited and opts.begin == NOW else opts.begin  # it was there before the first item
-            Follower(to, crawl, opts.until_end).follow(begin)
+            Follower(to, crawl, opts.until_end).print_until_end(begin)
     return 0
 
 
@@ -155,7 +155,7 @@ class Follower:
         self._said = ""
         self._ended = threading.Event()
 
-    def follow(self, begin: str) -> None:
+    def print_until_end(self, begin: str) -> None:
         """Print items until Ctrl-C, or the end."""
         beat = threading.Thread(target=self._stay, name="ubi-follower", daemon=True)
         beat.start()
@@ -210,7 +210,7 @@ class Follower:
                 f"Items before {gone[0]}-{gone[1]} are no longer in the stream, as it is bounded: some are missing "
                 "here. `scrapy ubi collect items` has all (store 'items')."
             )
-        self._stream.follow(self._group, after)
+        self._stream.join_at(self._group, after)
 
     def _wait_for_redis(self, error: Exception) -> None:
         """Say what is wrong, and wait. Raises UbiUnavailable where waiting does not help."""

@@ -10,22 +10,23 @@ import argparse
 import re
 from typing import Any
 
-from scrapy_ubi.cli.commands.botkey_options import add_botkey_subcommand
-from scrapy_ubi.cli.commands.compare_options import add_compare_subcommand
+from scrapy_ubi.adapter.requests.outside import MOST_PRIORITY, PRIORITY
 from scrapy_ubi.cli.commands.crawl_options import add_crawl_subcommand
 from scrapy_ubi.cli.commands.frontier_options import add_directories, add_frontier_subcommands
 from scrapy_ubi.cli.commands.help_text import filled
-from scrapy_ubi.cli.commands.map_options import add_map_subcommand
 from scrapy_ubi.cli.commands.mcp_options import add_mcp_subcommand
 from scrapy_ubi.cli.commands.number_arguments import seconds, whole
 from scrapy_ubi.cli.commands.run_options import add_run_subcommand
-from scrapy_ubi.cli.commands.seed_options import add_seed_subcommand
 from scrapy_ubi.cli.commands.steer_options import add_steering_subcommands
 from scrapy_ubi.cli.commands.web_options import add_web_subcommand
+from scrapy_ubi.cli.mapping.url_list import MOST_URLS
+from scrapy_ubi.urls.listings.entries import start_of
 
 _LETTERS = whole(1, 10_000)  # asked for at once; a letter may have a megabyte
 _ITEMS = whole(1, 10_000)
 _REPLICAS, _COPIES = whole(1, 100_000), whole(0, 8)
+_PRIORITY = whole(-MOST_PRIORITY, MOST_PRIORITY)
+PAGES = 200  # that a comparison has
 
 STATUS = """\
 Shows the crawl at one look: one row for each agent, and the sum.
@@ -98,6 +99,48 @@ and whether the agents of the crawl are alike. It changes nothing.
 
 Exit status: 1 where something is wrong, else 0.
 """
+SEED = """\
+Gives URLs to a crawl that runs, from any machine that reaches its Redis. They wait there until the agent that owns
+their host has them on its disk, and are fetched before the links of their host. The crawl does not end meanwhile; one
+that is over refuses them. One that no agent is at work in finds them at its next start.
+
+A file has a URL a line; a line that begins with { is a request in JSON: {"url": ..., "method": ..., "callback": ...}.
+Empty lines, and those that begin with #, are passed over. A line that is no URL is refused, with its number.
+
+With --wait, what became of each is printed: OK (taken), KNOWN (fetched before, or queued), or REFUSED and why.
+"""
+MAP = """\
+Lists the URLs of a site, a line each, with a tab and the time of the last change where that is known: from the sitemaps
+that robots.txt names, or those at the usual places, and from the feeds of the site. Only these lists and the home page
+are fetched; no page that they name is. robots.txt is obeyed, and the site is left alone for as long as it took to
+answer.
+
+URLs of the hosts of the given URLs are listed (with and without www.), each once; others are counted. What could not be
+read is said at the end, on standard error.
+
+Exit status: 0 when all lists were read, 1 when there is nothing or a list could not be read, 130 after Ctrl-C.
+"""
+BOTKEY = """\
+Shows the public part of the key with which requests are signed (UBI_BOT_KEY, Web Bot Auth), as the document that is to
+be served at /.well-known/http-message-signatures-directory, and the headers that its answer is to have. With --make
+the key is made first.
+
+The headers sign the document for one host, that of UBI_BOT_AGENT or --host, and hold for --days. No Redis is needed.
+"""
+COMPARE = """\
+Runs a spider of this project by plain Scrapy and by agents, and says whether the items are the same. The project needs
+no line of scrapy-ubi, and no Redis.
+
+The site is asked once: what it answers to plain Scrapy is kept in a file, and given again to a second crawl of plain
+Scrapy and to the agents. The second crawl tells what varies by itself, such as a time in an item. Nothing that the
+first crawl has not asked for is asked of the site.
+
+FEEDS and JOBDIR of the project are off. Its pipelines run in all three crawls: let them write to a database for tests.
+Where the project remembers from one crawl to the next what it has seen, let --before make it forget.
+
+Exit status: 0 when the items and the requests are the same, 1 when they are not, nothing could be proved, or a crawl
+has failed.
+"""
 EXAMPLES = {
     "doctor": "examples:\n  scrapy ubi doctor\n  scrapy ubi doctor myspider --json",
     "version": "examples:\n  scrapy ubi version\n  scrapy ubi version --json",
@@ -114,6 +157,24 @@ EXAMPLES = {
     ),
     "drain": "examples:\n  scrapy ubi drain a1\n  scrapy ubi drain a1 --no-wait",
     "report": "examples:\n  scrapy ubi report\n  scrapy ubi report --html report.html\n  scrapy ubi report --json",
+    "seed": (
+        "examples:\n  scrapy ubi seed https://site.example/new\n  scrapy ubi seed -f urls.txt --wait\n"
+        "  producer | scrapy ubi seed -f - --priority 5000\n  scrapy ubi seed --force https://site.example/"
+    ),
+    "map": (
+        "examples:\n  scrapy ubi map https://site.example/\n"
+        "  scrapy ubi map https://site.example/ --since 2026-11-01 -o urls.txt\n"
+        "  scrapy ubi map https://site.example/ --links --json"
+    ),
+    "botkey": (
+        "examples:\n  scrapy ubi botkey --make bot.pem\n  scrapy ubi botkey\n"
+        "  scrapy ubi botkey bot.pem --host bot.example --days 30 -o directory.json"
+    ),
+    "compare": (
+        "examples:\n  scrapy ubi compare myspider\n  scrapy ubi compare myspider --pages 1000 --agents 4 --kill\n"
+        "  scrapy ubi compare myspider -a section=news --keep comparison\n"
+        "  scrapy ubi compare myspider --before 'rm -f items.db'"
+    ),
 }
 
 
@@ -137,13 +198,13 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     doctor = _sub(what, "doctor", "is all there that agents of this project need?", DOCTOR)
     doctor.add_argument("spider", metavar="SPIDER", nargs="?", help="look at this spider's custom_settings as well")
     add_run_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
-    add_compare_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
+    _compare(_sub(what, "compare", "prove on your own spider that agents give the same items", COMPARE))
     add_crawl_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
-    add_map_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
-    add_seed_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
+    _map(_sub(what, "map", "list the URLs of a site, by its sitemaps and feeds", MAP))
+    _seed(_sub(what, "seed", "give URLs to a crawl", SEED))
     add_steering_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_frontier_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
-    add_botkey_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
+    _botkey(_sub(what, "botkey", "the key that requests are signed with: make it, show its public part", BOTKEY))
     add_mcp_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     add_web_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
 
@@ -199,6 +260,74 @@ def _items(sub: argparse.ArgumentParser) -> None:
     sub.add_argument("--limit", metavar="N", type=_ITEMS, default=20, help="items shown without --follow (default: 20)")
 
 
+def _seed(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("url", metavar="URL", nargs="*", help="an absolute http or https URL")
+    sub.add_argument("-f", "--file", metavar="FILE", help="read them there; -: standard input")
+    sub.add_argument(
+        "--priority",
+        metavar="N",
+        type=_PRIORITY,
+        help=f"higher comes first (default: {PRIORITY})",
+    )
+    sub.add_argument("--force", action="store_true", help="fetch them even if they are known")
+    sub.add_argument("--wait", action="store_true", help="wait until each is answered, and print the answers")
+    sub.add_argument(
+        "--timeout", metavar="S", type=seconds, default=60.0, help="wait so many seconds at most (default: 60)"
+    )
+
+
+def _map(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("urls", metavar="URL", nargs="+", help="a site")
+    sub.add_argument("--links", action="store_true", help="list the links of the home page as well")
+    sub.add_argument(
+        "--hosts", metavar="HOST", action="append",
+        help="list URLs of this host (*.site.example: all below, *: any) in place of the URLs' own; may be given "
+        "several times",
+    )  # fmt: skip
+    sub.add_argument("--since", metavar="DATE", type=_date, help="leave out what has not changed since: 2026-11-01")
+    sub.add_argument(
+        "--max-urls", metavar="N", type=whole(1, MOST_URLS), default=MOST_URLS,
+        help=f"end after so many URLs (default: {MOST_URLS})",
+    )  # fmt: skip
+    sub.add_argument("--delay", metavar="S", type=seconds, help="seconds between two requests to a host")
+    output = sub.add_mutually_exclusive_group()
+    output.add_argument("-o", "--output", metavar="FILE", help="write to a new FILE: .jsonl has JSON lines")
+    output.add_argument("-O", "--overwrite-output", metavar="FILE", help="the same, overwriting")
+
+
+def _botkey(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("key", metavar="FILE", nargs="?", help="the key's file (default: UBI_BOT_KEY)")
+    sub.add_argument("--make", action="store_true", help="make a new key, in a file that is not there yet")
+    sub.add_argument("--host", metavar="HOST", help="where the document is served (default: that of UBI_BOT_AGENT)")
+    sub.add_argument(
+        "--days", metavar="N", type=whole(1, 366), default=30, help="the headers hold for so many days (default: 30)"
+    )
+    sub.add_argument("-o", "--output", metavar="FILE", help="write the document there, as it is to be served")
+
+
+def _compare(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("spider", metavar="SPIDER", help="the spider's name")
+    sub.add_argument(
+        "--pages",
+        metavar="N",
+        type=whole(0, 10_000_000),
+        default=PAGES,
+        help=f"end the first crawl after so many pages (default: {PAGES}; 0: let it come to its end)",
+    )
+    sub.add_argument("--agents", metavar="N", type=whole(1, 64), default=2, help="so many agents (default: 2)")
+    sub.add_argument("--kill", action="store_true", help="kill -9 one of the agents in the middle of its crawl")
+    sub.add_argument(
+        "--show", metavar="N", type=whole(0, 10_000), default=5, help="show so many differences of a kind (default: 5)"
+    )
+    sub.add_argument(
+        "--before", metavar="COMMAND", help="run this by the shell before each crawl, to empty what the project keeps"
+    )
+    sub.add_argument("--keep", metavar="DIR", help="keep recording, items and logs in this new directory")
+    sub.add_argument(
+        "-a", dest="spargs", metavar="NAME=VALUE", action="append", default=[], help="an argument of the spider"
+    )
+
+
 def _place(text: str) -> str:
     if text not in ("now", "start") and not re.fullmatch(r"[0-9]{1,19}-[0-9]{1,19}", text):
         raise argparse.ArgumentTypeError(f"{text!r:.60} is neither now, start nor a place such as 1795250421089-0")
@@ -219,3 +348,10 @@ def _agents(text: str) -> dict[str, float]:
         if not name or not 0 < found[name] <= 1000:
             raise argparse.ArgumentTypeError(f"{part!r} is no identifier, or no capacity above 0 and of at most 1000")
     return found
+
+
+def _date(text: str) -> float:
+    """The beginning of a date, or a time, as `2026-11-01` or `2026-11-01T12:00:00Z`: unix seconds."""
+    if (when := start_of(text)) is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2026-11-01")
+    return when

@@ -50,6 +50,11 @@ INTERRUPTS = tuple(
 Judgement = Callable[[CrawlStatus, Conclusion], tuple[list[str], Conclusion]]
 
 
+def as_concluded(status: CrawlStatus, result: Conclusion) -> tuple[list[str], Conclusion]:
+    """Judge as the supervisor concludes."""
+    return [], result
+
+
 def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
     """Run the crawl to its end; the exit status. Raises UbiError, UsageError before any agent is started."""
     plan = make_plan(settings, opts)
@@ -70,7 +75,7 @@ def supervise(
     settings: BaseSettings,
     opts: argparse.Namespace,
     plan: RunPlan,
-    judge: Judgement | None = None,
+    judge: Judgement = as_concluded,
     remarks: Sequence[str] = (),
 ) -> int:
     """Run what is planned to its end; the exit status. `judge` has the last word on how it went, `remarks` are said at
@@ -108,8 +113,8 @@ class Run:
         to: RedisConnection,
         valkey: EmbeddedValkey | None,
         as_json: bool,
-        judge: Judgement | None = None,
-        remarks: Sequence[str] = (),
+        judge: Judgement,
+        remarks: Sequence[str],
     ) -> None:
         self._remarks = remarks
         self._plan = plan
@@ -281,10 +286,9 @@ class Run:
         files, trouble = self._collect(result)
         if trouble and not result.status:
             result = Conclusion(FAILED, trouble)
-        if self._judge is not None:
-            sentences, result = self._judge(self._status, result)
-            for sentence in sentences:
-                self._say(sentence)
+        sentences, result = self._judge(self._status, result)
+        for sentence in sentences:
+            self._say(sentence)
         feeds = [feed.part(name, self._plan.crawl) for feed in self._plan.files.feeds for name in self._places]
         parts = [part for part in dict.fromkeys(feeds) if os.path.exists(part) or "%(" in part or "://" in part]
         if self._json:

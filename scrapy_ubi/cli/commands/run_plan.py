@@ -20,7 +20,6 @@ from pathlib import Path
 
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings, get_settings_priority
-from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import inside_project
 
@@ -29,7 +28,8 @@ from scrapy_ubi.adapter.process.arguments import arguments_of
 from scrapy_ubi.cli.commands import directories
 from scrapy_ubi.cli.commands.addon_remark import addon_remark
 from scrapy_ubi.cli.commands.directories import FoundDirectory
-from scrapy_ubi.cli.commands.redis_connection import UbiNotFound, listed, nearest
+from scrapy_ubi.cli.commands.project_spiders import with_spider
+from scrapy_ubi.cli.commands.redis_connection import UbiNotFound, listed
 from scrapy_ubi.cli.commands.run_feeds import ItemFiles, item_files, stores_setting
 from scrapy_ubi.cli.supervisor.agents import AgentPlace
 from scrapy_ubi.errors import UbiError, UbiRefused, UbiSettingError
@@ -131,15 +131,7 @@ def _as_agents_read(settings: BaseSettings, spider: str, mark: str) -> tuple[Ubi
     """The settings of an agent of this spider, checked, and the same as Scrapy has them."""
     if not inside_project():
         raise UbiNotFound("There is no Scrapy project here: change into one, `scrapy ubi run` starts its spiders.")
-    seen = settings.copy()
-    loader = get_spider_loader(seen)
-    try:
-        cls = loader.load(spider)
-    except KeyError:
-        names = sorted(loader.list())
-        hint = nearest(spider, names) if names else "it has no spiders."
-        raise UbiNotFound(f"There is no spider '{plain(spider, 64)}' in this project; {hint}") from None
-    cls.update_settings(seen)
+    seen = with_spider(settings, spider)
     if remark := addon_remark(seen):
         raise UbiRefused(remark)
     if not early(seen, "enabled"):

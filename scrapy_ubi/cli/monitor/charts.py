@@ -3,8 +3,8 @@
 Rules of this module:
 
 * Everything is told apart by more than colour: by name beside it, by dashes, by place.
-* No style and no colour stands in a chart: elements have classes (`html_style`), so that one drawing is light, dark and
-  printed.
+* No style and no colour stands in a chart: elements have classes (`html_report`), so that one drawing is light, dark
+  and printed.
 * All text is escaped here, and fit to be printed (`plain`): hosts and reasons are written by others.
 * A value that is not known (None) is a gap in its line, never 0.
 """

@@ -7,6 +7,7 @@ page links are looked for, and how deep.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ class PagesSpider(UbiSpider):
         rules = read_json(Path(arguments.pop("_rules")))
         super().__init__(*args, **arguments)
         self.start_urls = list(rules.crawl.start)
-        self._depth = rules.crawl.max_depth
+        self._depth = math.inf if rules.crawl.max_depth is None else rules.crawl.max_depth
         self._items = PageItems(rules)
         ignored = set(IGNORED_EXTENSIONS).difference(EXTENSIONS if rules.follow.documents else ())
         self._extractor = UbiLinkExtractor(
@@ -45,6 +46,5 @@ class PagesSpider(UbiSpider):
         item = self._items.item(response)
         if item is not None:
             yield item
-        deep = self._depth is not None and response.meta.get("depth", 0) >= self._depth
-        if not deep and 200 <= response.status < 300:
+        if response.meta.get("depth", 0) < self._depth and 200 <= response.status < 300:
             yield self.links(response, self._extractor)

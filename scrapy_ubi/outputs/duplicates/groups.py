@@ -47,10 +47,10 @@ class Copy(NamedTuple):
 
 
 class Groups:
-    """The groups of what a collector finds. `near`: words of a hundred that may differ; None: exact ones only.
+    """The groups of what a collector finds. `near`: words of a hundred that may differ; 0: exact ones only.
     `pages`, `refused` (lines that do not add up), `exact`, `near_ones` (copies) are counts, once `all` is through."""
 
-    def __init__(self, collector: Collector, place: Path, near: int | None) -> None:
+    def __init__(self, collector: Collector, place: Path, near: int) -> None:
         self.pages = self.refused = self.exact = self.near_ones = self.shells = 0
         self._collector = collector
         self._place = place
@@ -70,7 +70,7 @@ class Groups:
         self._sort(exact, near)
         for members in _equal(exact):
             self._join_exact(members)
-        if self._near is not None:
+        if self._near:
             for members in _equal(near):
                 self._join_near(members)
         with (self._place / "urls").open("rb") as urls:
@@ -106,7 +106,7 @@ class Groups:
             numbers = np.arange(start, start + len(rows), dtype=np.uint64)
             digests = np.ascontiguousarray(rows["digest"]).view(np.uint8).reshape(-1, DIGEST)[:, :4]
             exact.add(np.ascontiguousarray(digests).view("<u4")[:, 0].astype(np.uint64) << _SHIFT | numbers)
-            if self._near is not None and rows["near"].any():
+            if self._near and rows["near"].any():
                 bands = bands_of(rows["bins"][rows["near"]]).astype(np.uint64)
                 near.add((bands << _SHIFT | numbers[rows["near"]][:, None]).ravel())
 
@@ -131,7 +131,6 @@ class Groups:
 
     def _all_near(self, number: int, others: Sequence[int]) -> list[int]:
         """Which of these pages are near, the nearest first."""
-        assert self._near is not None
         row, rows = self._rows[number], self._rows[list(others)]
         found = resemblance(row["bins"], np.ascontiguousarray(rows["bins"]))
         words = np.minimum(rows["words"], row["words"])  # the same whichever of two pages is looked at first
@@ -185,7 +184,7 @@ class Groups:
         for number in component:
             digest = self._rows[number]["digest"].tobytes()
             at = by_digest.get(digest)
-            if at is None and self._near is not None and self._rows[number]["near"]:
+            if at is None and self._near and self._rows[number]["near"]:
                 near = self._all_near(number, firsts[:FIRST]) if firsts else []
                 at = near[0] if near else None
                 if at is None:

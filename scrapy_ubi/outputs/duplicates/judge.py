@@ -17,17 +17,19 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
 import numpy as np
 from scrapy import Request
 from scrapy.http import Response
 
+from scrapy_ubi.adapter.extraction.plainlinks import PlainLinks
 from scrapy_ubi.adapter.requests.check import REQUISITE
 from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.requests.judged import DUPLICATE_OF, Judged
 from scrapy_ubi.adapter.requests.observers import PageObserver
+from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.agent.hosts.learned_forms import CUT
 from scrapy_ubi.outputs.duplicates.host_pages import SHELL, HostPages
 from scrapy_ubi.outputs.duplicates.sketch import (
@@ -43,6 +45,7 @@ from scrapy_ubi.outputs.duplicates.sketch import (
 from scrapy_ubi.outputs.page_text import PageContent, content_of
 from scrapy_ubi.urls import partition_key
 
+LINKS = "ubi/duplicates/links"
 MOST_PAGES = 131_072  # digests, and sketches apart, of one agent: some 20 MB, and 40
 
 _MISSING = re.compile(
@@ -94,14 +97,14 @@ def is_compared(request: Request, response: Response) -> bool:
 
 
 class Judge(PageObserver):
-    """Judges the pages of one agent. `near`: words of a hundred that may differ; None: only exact. `action`: mark,
+    """Judges the pages of one agent. `near`: words of a hundred that may differ; 0: only exact. `action`: mark,
     unfollow or skip. `count` counts in the stats, `note(what, host)` for the report. Of the pages under way `judged`
     says what was found out, and `unfollowed` has those whose links are not taken."""
 
     marks = (DUPLICATE_OF,)
 
     def __init__(
-        self, near: int | None, action: str, count: Callable[[str], None], note: Callable[[str, str], None]
+        self, near: int, action: str, count: Callable[[str], None], note: Callable[[str, str], None]
     ) -> None:
         self._near = near
         self.action = action
@@ -130,7 +133,7 @@ class Judge(PageObserver):
         host = partition_key(request.url)
         if host is None or REQUISITE in request.meta or not is_compared(request, response):
             return False
-        print_ = fingerprint(response, self._near is not None)
+        print_ = fingerprint(response, bool(self._near))
         kind, of = self._compare(host, request.url, print_)
         self.judged[flight] = Judged(print_.digest, print_.words, print_.sketch, kind, of)
         if not kind:
@@ -158,7 +161,7 @@ class Judge(PageObserver):
         if print_.why:
             self._count(f"ubi/duplicates/not_near/{print_.why}")
         sketch = print_.sketch
-        if sketch and self._near is not None:
+        if sketch and self._near:
             bins, bands = _read(sketch)
             of = pages.near(bins, bands, resemblance_of(self._near, print_.words))
             if of == SHELL:
@@ -173,7 +176,7 @@ class Judge(PageObserver):
         before = len(pages)
         forgotten = pages.add_exact(_number(digest), url)
         self._digests += len(pages) - before
-        if sketch and self._near is not None:
+        if sketch and self._near:
             lost = pages.add_near(*_read(sketch), url)
             self._sketches += 1 - lost
             forgotten += lost
@@ -191,6 +194,27 @@ class Judge(PageObserver):
             pages = self._hosts[host] = HostPages()
         self._hosts.move_to_end(host)
         return pages
+
+
+class DuplicateLinks(PageObserver):
+    """Takes no link that the callback of a duplicate asks for, of `pages`, now and later: it is counted, and the stores
+    that keep links have it. The page itself, asked for once more, is no link."""
+
+    def __init__(self, pages: Container[Flight], stats: StatBuffer) -> None:
+        self._pages = pages
+        self._stats = stats
+
+    def refuses(self, flight: Flight, response: Response, found: object) -> bool:
+        """Whether this is a link that the callback of such a page yields: it is not taken."""
+        if flight not in self._pages or not isinstance(found, Request | PlainLinks):
+            return False
+        if isinstance(found, Request) and found.url == response.url:
+            return False
+        urls = [url for url in found.urls if isinstance(url, str)] if isinstance(found, PlainLinks) else [found.url]
+        self._stats.sums[LINKS] += len(urls)
+        if flight.links is not None:
+            flight.links.urls.extend(urls)
+        return True
 
 
 def _read(sketch: bytes) -> tuple[Bins, Bands]:

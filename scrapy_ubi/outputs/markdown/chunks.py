@@ -132,4 +132,6 @@ def _parts(line: str, most: int) -> Iterator[str]:
         at = at if at > 0 else most
         yield line[:at]
         line = line[at:].lstrip(" ") if line[at : at + 1] == " " else line[at:]
+        if not line:  # nothing but spaces came behind
+            return
     yield line

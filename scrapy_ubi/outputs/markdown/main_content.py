@@ -20,8 +20,6 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from scrapy_ubi.outputs.markdown.element_names import is_body, is_comments, is_left_out, is_trailer
-
 NEVER = frozenset(
     "script style noscript template iframe svg object embed canvas audio video map button dialog select textarea input "
     "datalist ins head title meta link".split()
@@ -50,6 +48,46 @@ _OF_LINKS = 0.6  # of the text of a list, with which it is one of links
 _MANY_ARTICLES = 200
 _wide = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _unseen = re.compile(r"display\s*:\s*none", re.IGNORECASE)
+MOST_NAMES = 1000  # characters of an element's classes and id that are looked at
+
+# What the names of an element, and the words of a heading, say of what is in it. Measured on pages of many sites:
+# `benchmarks/main_text.py` tells whether a change of these lists is for the better.
+_left_out = re.compile(
+    r"(?<![a-z])(?:"
+    r"shar(?:e\w*|es|ing)|social\w*|addthis\w*|follow-?(?:us|me)"
+    r"|related\w*|recommend\w*|recirc\w*|outbrain|taboola|popular|trending|most-?(?:read|popular|viewed)|teasers?"
+    r"|more-?(?:stories|news|from|on)|read-?(?:more|next|also|on)|up-?next|prev|next|prev-?next|linkback"
+    r"|comment\w*|disqus\w*|respond|feedback|ratings?|polls?|captcha"
+    r"|newsletter\w*|subscri\w*|sign-?up|log-?in|paywall\w*|donat\w*|cta"
+    r"|promo\w*|advert\w*|ads?|adsbygoogle|sponsor\w*|anzeige|werbung|reklama"
+    r"|side-?bar\w*|widgets?|popup|modal|alerts?|cookies?|consent|gdpr"
+    r"|bread-?crumbs?|crumbs?|pagination|pager|paging|menus?|nav|nav-?bar|navigation|(?:top|foot)-?nav"
+    r"|nav-?(?:header|footer)|footer|site-?header|masthead|toolbar|search-?(?:box|form|bar)?|skip-?link|header-?link"
+    r"|jump-?to|edit-?(?:link|section|page)|toc|tableofcontents"
+    r"|tags|tag-?list|byline|author-?(?:bio|box|info|card)|about-?author|saboxplugin\w*|(?:post|entry|article)-?meta"
+    r"|dates?|timestamp|dateline|copyright|disclaimer|disclosure|citate"
+    r"|sr-only|visually-?hidden|screen-?reader\w*|print-only|d-print-\w+"
+    r"|carousel|galler(?:y|ies)\w*|slide-?show|credits?|(?:image|photo)-?credit"
+    r"|(?<!block-)(?<!table-)caption\w*|(?:wp|image|img|photo|media|news|imageembed|figure_*)-?_*caption\w*"
+    r")(?![a-z])",
+    re.IGNORECASE,
+)
+_comments = re.compile(
+    r"(?<![a-z])(?:comments(?:-?(?:area|container|section|list|wrapper))?|comment-?list|disqus\w*)(?![a-z])",
+    re.IGNORECASE,
+)
+_body = re.compile(
+    r"(?<![a-z])(?:(?:article|story|post|entry|news|blog|content)[-_]*(?:body|content|text|main|copy)\w*|body-?(?:copy|text)"
+    r"|(?:rich)?text-?articlebody|mw-parser-output|markdown-body|single-?content|field-name-body)(?![a-z])",
+    re.IGNORECASE,
+)
+_trailer = re.compile(
+    r"(?:related|more (?:from|on|in|stories|news)\b|read (?:more|next|also)|you (?:may|might)|recommended|comments?\Z"
+    r"|\d+ comments?|leave a|share this|top (?:videos?|stories|rated comments)|don.?t miss|join the conversation"
+    r"|most (?:read|popular)|trending|latest (?:news|stories)|sign up|subscribe|about the author|also on"
+    r"|what to read next)",
+    re.IGNORECASE,
+)
 
 
 class _Element(NamedTuple):
@@ -124,13 +162,13 @@ class _PageWeights:
         """What the content in an element weighs."""
         return self._weight.get(element, 0.0)
 
-    def text(self, element: int) -> int:
+    def text_length(self, element: int) -> int:
         """The length of the text in it."""
         return self._text.get(element, 0)
 
     def is_of_links(self, element: int) -> bool:
         """Whether most of its text is in links."""
-        text = self.text(element)
+        text = self.text_length(element)
         return text > 0 and self._links.get(element, 0) > _OF_LINKS * text
 
     def drop(self, unwanted: Callable[[_Element], bool]) -> None:
@@ -210,9 +248,9 @@ def _leave_out(weights: _PageWeights, whole: float) -> None:
             return weight <= _SMALLER * whole
         if one.names == " ":
             return False
-        if is_comments(one.names) and weight <= _COMMENTS * whole and whole - weight >= _REST:
+        if _is_comments(one.names) and weight <= _COMMENTS * whole and whole - weight >= _REST:
             return True
-        return weight <= _SMALLER * whole and is_left_out(one.names) and not is_body(one.names)
+        return weight <= _SMALLER * whole and _is_left_out(one.names) and not _is_body(one.names)
 
     weights.drop(unwanted)
 
@@ -223,14 +261,14 @@ def _said(body: _Element, weights: _PageWeights) -> tuple[_Element | None, bool]
     marked = [one for one in weights.elements if (one.node.attributes.get("itemprop") or "") == "articleBody"]
     if found := _chief(marked, weights, 0.1 * whole):
         return found, False
-    named = [one for one in weights.elements if one.tag in _CONTAINERS and is_body(one.names)]
+    named = [one for one in weights.elements if one.tag in _CONTAINERS and _is_body(one.names)]
     if found := _chief(named, weights, 0.15 * whole):
         return found, False
     articles = [one for one in weights.elements if one.tag == "article"]
     mains = [one for one in weights.elements if one.tag == "main" or one.node.attributes.get("role") == "main"]
-    best = max(mains, key=lambda one: weights.text(one.id), default=None)
+    best = max(mains, key=lambda one: weights.text_length(one.id), default=None)
     if best is not None and (
-        weights.weight(best.id) >= 0.3 * whole or weights.text(best.id) >= 0.5 * weights.text(body.id)
+        weights.weight(best.id) >= 0.3 * whole or weights.text_length(best.id) >= 0.5 * weights.text_length(body.id)
     ):
         inside = list(_within(best.id, articles, weights))
         if len(inside) == 1 and weights.weight(inside[0].id) >= 0.5 * weights.weight(best.id):
@@ -303,7 +341,7 @@ def _trim(top: _Element, weights: _PageWeights, *, keep_links: bool) -> None:
     whole = weights.weight(top.id)
     headed: set[int] = set()
     for one in weights.elements:
-        if one.tag in _HEADINGS and is_trailer(one.node.text(deep=True).strip()):
+        if one.tag in _HEADINGS and _is_trailer(one.node.text(deep=True).strip()):
             headed |= {one.parent, one.id}
     inside = {top.id}
 
@@ -317,3 +355,23 @@ def _trim(top: _Element, weights: _PageWeights, *, keep_links: bool) -> None:
         return not keep_links and one.tag in _LISTS and weight < 0.2 * whole and weights.is_of_links(one.id)
 
     weights.drop(unwanted)
+
+
+def _is_left_out(names: str) -> bool:
+    """Whether an element of these names stands around the content."""
+    return _left_out.search(names, 0, MOST_NAMES) is not None
+
+
+def _is_comments(names: str) -> bool:
+    """Whether it has what readers have written."""
+    return _comments.search(names, 0, MOST_NAMES) is not None
+
+
+def _is_body(names: str) -> bool:
+    """Whether it has the content itself."""
+    return _body.search(names, 0, MOST_NAMES) is not None
+
+
+def _is_trailer(heading: str) -> bool:
+    """Whether what is under such a heading leads to other pages."""
+    return _trailer.match(heading[:60]) is not None

@@ -58,16 +58,16 @@ class KnownLine(NamedTuple):
 
 
 class KnownPayloads:
-    """Those of these indexes whose digests are of this algorithm. For the writer's thread."""
+    """Those of these indexes, if any, whose digests are of this algorithm. For the writer's thread."""
 
     def __init__(self, paths: Sequence[Path], algorithm: str) -> None:
         self._paths = paths
         self._algorithm = algorithm
-        self._rows: mmap.mmap | bytes | None = None
+        self._rows: mmap.mmap | bytes | None = None if paths else b""
         self.refused: Counter[str] = Counter()  # lines, by reason
 
-    def open(self, place: Path) -> None:
-        """Read the indexes, and make the file in this directory. Raises OSError."""
+    def read_indexes(self, place: Path) -> None:
+        """Read the indexes once, into a file in this directory. Raises OSError."""
         if self._rows is not None:
             return
         began = time.monotonic()

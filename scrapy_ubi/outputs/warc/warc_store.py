@@ -129,19 +129,14 @@ class WarcStore(Store):
 
     def _begin(self, part: Part) -> None:
         """A part is written to for the first time. Indexes of files that a killed process has left are sorted, once."""
-        if self._known is not None:
-            self._read_known(self._known, part)
+        self._known.read_indexes(part.path_of(WARC).parent)
+        for reason, count in self._known.refused.items():
+            self.refused[f"known/{reason}"] = count
         self._part, self._file = part, part.path_of(WARC).name
         if not self._tidied:
             self._tidied = True
             for path in part.path_of(LINES).parent.glob(f"*.{LINES}"):
                 cdxj.sort(path)
-
-    def _read_known(self, known: KnownPayloads, part: Part) -> None:
-        """Make what earlier crawls have archived ready to be looked up. Raises OSError."""
-        known.open(part.path_of(WARC).parent)
-        for reason, count in known.refused.items():
-            self.refused[f"known/{reason}"] = count
 
     def _put_response(self, part: Part, page: Page, came: Response, of: _Head) -> None:
         head, body = self._head(page, came), came.body
@@ -149,7 +144,7 @@ class WarcStore(Store):
         payload = self._digest(body)
         known = 0 < self._revisit <= len(body) and not why
         met = self._met.find(payload) if known else None
-        if known and met is None and self._known is not None:
+        if known and met is None:
             met = self._known.find(payload)
         met, payload, refers = self._refers(page, came, met, payload)
         fields = f"{of.fields}Content-Type: {HTTP}response\r\n"
@@ -257,10 +252,8 @@ def _revisit(arguments: dict[str, tuple[str, ...]]) -> float:
     return number(arguments, "revisit", REVISIT)
 
 
-def _known(patterns: tuple[str, ...], algorithm: str) -> KnownPayloads | None:
-    """What the indexes of earlier crawls say, None where none are named. Raises FilterError."""
-    if not patterns:
-        return None
+def _known(patterns: tuple[str, ...], algorithm: str) -> KnownPayloads:
+    """What the indexes of earlier crawls say. Raises FilterError."""
     paths, empty = files_of(patterns)
     if empty:
         raise FilterError(f"has known={empty[0]!r}, which is no file", "give paths or globs of CDXJ files")

@@ -76,7 +76,7 @@ class Traps(SuiteFilter):
             return "query"
         if self.repeats and _repeats(path, slashes, query, self.repeats):
             return "repeats"
-        if query and self.combinations and "?" in link.page and self._passed.refuses(link.normal, link.page):
+        if query and self.combinations and "?" in link.page and self._passed.is_one_too_many(link.normal, link.page):
             return "combinations"
         return ""
 
@@ -122,7 +122,7 @@ class Combinations:
         self._urls = 0
         self._page: tuple[str, str, frozenset[str]] = ("", "", frozenset())  # the last one asked about
 
-    def refuses(self, normal: str, page: str) -> bool:
+    def is_one_too_many(self, normal: str, page: str) -> bool:
         """Whether this URL, a normal form with a query, is one too many of its kind."""
         before, _, query = normal.partition("?")
         names = frozenset(part.partition("=")[0] for part in query.split("&"))

@@ -13,14 +13,13 @@ import json
 from collections.abc import Mapping
 
 from scrapy_ubi.urls.links.handlers.bounds import LinksCut, Unreadable
-from scrapy_ubi.urls.links.handlers.feed import BASE, MOST_BYTES, join_base
+from scrapy_ubi.urls.links.handlers.feed import MOST_BYTES, FeedReader
 from scrapy_ubi.urls.links.handlers.sitemap import is_xml
-from scrapy_ubi.urls.links.handlers.xml_reader import XmlReader, values
+from scrapy_ubi.urls.links.handlers.xml_reader import values
 from scrapy_ubi.urls.listings.entries import Entries, Listed, declares_entities
 
 _OWNERS = frozenset(["item", "entry"])
 _TIMES = ("updated", "modified", "pubDate", "date", "published", "issued")
-_WEB = ("http://", "https://")
 
 
 def feed_entries(body: bytes) -> Entries:
@@ -31,53 +30,45 @@ def feed_entries(body: bytes) -> Entries:
         return
     if declares_entities(body):
         raise Unreadable("entities")
-    yield from values(body, _FeedReader(), MOST_BYTES)
+    yield from values(body, _EntryReader(), MOST_BYTES)
 
 
-class _FeedReader(XmlReader[Listed]):
+class _EntryReader(FeedReader[Listed]):
     texts = frozenset(["link", "guid", *_TIMES])
 
     def __init__(self) -> None:
         super().__init__()
-        self._bases: list[str] = [""]  # of each element that is open
         self._url = self._guid = self._changed = ""
-        self._is_link = True  # whether the guid that is open may be one
 
     def begins(self, name: str, attributes: Mapping[str, str]) -> None:
-        base = self._bases[-1]
-        if own := attributes.get(BASE):
-            base = join_base(base, own)
-        self._bases.append(base)
-        if len(self.path) == 1:
-            self.is_one = name in ("rss", "feed", "RDF")
-        elif name in _OWNERS:
+        super().begins(name, attributes)
+        if name in _OWNERS:
             self._url = self._guid = self._changed = ""
-        elif self.path[-2] not in _OWNERS:
-            return
-        elif name == "link" and "href" in attributes:
-            if (attributes.get("rel") or "alternate").strip().lower() == "alternate":
-                self._url = self._url or join_base(base, attributes["href"])
-        elif name == "guid":
-            self._is_link = (attributes.get("isPermaLink") or "").strip().lower() != "false"
+        elif name == "link" and "href" in attributes and self._is_of_entry():
+            relation = (attributes.get("rel") or "alternate").strip().lower()
+            if relation == "alternate" and not self._url:
+                self._url = self.joined(attributes["href"])
 
     def ends(self, name: str, text: str) -> None:
-        if len(self.path) < 2 or self.path[-2] not in _OWNERS:
+        if not self._is_of_entry():
             return
         if name == "link":
-            self._url = self._url or (join_base(self._bases[-1], text) if text else "")
+            self._url = self._url or (self.joined(text) if text else "")
         elif name == "guid":
-            if self._is_link and text.startswith(_WEB):
-                self._guid = text
+            self._guid = text if self.is_link(text) else self._guid
         else:
             self._changed = self._changed or text
 
     def left(self, name: str) -> None:
-        if len(self._bases) > 1:
-            self._bases.pop()
+        super().left(name)
         if name in _OWNERS:
             if url := self._url or self._guid:
                 self.found.append(Listed(url, self._changed))
             self._url = self._guid = ""
+
+    def _is_of_entry(self) -> bool:
+        """Whether the open element is one of an entry."""
+        return len(self.path) > 1 and self.path[-2] in _OWNERS
 
 
 def _of_json(body: bytes) -> Entries:

@@ -88,15 +88,15 @@ class FileScore:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._table: ScoreTable | None = None
+        self._table: Callable[[LinkBatch], list[float]] = lambda links: [0.0] * len(links.urls)
 
     def read(self, normal_form: NormalForm) -> tuple[int, ScoresRead]:
         """Read the file, as `read_scores` does: for how many URLs there are scores, and what was left out."""
-        self._table, found = read_scores(self.path, normal_form)
-        return len(self._table), found
+        self._table, found = table, _ = read_scores(self.path, normal_form)
+        return len(table), found
 
     def __call__(self, links: LinkBatch) -> list[float]:
-        return self._table(links) if self._table is not None else [0.0] * len(links.urls)
+        return self._table(links)
 
 
 def file_score(arguments: Arguments) -> FileScore:

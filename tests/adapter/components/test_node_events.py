@@ -182,18 +182,18 @@ def crawler(**settings: Any) -> Any:
 def test_requests_at_once_and_the_time_of_a_load_are_scrapys() -> None:
     one = crawler()
     changed, timeouts = ChangedSettings(one), one.get_downloader_middleware(None)
-    changed.follow({"CONCURRENT_REQUESTS": 3, "DOWNLOAD_TIMEOUT": 9.0})
+    changed.apply({"CONCURRENT_REQUESTS": 3, "DOWNLOAD_TIMEOUT": 9.0})
     assert (one.engine.downloader.total_concurrency, vars(timeouts)["_timeout"]) == (3, 9.0)
-    changed.follow({"CONCURRENT_REQUESTS": 5})
+    changed.apply({"CONCURRENT_REQUESTS": 5})
     assert (one.engine.downloader.total_concurrency, vars(timeouts)["_timeout"]) == (5, 180.0)
-    changed.follow({})
+    changed.apply({})
     assert one.engine.downloader.total_concurrency == 16
 
 
 def test_a_downloader_without_them_keeps_what_it_has() -> None:
     one = crawler()
     one.engine.downloader = SimpleNamespace()
-    ChangedSettings(one).follow({"CONCURRENT_REQUESTS": 3})
+    ChangedSettings(one).apply({"CONCURRENT_REQUESTS": 3})
     ChangedSettings(one).delay(1.0)
     assert vars(one.engine.downloader) == {}
 
@@ -202,9 +202,9 @@ def test_the_log_says_more_or_less(monkeypatch: pytest.MonkeyPatch) -> None:
     handler = logging.NullHandler(logging.INFO)
     monkeypatch.setattr(log, "_scrapy_root_handler", handler)
     changed = ChangedSettings(crawler())
-    changed.follow({"LOG_LEVEL": "ERROR"})
+    changed.apply({"LOG_LEVEL": "ERROR"})
     assert handler.level == logging.ERROR
-    changed.follow({})
+    changed.apply({})
     assert handler.level == logging.INFO
 
 

@@ -11,9 +11,9 @@ from scrapy_ubi.adapter.downloads.page_room import PageRoom
 from scrapy_ubi.adapter.process.error_signals import ErrorWatch
 from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.adapter.robots.sitemaps import Sitemaps, SitemapsOnly
-from scrapy_ubi.adapter.scheduling.duplicate_links import DuplicateLinks
 from scrapy_ubi.adapter.scheduling.sessions import Sessions
 from scrapy_ubi.adapter.scheduling.visited_pages import VisitedPages
+from scrapy_ubi.outputs.duplicates.judge import DuplicateLinks
 from scrapy_ubi.settings.values import SitemapUse
 from tests.adapter.components.unit import Unit
 

@@ -342,7 +342,7 @@ def test_of_a_page_that_was_parsed_links_are_scrapys_whatever_it_is(text: str | 
         except ValueError:  # a <base> that is no URL: then it was not parsed, either
             continue
         ours = UbiLinkExtractor(**arguments)
-        if ours._off_tree is not None:
+        if ours._off_tree:
             assert ours.extract_links(parsed) == links
             assert ours.extract_urls(parsed) == [link.url for link in links]
 

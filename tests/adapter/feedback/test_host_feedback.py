@@ -17,7 +17,7 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
 from scrapy_ubi.adapter.feedback import host_feedback
-from scrapy_ubi.adapter.feedback.host_feedback import SeveralLoads
+from scrapy_ubi.adapter.feedback.host_feedback import SeveralLoads, SingleLoads
 from scrapy_ubi.agent.hosts.host_concurrency import HostConcurrency
 from scrapy_ubi.settings.loads_at_once import read_loads
 from tests.agent.hosts.test_host_notes import HOST, OTHER, House
@@ -550,22 +550,22 @@ def test_the_one_put_off_longest_ago_is_forgotten(monkeypatch: pytest.MonkeyPatc
 def test_auto_hears_of_all(status: int) -> None:
     loads = Loads("auto(8)")
     for _ in range(3):
-        loads.responded(HOST, 49.0, 200, 0.1)
+        loads.note_answer(HOST, 49.0, 200, 0.1)
     assert loads.concurrency.limit(HOST) == 3
-    loads.responded(HOST, 49.5, status, 0.1)
+    loads.note_answer(HOST, 49.5, status, 0.1)
     assert loads.concurrency.limit(HOST) == 1
     loads.now = 60.0
     for _ in range(3):
-        loads.responded(HOST, 55.0, 200, 0.1)
+        loads.note_answer(HOST, 55.0, 200, 0.1)
     assert loads.concurrency.limit(HOST) == 3
-    loads.failed(HOST, 56.0)
+    loads.note_failure(HOST, 56.0)
     assert loads.concurrency.limit(HOST) == 1
 
 
 def test_without_any_such_host_nothing_is_kept() -> None:
-    loads = SeveralLoads(None)
-    loads.responded(HOST, 1.0, 503, 0.1)
-    loads.failed(HOST, 1.0)
+    loads = SingleLoads()
+    loads.note_answer(HOST, 1.0, 503, 0.1)
+    loads.note_failure(HOST, 1.0)
     loads.put_off(HOST)
     flight: Any = SimpleNamespace(host=HOST, began=0.5)
     assert not loads.is_late(flight)

@@ -13,7 +13,6 @@ from urllib.parse import urljoin
 import pytest
 from lxml import html
 from scrapy import Request, Spider
-from scrapy.crawler import Crawler
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response, TextResponse
 from warcio.archiveiterator import ArchiveIterator
@@ -61,12 +60,7 @@ def build(site: Site) -> None:
 
 def crawled(site: Site, directory: Path, agents: int = 1, **settings: Any) -> list[Outcome]:
     """A crawl whose agents have their directories here."""
-
-    def prepare(crawlers: list[Crawler]) -> None:
-        for number, crawler in enumerate(crawlers):
-            crawler.settings.set("UBI_DIR", str(directory / f"a{number}"), "cmdline")
-
-    return crawl(Walk, site.proxy, agents, settings=SETTINGS | settings, with_crawlers=prepare)
+    return crawl(Walk, site.proxy, agents, settings=SETTINGS | settings, place=directory)
 
 
 def archived(directory: Path) -> dict[str, list[tuple[str, bytes]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,17 +10,12 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scrapy import Request
 from scrapy.settings import Settings
 
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreHeldBack
 from scrapy_ubi.outputs.delivery.delivering import DeliveringStore, Entry, NotTaken, Place
-from scrapy_ubi.outputs.part_writer import Bundle
-from scrapy_ubi.outputs.stores import Page
-from scrapy_ubi.outputs.writer import Writer
-
-STARTS = itertools.count(1_800_000_000.0)
+from tests.outputs.delivery.agent import DeliveringAgent
 
 
 class Told(DeliveringStore):
@@ -51,42 +45,11 @@ class Told(DeliveringStore):
         return True
 
 
-class Agent:
-    """A writer with such a store, in a directory that outlasts it."""
+class Agent(DeliveringAgent):
+    """One whose receiver is in memory."""
 
     def __init__(self, place: Path, rows: MemoryStore | None = None, **arguments: str) -> None:
-        self.place, self.rows = place, rows if rows is not None else MemoryStore()
-        self.store = Told({key: (value,) for key, value in arguments.items()})
-        started = next(STARTS)  # names of parts hold it
-        self.writer = Writer(place, "crawl", "a", 1 << 20, clock=lambda: started)
-        self.writer.delivering.append(self.store)
-        self._mark: Any = None
-        self.writer.recover(self.rows)
-
-    def page(self, name: str, *items: Any, kind: str = "ok", attempt: int = 0) -> None:
-        whole = [item if isinstance(item, dict) else {"n": item} for item in items]
-        kept = {number: {"told": self.store.item(item)} for number, item in enumerate(whole)}
-        page = Page(name, attempt, kind, Request("http://a.example/"), numbered=kept)
-        data = self.store.page(page)
-        assert data is not None
-        self.writer.put([Bundle(self.store, name, attempt, kind, data, len(data))])
-
-    def flush(self) -> None:
-        """As a flush of the disk, which stays the same until it is written. Raises StoreHeldBack."""
-        mark = self._mark = self._mark or self.writer.mark("run")
-        batch = self.rows.batch()
-        for row, value in self.writer.rows(mark):
-            batch.put(row, value)
-        self.rows.write(batch)
-        self.writer.settled(mark)
-        self._mark = None
-
-    def kill(self) -> None:
-        """Its thread writes no more."""
-        self.writer._call(self.writer._let_go)
-
-    def files(self) -> list[str]:
-        return sorted(path.name for path in (self.place / "out" / "told").glob("*.jsonl*"))
+        super().__init__(place, Told({key: (value,) for key, value in arguments.items()}), rows)
 
 
 def test_items_are_given_before_the_flush_is_written(tmp_path: Path) -> None:
@@ -95,7 +58,7 @@ def test_items_are_given_before_the_flush_is_written(tmp_path: Path) -> None:
     mark = agent.writer.mark("run")
     agent.writer.rows(mark)
     assert agent.store.got == ["p-0", "p-1"] and agent.store.items == [{"a": 1}, {"b": "ä\n"}]
-    agent.writer.finish(agent.rows)
+    agent.end()
 
 
 def test_where_they_are_not_taken_the_flush_waits_and_they_are_given_in_their_order(tmp_path: Path) -> None:
@@ -111,7 +74,7 @@ def test_where_they_are_not_taken_the_flush_waits_and_they_are_given_in_their_or
     agent.writer.rows(mark)
     agent.flush()
     assert agent.store.got == ["p-0", "q-0"]
-    agent.writer.finish(agent.rows)
+    agent.end()
 
 
 def test_what_was_not_given_is_not_done_and_what_was_is_not_given_again(tmp_path: Path) -> None:
@@ -120,12 +83,12 @@ def test_what_was_not_given_is_not_done_and_what_was_is_not_given_again(tmp_path
     agent.flush()
     agent.store.away = True
     agent.page("q", 2)
-    agent.writer.finish(agent.rows)
+    agent.end()
     again = Agent(tmp_path, agent.rows)
     again.page("r", 3)
     again.flush()
     assert again.store.got == ["r-0"]  # q is not done: it is fetched again
-    again.writer.finish(again.rows)
+    again.end()
 
 
 def test_what_the_receiver_has_lost_is_given_again_also_after_a_restart(tmp_path: Path) -> None:
@@ -143,20 +106,20 @@ def test_what_the_receiver_has_lost_is_given_again_also_after_a_restart(tmp_path
     again.page("r", 3)
     again.flush()
     assert again.store.got == ["p-0", "q-0", "r-0"]
-    again.writer.finish(again.rows)
+    again.end()
 
 
 def test_a_damaged_state_gives_all_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     agent = Agent(tmp_path)
     agent.page("p", 1)
     agent.flush()
-    agent.writer.finish(agent.rows)
+    agent.end()
     for text in ("{", "[]", '{"sent": {"x": -1}, "low": {}}', '{"sent": 3}'):
         (tmp_path / "out" / "told.state").write_text(text)
         again = Agent(tmp_path, agent.rows)
         again.flush()
         assert again.store.got == ["p-0"] and "told.state is damaged" in caplog.text
-        again.writer.finish(again.rows)
+        again.end()
         caplog.clear()
 
 
@@ -168,11 +131,11 @@ def test_sealed_files_are_deleted_once_the_receiver_has_all(tmp_path: Path) -> N
     agent.flush()
     assert len(agent.store.got) == 20 and len(agent.files()) <= 2
     assert len(agent.store.sent) <= 2 and len(agent.store.low) <= 2
-    agent.writer.finish(agent.rows)
+    agent.end()
     again = Agent(tmp_path, agent.rows)
     again.flush()
     assert not again.store.got
-    again.writer.finish(again.rows)
+    again.end()
 
 
 def test_what_other_attempts_have_left_has_an_identity_of_its_own(tmp_path: Path) -> None:
@@ -183,7 +146,7 @@ def test_what_other_attempts_have_left_has_an_identity_of_its_own(tmp_path: Path
     agent.page("q", 4, kind="failed")
     agent.flush()
     assert agent.store.got == ["p.again0-0", "p.again1-0", "p-0", "q.failed0-0"]
-    agent.writer.finish(agent.rows)
+    agent.end()
 
 
 def test_items_are_utf_8_whatever_a_feed_is() -> None:
@@ -201,7 +164,7 @@ def test_each_item_of_a_page_that_is_done_was_given(tmp_path_factory: Any, acts:
     marked = set[str]()
 
     def flush(agent: Agent) -> None:
-        if agent._mark is None:
+        if agent.mark is None:
             marked.update(waits)
             waits.clear()
         try:
@@ -233,7 +196,7 @@ def test_each_item_of_a_page_that_is_done_was_given(tmp_path_factory: Any, acts:
     flush(agent)
     if agent.store.loses:
         flush(agent)
-    agent.writer.finish(agent.rows)
+    agent.end()
     assert flushed <= got | {*agent.store.got}
 
 
@@ -243,4 +206,4 @@ def test_the_state_is_plain(tmp_path: Path) -> None:
     agent.flush()
     state: Mapping[str, Any] = json.loads((tmp_path / "out" / "told.state").read_text())
     assert state["sent"] == state["low"] and len(state["sent"]) == 1
-    agent.writer.finish(agent.rows)
+    agent.end()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scrapy import Request
 from scrapy.settings import Settings
 
 from scrapy_ubi.errors import UbiSettingError
@@ -17,11 +16,9 @@ from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreHeldBack
 from scrapy_ubi.outputs.delivery import stream_store
 from scrapy_ubi.outputs.delivery.stream_store import StreamStore
-from scrapy_ubi.outputs.part_writer import Bundle
-from scrapy_ubi.outputs.stores import Page
-from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.item_stream import FOLLOW, ItemStream, NoSuchGroup
+from tests.outputs.delivery.agent import DeliveringAgent
 from tests.support.server import Server
 
 CRAWL = "shop"
@@ -32,40 +29,20 @@ def ubi(server: Server | None) -> UbiSettings:
     return UbiSettings(redis_url=server.url if server is not None else None, crawl=CRAWL)
 
 
-class Agent:
-    """A writer with the store, in a directory that outlasts it."""
+class Agent(DeliveringAgent):
+    """One whose receiver is a stream of this Redis."""
 
     def __init__(self, place: Path, server: Server, rows: MemoryStore | None = None, **arguments: str) -> None:
-        self.rows = rows if rows is not None else MemoryStore()
-        self.store = StreamStore({key: (value,) for key, value in arguments.items()}, Settings())
-        self.store.longest_pause = 0.0
-        self.store.connect(ubi(server))
-        self.writer = Writer(place, CRAWL, "a", 1 << 20)
-        self.writer.delivering.append(self.store)
-        self.writer.recover(self.rows)
-        self._mark: Any = None
-
-    def pages(self, *numbers: int) -> None:
-        for number in numbers:
-            item = self.store.item({"n": number})
-            page = Page(f"p{number}", 0, "ok", Request("http://a.example/"), numbered={0: {"stream": item}})
-            data = self.store.page(page)
-            assert data is not None
-            self.writer.put([Bundle(self.store, page.name, 0, "ok", data, len(data))])
+        store = StreamStore({key: (value,) for key, value in arguments.items()}, Settings())
+        store.longest_pause = 0.0
+        store.connect(ubi(server))
+        super().__init__(place, store, rows, CRAWL)
 
     def flush(self, *numbers: int) -> None:
-        """As a flush of the disk. Raises StoreHeldBack."""
-        self.pages(*numbers)
-        mark = self._mark = self._mark or self.writer.mark("run")
-        batch = self.rows.batch()
-        for row, value in self.writer.rows(mark):
-            batch.put(row, value)
-        self.rows.write(batch)
-        self.writer.settled(mark)
-        self._mark = None
-
-    def end(self) -> None:
-        self.writer.finish(self.rows)
+        """End pages with these items first. Raises StoreHeldBack."""
+        for number in numbers:
+            self.page(f"p{number}", number)
+        super().flush()
 
 
 @pytest.fixture(autouse=True)
@@ -188,8 +165,8 @@ def test_followers_that_are_gone_hold_up_nobody(
 ) -> None:
     agent = Agent(tmp_path, one_server, length="5")
     stream = ItemStream(redis, CRAWL)
-    stream.follow(f"{FOLLOW}there", "0")
-    stream.follow(f"{FOLLOW}gone", "0")
+    stream.join_at(f"{FOLLOW}there", "0")
+    stream.join_at(f"{FOLLOW}gone", "0")
     redis.hset("ubi:{shop}:followers", f"{FOLLOW}gone", "12.5")
     agent.flush(1, 2, 3, 4, 5)
     got = stream.read(f"{FOLLOW}there", 0.01)

@@ -67,15 +67,9 @@ def run(tmp_path: Path, action: str, near: str = "near(3)", **arguments: Any) ->
     with Site() as site:
         web(site)
         said = near and f"{near.removesuffix(')')}{', ' if '(' in near else '('}{action})"
-        settings = {
-            "UBI_DUPLICATES": said, "UBI_STORES": ["items", "graph"],
-        }  # fmt: skip
-
-        def place(crawlers: list[Any]) -> None:
-            crawlers[0].settings.set("UBI_DIR", str(tmp_path / "a"), "cmdline")
-
-        (outcome,) = crawl(Walk, site.proxy, settings=settings, with_crawlers=place, **arguments)
-    items = [json.loads(line) for line in collected(tmp_path / "a")]
+        settings = {"UBI_DUPLICATES": said, "UBI_STORES": ["items", "graph"]}
+        (outcome,) = crawl(Walk, site.proxy, settings=settings, place=tmp_path, **arguments)
+    items = [json.loads(line) for line in collected(tmp_path / "a0")]
     return {item["url"].removeprefix(HOME): (item["of"] or "").removeprefix(HOME) for item in items}, outcome
 
 
@@ -94,7 +88,7 @@ def test_a_duplicate_is_marked(tmp_path: Path) -> None:
     assert {*marked, *marked.values()} == {"first", "exact", "near"}
     numbers = counted(outcome)
     assert (numbers["exact"], numbers["near"]) == (1, 1) and "skipped" not in numbers
-    lines = [line.split("\t") for line in collected(tmp_path / "a", store="duplicates", ending="tsv")]
+    lines = [line.split("\t") for line in collected(tmp_path / "a0", store="duplicates", ending="tsv")]
     assert {line[1].removeprefix(HOME): line[7].removeprefix(HOME) for line in lines if line[7] != "-"} == marked
 
 

@@ -59,7 +59,7 @@ def test_planted_duplicates_are_found_while_crawling(kind: str) -> None:
 
 def test_exact_finds_exact_copies_only() -> None:
     pages = list(Plants(SEED).web(40))
-    found, counted = judged(pages, near=None)
+    found, counted = judged(pages, near=0)
     assert len(found) == counted["ubi/duplicates/exact"] == 10
     assert rates(pages, found)[1] == 1.0
 

@@ -9,32 +9,19 @@ from typing import Any
 
 import pytest
 from scrapy import Spider
-from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
 from scrapy_ubi import PlainLinks
 from scrapy_ubi.outputs.graph import files
 from tests.outputs.graph.test_numbered import arcs_of, collected, lines
-from tests.support.crawls import crawl
+from tests.support.crawls import Walk, crawl
 from tests.support.site import Page, Site, links
 
-HOME = "http://h0.example/"
-
-
-class Walk(Spider):
-    """Every link, as requests."""
-
-    name = "walk"
-    start_urls = (HOME,)
-
-    def parse(self, response: Response) -> Iterator[Any]:
-        if isinstance(response, HtmlResponse):
-            for href in response.css("a::attr(href)").getall():
-                yield response.follow(href)
+HOME = "http://a.example/"
 
 
 class Plain(Walk):
-    """Every link, as plain links."""
+    """Follows every link, as plain links."""
 
     name = "plain"
 
@@ -64,14 +51,9 @@ def web(site: Site, hosts: int = 4, pages: int = 40) -> set[tuple[str, str]]:
 def crawled(spider: type[Spider], site: Site, place: Path, agents: int, **settings: Any) -> list[Path]:
     """The directories of agents that have crawled a site."""
     dirs = [place / f"a{number}" for number in range(agents)]
-
-    def prepare(crawlers: list[Crawler]) -> None:
-        for crawler, path in zip(crawlers, dirs, strict=True):
-            crawler.settings.set("UBI_DIR", str(path), "cmdline")
-
     place.mkdir(exist_ok=True)
     options = {"UBI_STORES": "graph", "UBI_FILTERS": "extensions(-zip)", **settings}
-    crawl(spider, site.proxy, agents, options, prepare)
+    crawl(spider, site.proxy, agents, options, place=place)
     return dirs
 
 

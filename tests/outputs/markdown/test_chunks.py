@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scrapy_ubi.outputs.markdown.chunks import LEAST, TextChunk, chunks, plain_heading
@@ -65,6 +65,7 @@ LINES = st.sampled_from(
 )  # fmt: skip
 
 
+@example(["many words in a line " * 9], 188)  # what is behind the cut is a space
 @given(st.lists(LINES, max_size=40), st.integers(LEAST, 500))
 def test_pieces_are_bounded_and_nothing_is_lost(lines: list[str], most: int) -> None:
     markdown = "\n".join(lines)

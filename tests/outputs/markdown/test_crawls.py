@@ -1,48 +1,26 @@
-"""A crawl with the store `markdown`, in this process; what is collected of it; and an agent that is killed (P9)."""
+"""A crawl with the store `markdown`, in this process; and what is collected of it."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from scrapy import Spider
 from scrapy.crawler import Crawler
-from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 
-from demo.graph import Graph
 from scrapy_ubi.errors import UbiDirectoryError, UbiError, UbiSettingError
 from scrapy_ubi.outputs.markdown import page_markdown
 from scrapy_ubi.outputs.stores import make
 from tests.outputs.index.kept_pages import IndexCommands
-from tests.outputs.kept import collected
 from tests.support import office_files, pdfs
-from tests.support.crawls import crawl
-from tests.support.group import Group
-from tests.support.server import Server
+from tests.support.crawls import Walk, crawl
 from tests.support.site import Page, Site, links
-from tests.support.web import DemoWeb
 
 pytest.importorskip("html_to_markdown")
 HOME = "http://a.example/"
 TEXT = "The harbour was quiet in the morning, and the boats lay still at the pier until noon. " * 3
 command = IndexCommands()
-
-
-class Walk(Spider):
-    """Every link."""
-
-    name = "walk"
-    start_urls = (HOME,)  # type: ignore[assignment]
-
-    def parse(self, response: Response) -> Iterator[Any]:
-        if isinstance(response, HtmlResponse):
-            for href in response.css("a::attr(href)").getall():
-                yield response.follow(href)
 
 
 @pytest.fixture
@@ -60,12 +38,9 @@ def kept(site: Site, tmp_path: Path) -> tuple[Path, Crawler]:
     site.page(urls[4], Page(bytes(range(256)), headers={"Content-Type": "image/png"}))
     site.page(urls[5], "<div>" * 60_000 + "x")
 
-    def prepare(crawlers: list[Crawler]) -> None:
-        crawlers[0].settings.set("UBI_DIR", str(tmp_path / "a"), "cmdline")
-
     stores = ["markdown(documents=yes)", "index(documents=yes)"]
-    (outcome,) = crawl(Walk, site.proxy, settings={"UBI_STORES": stores}, with_crawlers=prepare)
-    return tmp_path / "a", outcome.crawler
+    (outcome,) = crawl(Walk, site.proxy, settings={"UBI_STORES": stores}, place=tmp_path)
+    return tmp_path / "a0", outcome.crawler
 
 
 def test_a_crawl_as_lines_as_chunks_and_as_a_tree(kept: tuple[Path, Crawler], tmp_path: Path) -> None:
@@ -146,24 +121,3 @@ def test_what_is_not_installed_is_said_at_the_start(monkeypatch: pytest.MonkeyPa
 def test_what_does_not_hold_is_said_at_the_start() -> None:
     with pytest.raises(UbiSettingError, match="give main or page"):
         make(["markdown(content=some)"], Settings())
-
-
-@pytest.mark.processes
-def test_an_agent_that_is_killed_and_goes_on(tmp_path: Path, one_server: Server) -> None:
-    stores = {"UBI_REDIS_URL": None, "UBI_STORES": "markdown(size=5000)", "UBI_START_WAIT": 0, "CONCURRENT_REQUESTS": 4}
-    with DemoWeb(Graph(seed=7, hosts=8, pages=80), 0.01) as web:
-        group = Group(tmp_path, web, one_server, **stores)
-        try:
-            group.start("a0")
-            group.until_served(0.4)
-            group.kill("a0")
-            group.start("a0")
-            verdict = group.end()
-        finally:
-            group.close()
-        rows = web.log()
-    assert set(verdict.exits.values()) == {0}, verdict.logs
-    wanted = {f"http://{row['host']}{row['path']}" for row in rows if row["kind"] == "page" and row["status"] == 200}
-    lines = collected(tmp_path / "a0", store="markdown")
-    assert Counter(json.loads(line)["url"] for line in lines) == dict.fromkeys(wanted, 1)
-    assert all(json.loads(line)["markdown"] for line in lines)

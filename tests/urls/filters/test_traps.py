@@ -116,13 +116,13 @@ def test_what_is_remembered_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(traps, "MOST_KINDS", 12)
     kept = Combinations(10)
     trap = [month(number) for number in range(50)]
-    assert sum(not kept.refuses(url, month(0)) for url in trap) == 10
+    assert sum(not kept.is_one_too_many(url, month(0)) for url in trap) == 10
     for kind in range(200):
         for number in range(9):
-            assert not kept.refuses(f"http://a.example/{kind}?m={number}", month(0))
+            assert not kept.is_one_too_many(f"http://a.example/{kind}?m={number}", month(0))
         assert len(kept) <= 100 and kept.kinds <= 12
-    assert kept.refuses(month(49), month(0)), "a kind that is full is forgotten last"
+    assert kept.is_one_too_many(month(49), month(0)), "a kind that is full is forgotten last"
     for kind in range(200, 220):
         for number in range(10):
-            kept.refuses(f"http://a.example/{kind}?m={number}", month(0))
-    assert len(kept) == 100 and not kept.refuses(month(49), month(0)), "its count begins anew"
+            kept.is_one_too_many(f"http://a.example/{kind}?m={number}", month(0))
+    assert len(kept) == 100 and not kept.is_one_too_many(month(49), month(0)), "its count begins anew"

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from scrapy_ubi.urls.links.handlers.bounds import MOST_URL, FetchedBody, Unreadable, Values
 from scrapy_ubi.urls.links.handlers.unpacked import chunks, head
-from scrapy_ubi.urls.links.handlers.xml_reader import XmlLinks, values
+from scrapy_ubi.urls.links.handlers.xml_reader import XmlReader, values
 
 MOST_BYTES = 52_428_800
 
@@ -33,7 +33,7 @@ def is_xml(body: bytes) -> bool:
     return head(body, 64).lstrip(_BEFORE_XML).startswith(b"<")
 
 
-class SitemapLinks(XmlLinks):
+class SitemapLinks(XmlReader[str]):
     """Of a sitemap in XML."""
 
     texts = frozenset(["loc"])

@@ -79,10 +79,6 @@ class XmlReader(Generic[Found]):
         """lxml asks for it at the end."""
 
 
-class XmlLinks(XmlReader[str]):
-    """Finds links: `found` are their values, as they are written."""
-
-
 def values(body: bytes, reader: XmlReader[Found], most: int) -> Iterator[Found | None]:
     """Yield what a reader finds in the first `most` bytes, and None where the loop may have its turn. Raises LinksCut,
     Unreadable."""
