@@ -171,6 +171,25 @@ def test_four_agents_that_were_stopped_go_on_and_fetch_nothing_twice(make_group:
     assert sum(one["pages"] for one in group.counters().values()) == counted + len(answered)
 
 
+@faults
+@pytest.mark.parametrize("all_back", [True, False], ids=["all", "one"])
+def test_four_agents_that_were_stopped_and_come_back_one_after_the_other_fetch_nothing_twice(
+    make_group: MakeGroup, all_back: bool
+) -> None:
+    """The first finds a Redis that is known, and the last words of the others: it waits for them, not for ever."""
+    group = make_group(latency=0.05)
+    group.start(*FOUR)
+    group.until_served(0.2)
+    group.stop_all()
+    group.start("a0", UBI_START_WAIT=60.0 if all_back else 0.0)
+    group.until(lambda: group.said("a0", "may come back with what they did last"), "that it waits for the others")
+    if not all_back:
+        assert set(group.end().fetchers()) == group.truth
+        return
+    group.start(*FOUR[1:])
+    group.end().judge()
+
+
 # -- over
 
 

@@ -439,7 +439,10 @@ class Referee:
             raise Violation(
                 f"alarm: {process.name} says that {process.alarm} are lost, and no more are than have copies"
             )
-        if reason == "left":
+        if reason == "left" and process.returns:  # all are back before anybody may go on without it: no excuse
+            self.gone.crashed(process)
+            self._kept.setdefault(process.name, set())
+        elif reason == "left":
             if process.went_clean:
                 self.losses.left(process.name)
                 self.gone.left(process)

@@ -197,6 +197,10 @@ def _watched_not_reset_by_flushall() -> Any:
     return patch.object(Redis, "forget", keep)
 
 
+def _who_left_some_not_expected() -> Any:
+    return patch.object(Membership, "_expected", lambda self, beats: ())
+
+
 def _watched_by_the_clock_of_the_server_alone() -> Any:
     ask = WatchedKey.ask
     return patch.object(
@@ -695,6 +699,7 @@ AIM: dict[str, tuple[str, ...]] = {
     "watched_by_the_clock_of_the_server_alone": ("forsake",),
     "watched_ids_ignored": ("forsake",),
     "watched_not_reset_by_flushall": ("forsake",),
+    "who_left_some_not_expected": ("shutdown",),
 }
 
 # Where it shows in small crawls whose agents are killed in the first seconds.
@@ -716,6 +721,7 @@ WATCHED = {
     "watched_by_the_clock_of_the_server_alone",
     "watched_ids_ignored",
     "watched_not_reset_by_flushall",
+    "who_left_some_not_expected",
 }
 
 # Where it shows when more disks are lost at once than there are copies.

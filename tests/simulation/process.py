@@ -82,6 +82,7 @@ class Process:
         self.offset = world.random.uniform(0, 1000)
         self.up, self.paused, self.cut, self.deaf = True, False, False, False
         self.stopping = self.lossy = self.went_clean = False
+        self.returns = False  # it is asked to go as all others are, and will be started again with its disk
         self.leaves_by = math.inf  # s
         self.skew = Random(f"wall {world.seed} {name}").choice(world.skews)  # s
         self.lingers = world.scribe.choice((0, 0, 3, 8))  # flushes
@@ -283,6 +284,10 @@ class Process:
             self.cancels = urgent.cancels
             self.cancel()
         if agent.leaving and self.world.now > self.leaves_by:
+            self.go()
+            return
+        if self.returns and self.stopping and agent.leaving and not agent.view.members:
+            self.save(None)
             self.go()
             return
         if self.stopping and agent.standing.may_go():
