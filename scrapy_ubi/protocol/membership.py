@@ -34,7 +34,8 @@ from scrapy_ubi.protocol.view import Member, View
 
 class Membership:
     """The membership of one agent. `shadowed`: another process's line was under this identifier at the last read;
-    `usurped`: that process lives; `expected`: who may come back with work that nobody has who was there then."""
+    `usurped`: that process lives; `expected`: who may come back with work that nobody has who was there then;
+    `forgotten`: how often Redis has forgotten everything so far."""
 
     def __init__(self, me: str, config: Config, counters: Counters, new_incarnation: Callable[[], str]) -> None:
         self.me = me
@@ -52,6 +53,7 @@ class Membership:
         self._own = {self.incarnation}
         self._gaps = 0
         self.expected: tuple[str, ...] = ()
+        self.forgotten = 0
         self._begun: float | None = None
         self._watched = 0.0  # s for which Redis was known before that to have forgotten nothing
         self._sent = -math.inf  # the latest read
@@ -78,6 +80,7 @@ class Membership:
         there = {sight.beat.incarnation for sight in self.watch.seen.values()}
         forgotten = self.watch.read(sent, received, beats, memory)
         if forgotten:
+            self.forgotten += 1
             self.losses.book.unpublish()
         self.losses.read(beats, there)
         if self._begun is None or forgotten:

@@ -204,6 +204,8 @@ class Plan:
         self.world.check()
         if set(self.kinds) <= {"outage", "amnesia"}:
             self.world.referee.judge_outage()
+        if {*self.kinds} == {"pause"}:
+            self.world.referee.judge_pauses()
         self.world.referee.judge()
         if self.world.outside is not None:
             self.world.outside.judge()

@@ -49,6 +49,7 @@ class Visit:
     entry: Entry
     before: VisitRow | None = None  # of a page that is visited again
     load: int | None = None  # the web's number of the load, once it has begun
+    ends: float = 0.0  # when the web has answered it
     freed: bool = False
     loaded: bool = False
     cancelled: bool = False
@@ -433,7 +434,8 @@ class Process:
         visit.load = self.world.referee.begin(self.world.now, self.name, visit.entry.url, visit.generation)
         self.world.referee.due(self.name, visit.entry.url, visit.before)
         load, duration = visit.load, self.world.load_time()
-        self.world.at(self.world.now + duration, lambda: self.world.referee.end(load))
+        visit.ends = self.world.now + duration
+        self.world.at(visit.ends, lambda: self.world.referee.end(load))
         self.after(duration, lambda: self.loaded(visit))
 
     def free(self, visit: Visit) -> None:
@@ -444,6 +446,8 @@ class Process:
 
     def cancel(self) -> None:
         """Cut off all loads under way."""
+        if any(visit.load is not None and not visit.freed for visit in self.visits):
+            self.world.referee.cancelled(self)
         for visit in list(self.visits):
             if visit.load is not None and not visit.freed:
                 self.world.referee.end(visit.load)
@@ -522,7 +526,8 @@ class Process:
 
     def pause(self, seconds: float) -> None:
         """SIGSTOP, and SIGCONT so much later. Nobody can hang up for a process that is stopped: a load that lasts
-        longer than the failure timeout may then last beside the heir's, whatever the protocol does, and is excused.
+        longer than the failure timeout may then last beside the heir's, whatever the protocol does, and is excused:
+        as long as the process is stopped and, where somebody holds it dead, until it has heard of it.
         """
         self._hung_up()
         self.paused = True
@@ -537,6 +542,10 @@ class Process:
     def resume(self) -> None:
         """SIGCONT: what was due meanwhile happens at once."""
         self.paused = False
+        if self.up:
+            for visit in self.visits:
+                if visit.load is not None and visit.ends > self.world.now:
+                    self.world.referee.goes_on(visit.load, self, visit.entry.url)
         deferred, self.deferred = self.deferred, []
         for what in deferred:
             self.run(what)

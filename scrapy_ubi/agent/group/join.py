@@ -34,8 +34,8 @@ WHY_WAIT = {
     DENIED: "this user may not read and write the key ubi:watched",
 }
 EXPECTS = (
-    "No agent is at work yet. %s took part before, and may come back with what they did last: the first page is fetched "
-    "when all of them are there, or in %.0f s."
+    "No agent is at work yet. %s took part before, and may come back with what they did last: the first page is "
+    "fetched when all of them are there, or in %.0f s."
 )
 logger = logging.getLogger("scrapy_ubi")
 
