@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from scrapy_ubi.protocol.beat import BLANK, LEFT, LOSSY, OVER, PASSIVE, Beat
+from scrapy_ubi.protocol.cancelling import Cancelling
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.discovery import Discovery
 from scrapy_ubi.protocol.done_mark_delivery import Closing
@@ -110,10 +111,9 @@ class Agent:
         self.finished = self.outlived = self._open = False
         self._took = False  # something from outside, and was not passive since
         self.ending: Ending | None = None
-        self._cancels = self._overdue = 0  # so far
+        self.cancelling = Cancelling(self.lease, now)
+        self._overdue = 0  # so far
         self._held_lease = False
-        self._lost = True
-        self._losses = 0
         self._enter(self.group.view(), now)
         self.beat = self.standing.beat(now, self.start_exhausted)
 
@@ -198,7 +198,8 @@ class Agent:
             return
         if self.group.dead:
             self._rejoin()
-        self._notice_gaps()
+        self.group.notice_gaps()
+        self.cancelling.read(sent, received, self.group.forgotten)
         self._look(received)
         self.group.losses.count_leavers()
         self.handover.read(alive)
@@ -250,12 +251,6 @@ class Agent:
         """No other agent can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
         self.group.sure = True
 
-    def _notice_gaps(self) -> None:
-        self.group.notice_gaps()
-        if self.lease.losses != self._losses:
-            self._losses = self.lease.losses
-            self._cancels += 1
-
     def _look(self, now: float) -> None:
         """Enter the view that follows from what is seen, when it is another one."""
         if self.finished:
@@ -268,7 +263,7 @@ class Agent:
     def _rejoin(self) -> None:
         """Somebody holds this incarnation dead: its heirs may be fetching. Keep what is held, as a newcomer."""
         self.group.rejoin()
-        self._cancels += 1
+        self.cancelling.cancel()
         self.tenure.forget()
         for state in self.frontier.states():
             state.dirty = True
@@ -310,7 +305,7 @@ class Agent:
     def outlive(self) -> None:
         """Word came that the crawl is over, and that those who are there now have begun another one."""
         self.finished = self.work.stopped = self.outlived = True
-        self._cancels += 1
+        self.cancelling.cancel()
 
     # ------------------------------------------------------------------ time
 
@@ -329,16 +324,13 @@ class Agent:
         """Let time pass; what is to be done at once."""
         if self.keeping.noted:
             self.keeping.tell_notes()  # before copies are dropped
-        self._notice_gaps()
+        self.group.notice_gaps()
+        self.cancelling.tick(now, self.group.forgotten)
         self._look(now)
         holds = self.lease.holds(now)
         if holds and not self._held_lease:
             self.frontier.look_again()
-        lost = self.lease.lost(now)
-        if lost and not self._lost:
-            self._cancels += 1
         self._held_lease = holds
-        self._lost = lost
         if self.group.sure:  # of who is there; what was found on disk has waited for this
             for record, hint in self.outbox.due_again(now):
                 self.discovery.route(record, hint)
@@ -361,7 +353,7 @@ class Agent:
         return self._effects()
 
     def _effects(self) -> Effects:
-        return Effects(self.beat, self._cancels, self._overdue, self.finished, self.usurped)
+        return Effects(self.beat, self.cancelling.count, self._overdue, self.finished, self.usurped)
 
     def leave(self, now: float) -> None:
         """Go: out of the views, handing on everything, until `may_go`."""

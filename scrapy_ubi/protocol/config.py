@@ -37,7 +37,12 @@ class Config(NamedTuple):
     @property
     def wait(self) -> float:
         """For how long (s) Redis must have forgotten nothing before an agent that finds no other at work is sure."""
-        return self.lease_timeout + self.grace if self.start_wait is None else self.start_wait
+        return self.safe_wait if self.start_wait is None else self.start_wait
+
+    @property
+    def safe_wait(self) -> float:
+        """By then (s) whoever lives has beaten, or has no load under way."""
+        return self.lease_timeout + self.grace
 
 
 @dataclass(slots=True)

@@ -349,6 +349,12 @@ class LossCounter:
         return tuple(self.former[-MOST_CARRIED:])
 
     @property
+    def missed(self) -> frozenset[str]:
+        """The names of those in the last view that the disk knows who have not ended the crawl, until all have settled
+        again."""
+        return self._missed
+
+    @property
     def own_views(self) -> tuple[str, ...]:
         """The digests of the last views in which this agent was."""
         return tuple(self._views.get(self.incarnation, ()))

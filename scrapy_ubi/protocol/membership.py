@@ -9,6 +9,10 @@ Rules of this module:
   settles nothing and fetches nothing (decision 0003). `Config.start_wait` may make the wait shorter. That is safe as
   long as Redis has forgotten nothing since the first of the living came: of two agents that claim their names in one
   Redis, the later one then finds the earlier one's beat, and waits until that one has settled for both.
+* Where agents are *expected*, neither what the transport can tell nor `start_wait` makes the wait shorter: who has left
+  with what others may not have, and who was in the last view that this agent's disk knows, unless it has handed on all.
+  All were stopped together, as a rule, and are started together: what each did last is on its own disk alone
+  (decision 0136). The wait ends when they are back.
 * A gap in the lease raises the epoch, and is mended when everybody alive has published the digest of a view that
   holds it, and no incarnation that is held dead beats on (`Detector.restless`).
 * An agent whose incarnation another agent holds dead joins again under another one.
@@ -20,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from scrapy_ubi.protocol.beat import Beat
+from scrapy_ubi.protocol.beat import OVER, Beat
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.lease import Lease
@@ -30,7 +34,8 @@ from scrapy_ubi.protocol.view import Member, View
 
 class Membership:
     """The membership of one agent. `shadowed`: another process's line was under this identifier at the last read;
-    `usurped`: that process lives."""
+    `usurped`: that process lives; `expected`: who may come back with work that nobody has who was there then;
+    `forgotten`: how often Redis has forgotten everything so far."""
 
     def __init__(self, me: str, config: Config, counters: Counters, new_incarnation: Callable[[], str]) -> None:
         self.me = me
@@ -47,7 +52,10 @@ class Membership:
         self._new_incarnation = new_incarnation
         self._own = {self.incarnation}
         self._gaps = 0
+        self.expected: tuple[str, ...] = ()
+        self.forgotten = 0
         self._begun: float | None = None
+        self._watched = 0.0  # s for which Redis was known before that to have forgotten nothing
         self._sent = -math.inf  # the latest read
         self._beat: Beat | None = None  # the own one, as last read
         self._stranger: Beat | None = None  # another process's under this identifier, as last read
@@ -72,24 +80,37 @@ class Membership:
         there = {sight.beat.incarnation for sight in self.watch.seen.values()}
         forgotten = self.watch.read(sent, received, beats, memory)
         if forgotten:
+            self.forgotten += 1
             self.losses.book.unpublish()
         self.losses.read(beats, there)
         if self._begun is None or forgotten:
-            self._begun = sent - (watched if sent >= self._sent else 0.0)  # one that was overtaken tells of before
+            self._begun = sent
+            self._watched = watched if sent >= self._sent else 0.0  # one that was overtaken tells of before
         self._sent = max(self._sent, sent)
         if not self.sure:
-            wait = self.config.wait
-            waited = not wait or sent - self._begun > wait
+            self.expected = self._expected(beats)
+            waited = sent > self._wait_ends(self._begun) or not (self.config.wait or self.expected)
             self.sure = waited or any(sight.beat.settled for sight in self.watch.seen.values())
         alive = {agent: sight.beat for agent, sight in self.watch.seen.items()}
         if own is not None and own.incarnation == self.incarnation:
             alive[self.me] = self._latest(own)
         return alive
 
+    def _expected(self, beats: Mapping[str, Beat]) -> tuple[str, ...]:
+        """Who may come back with work that no agent has which is there."""
+        left = {name for name, beat in beats.items() if beat.has_left_some}
+        done = {name for name, beat in beats.items() if beat.has_left_all or OVER in beat.flags}
+        return tuple(sorted((left | self.losses.missed) - done - self.watch.seen.keys() - {self.me}))
+
     @property
-    def begun(self) -> float | None:
-        """From when the start wait counts (s): since then Redis has forgotten nothing; None before the first read."""
-        return self._begun
+    def start_wait_ends(self) -> float | None:
+        """When the start wait ends (s), if nobody comes and Redis forgets nothing; None before the first read."""
+        return None if self._begun is None else self._wait_ends(self._begun)
+
+    def _wait_ends(self, begun: float) -> float:
+        if self.expected:
+            return begun + max(self.config.wait, self.config.safe_wait)
+        return begun - self._watched + self.config.wait
 
     def _goes_on(self, stranger: Beat) -> bool:
         """Whether this is another line of that process: a first one may be of a former life, from a file of Redis's."""

@@ -11,7 +11,6 @@ import time
 import pytest
 
 from tests.faults.conftest import FOUR, MakeGroup
-from tests.support.group import Group
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
@@ -36,7 +35,7 @@ def test_an_outage_that_is_longer_than_lease_and_failure_timeout_stops_the_crawl
     group.start(*FOUR)
     group.until_served(0.3)
     group.server.kill()
-    until_quiet(group, 5.5)  # s: longer than the failure timeout
+    group.until_quiet(5.5)  # s: longer than the failure timeout
     group.server.start()
     group.end().judge()
     counters = group.counters()
@@ -60,7 +59,7 @@ def test_a_redis_that_comes_back_from_its_file_with_former_lives_costs_nothing(
     group.until_served(0.3)
     group.server.kill()
     if away:
-        until_quiet(group, away)
+        group.until_quiet(away)
     try:
         group.server.start()
         verdict = group.end().judge()
@@ -68,19 +67,6 @@ def test_a_redis_that_comes_back_from_its_file_with_former_lives_costs_nothing(
         group.server.forget_file()
     assert {name: counters["rejoins"] for name, counters in group.counters().items()} == dict.fromkeys(FOUR, 0)
     assert not any("Another process" in text or "lossy" in text for text in verdict.logs.values())
-
-
-def until_quiet(group: Group, seconds: float) -> None:
-    """Until nobody has asked the web for anything for so long."""
-    last = [(group.web.count(), time.monotonic())]
-
-    def quiet() -> bool:
-        count, now = group.web.count(), time.monotonic()
-        if count != last[0][0]:
-            last[0] = (count, now)
-        return now - last[0][1] > seconds
-
-    group.until(quiet, f"a web left alone for {seconds} s")
 
 
 def test_connections_that_are_cut_all_the_time_neither_keep_a_crawl_from_its_beginning_nor_a_death_from_being_seen(

@@ -171,6 +171,42 @@ def test_four_agents_that_were_stopped_go_on_and_fetch_nothing_twice(make_group:
     assert sum(one["pages"] for one in group.counters().values()) == counted + len(answered)
 
 
+EXPECTS = "may come back with what they did last"
+
+
+@faults
+@pytest.mark.parametrize("emptied", [False, True])
+def test_four_agents_that_were_stopped_and_come_back_one_after_the_other_fetch_nothing_twice(
+    make_group: MakeGroup, emptied: bool
+) -> None:
+    """The first finds a Redis that is known, and the last words of the others; or an empty one, as with `scrapy ubi
+    run`, and waits for those whom its disk knows."""
+    group = make_group(latency=0.05, UBI_START_WAIT=0, UBI_LEASE_TIMEOUT=60, UBI_FAILURE_TIMEOUT=80)
+    group.start_together(*FOUR)
+    group.until_served(0.2)
+    group.stop_all()
+    if emptied:
+        group.server.flush()
+    group.start("a0")
+    group.until(lambda: group.said("a0", EXPECTS), "that it waits for the others")
+    group.start(*FOUR[1:])
+    group.end().judge()
+
+
+@faults
+def test_who_was_stopped_with_others_and_comes_back_alone_waits_for_them_and_then_goes_on(
+    make_group: MakeGroup,
+) -> None:
+    group = make_group(latency=0.05)
+    group.start(*FOUR)
+    group.until_served(0.2)
+    group.stop_all()
+    group.start("a0", UBI_START_WAIT=0)
+    verdict = group.end()
+    assert EXPECTS in verdict.logs["a0"]
+    assert set(verdict.fetchers()) == group.truth
+
+
 # -- over
 
 

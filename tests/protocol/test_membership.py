@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from scrapy_ubi.protocol.beat import LEAVING, LEFT, MANY, Beat
+from scrapy_ubi.protocol.beat import LEAVING, LEFT, LOSSY, MANY, OVER, RELIEVED, Beat
 from scrapy_ubi.protocol.view import Member
 from tests.protocol.members import DIGEST, FAILURE, LEASE, OTHER, beat, kill, membership
 from tests.support.views import REPLICAS, incarnation
@@ -116,6 +116,42 @@ def test_sure_for_the_rest_of_the_wait_later_and_from_the_beginning_when_redis_f
     group.read(101.45 + WAIT, 101.45 + WAIT, {}, "another")
     assert not group.sure
     group.read(101.55 + WAIT, 101.55 + WAIT, {}, "another")
+    assert group.sure
+
+
+def test_sure_after_the_whole_wait_only_while_agents_are_expected_that_left_with_work() -> None:
+    """All were stopped together: what they did last is on their own disks (decision 0136)."""
+    own, gone = beat("a", flags=LEFT + LOSSY), {"b": beat("b", flags=LEFT + LOSSY), "c": beat("c", flags=LEFT + OVER)}
+    group, back = membership("a"), {"b": replace(beat("b"), incarnation=incarnation("b", 1))}
+    group.read(100.0, 100.0, {"a": own, **gone}, "m", 1000.0)
+    assert not group.sure and group.expected == ("b",) and group.start_wait_ends == 100.0 + WAIT
+    group.read(100.0 + WAIT, 100.0 + WAIT, gone, "m")
+    assert not group.sure
+    group.read(100.1 + WAIT, 100.1 + WAIT, gone, "m")
+    assert group.sure, "who does not come back is waited for no longer"
+
+    group = membership("a")
+    group.read(100.0, 100.0, gone, "m", 1000.0)
+    group.read(101.0, 101.0, {**gone, **back}, "m")
+    assert group.sure and not group.expected
+
+
+@pytest.mark.parametrize("start_wait", [None, 0.0])
+def test_who_was_in_the_last_view_that_the_disk_knows_is_expected(start_wait: float | None) -> None:
+    """Also at an empty Redis, where those who start it know that nobody runs."""
+    group = membership("a")
+    group.config = group.config._replace(start_wait=start_wait)
+    group.losses.resume(False, {name: incarnation(name) for name in "abcd"})
+    left = {"b": beat("b", flags=LEFT), "c": beat("c", flags=LEFT + OVER)}
+    group.read(100.0, 100.0, left, "m", 1000.0)
+    assert not group.sure and group.expected == ("d",)
+    group.read(101.0, 101.0, {**left, "d": replace(beat("d"), incarnation=incarnation("d", 1))}, "m")
+    assert group.sure
+
+
+def test_nobody_is_expected_that_has_handed_on_all() -> None:
+    group = membership("a")
+    group.read(100.0, 100.0, {"b": beat("b", flags=LEFT + LOSSY + RELIEVED), "c": beat("c", flags=LEFT)}, "m", 1000.0)
     assert group.sure
 
 

@@ -28,16 +28,81 @@ def test_loads_are_cancelled_a_little_after_the_lease_ends() -> None:
     assert village.urgent["a"].cancels == 1, "once"
 
 
-@pytest.mark.parametrize("beyond", [-0.1, 0.1])
-def test_loads_are_cancelled_after_a_pause_that_was_longer_than_lease_and_grace(beyond: float) -> None:
-    """Nobody looked while it lasted, and the first beat after it was acknowledged before anybody looked."""
+def slept(village: Village, seconds: float = 20.0) -> None:
+    """Nothing of a happens for so long, and b goes on."""
+    end = village.now + seconds
+    while village.now < end:
+        village.turn(*(name for name in village.agents if name != "a"))
+
+
+@pytest.mark.parametrize("seconds", [3.4, 3.6, 20.0])
+@pytest.mark.parametrize("first", ["beat", "flush"])
+def test_who_was_asleep_cancels_nothing_where_it_is_dead_to_nobody(seconds: float, first: str) -> None:
+    """Alone, or as all were asleep. Its loads have ended meanwhile, and what is thrown away is fetched again."""
+    for names in ("a", "ab"):
+        village = Village(*names)
+        a = village.agents["a"]
+        village.now += seconds
+        village.beat("a") if first == "beat" else village.flush("a")
+        village.flush("a")
+        assert FENCED in a.beat.flags, "nothing starts"
+        for _ in range(5):
+            village.turn(seconds=0.5)
+        assert village.urgent["a"].cancels == 0
+        village.settle()
+        assert FENCED not in a.beat.flags and a.counters.rejoins == 0
+
+
+@pytest.mark.parametrize("first", ["beat", "flush"])
+def test_who_was_asleep_cancels_when_it_finds_itself_dead(first: str) -> None:
     village = Village("a", "b")
-    a = village.agents["a"]
-    village.now += village.config.lease_timeout + village.config.grace + beyond
+    slept(village)
+    village.beat("a") if first == "beat" else village.flush("a")
+    assert village.agents["a"].drain(village.now).cancels == (first == "beat")
     village.beat("a")
     village.flush("a")
-    assert village.urgent["a"].cancels == (beyond > 0)
-    assert FENCED in a.beat.flags
+    assert village.urgent["a"].cancels == 1 and village.agents["a"].counters.rejoins == 1
+
+
+def test_who_was_asleep_cancels_when_redis_has_forgotten_as_nobody_may_say_that_it_is_dead() -> None:
+    village = Village("a", "b")
+    a, b = village.agents["a"], village.agents["b"]
+    village.now += 20.0
+    for sent in (village.now, village.now + 0.5):
+        a.lease.acknowledged(sent)
+        a.read(sent, sent, {"a": a.beat, "b": replace(b.beat, counter=1000)}, "another token")
+    assert a.tick(village.now + 0.5).cancels == 1
+
+
+def test_who_was_asleep_cancels_when_no_word_comes_and_not_while_it_sleeps_again() -> None:
+    village = Village("a", "b")
+    village.cut = {"a"}
+    for _ in range(3):
+        village.turn("b", seconds=10.0)
+        village.flush("a")
+        assert village.urgent["a"].cancels == 0
+    for _ in range(2):
+        village.now += 0.3
+        village.flush("a")
+    assert village.urgent["a"].cancels == 1
+    village.now += 0.3
+    village.flush("a")
+    assert village.urgent["a"].cancels == 1, "once"
+
+
+def test_who_was_asleep_and_had_word_and_is_cut_off_then_cancels_after_all() -> None:
+    village = Village("a", "b")
+    a = village.agents["a"]
+    village.now += 20.0
+    village.flush("a")
+    village.beat("a")
+    for _ in range(2):  # asleep again, and awake with nobody to reach
+        village.now += 20.0
+        village.flush("a")
+        assert village.urgent["a"].cancels == 0
+    village.now += a.config.grace + 0.1
+    village.flush("a")
+    assert village.urgent["a"].cancels == 1
 
 
 def test_after_a_short_cut_the_fence_outlasts_the_next_beat_until_all_have_seen_the_epoch() -> None:

@@ -206,6 +206,9 @@ class Referee:
         self.gone = Gone(world)
         self.loads: dict[int, tuple[float, str, str]] = {}
         self.open: dict[str, set[int]] = {}
+        self.given_up: list[str] = []  # who has cancelled loads though nobody held it dead, and when
+        self._rejoins: dict[Process, int] = {}
+        self._slept: dict[int, Process] = {}  # loads of processes that were stopped meanwhile
         self.most_open = 0  # loads of one host at once, as far as they came
         self.fetched: Counter[str] = Counter()
         self.visited: Counter[tuple[str, int]] = Counter()  # by page and generation
@@ -230,6 +233,9 @@ class Referee:
         world says more. Who is not known to the agent now may be when the page is loaded."""
         host = self.world.host_of(url)
         open_loads = self.open.setdefault(host, set())
+        for load in [load for load in open_loads if load in self._slept]:
+            if self.world.declared_dead(self._slept[load]):  # it was stopped, and has not heard of it
+                self.end(load)
         self.most_open = max(self.most_open, len(open_loads) + 1)
         if len(open_loads) >= self.world.loads_of(host):
             others = (self.loads[load] for load in sorted(open_loads))
@@ -244,11 +250,32 @@ class Referee:
         open_loads.add(self._count)
         return self._count
 
+    def goes_on(self, load: int, process: Process, url: str) -> None:
+        """A load that was hung up, as its process was stopped, is there again: the process runs."""
+        host = self.world.host_of(url)
+        open_loads = self.open.setdefault(host, set())
+        if load in self.loads or self.world.declared_dead(process):
+            return
+        if len(open_loads) >= self.world.loads_of(host):
+            others = [self.loads[other] for other in sorted(open_loads)]
+            raise Violation(f"P2: at {self.world.now:.3f} {process.name} goes on to load {url} beside {others}")
+        self.loads[load] = (self.world.now, process.name, url)
+        open_loads.add(load)
+        self._slept[load] = process
+
     def end(self, load: int) -> None:
         """The answer was sent, or the connection closed."""
+        self._slept.pop(load, None)
         load_ = self.loads.pop(load, None)
         if load_ is not None:
             self.open[self.world.host_of(load_[2])].discard(load)
+
+    def cancelled(self, process: Process) -> None:
+        """A process cancels its loads. Where it does not join again nobody, as far as it knows, holds it dead."""
+        rejoins, before = process.agent.counters.rejoins, self._rejoins.get(process, 0)
+        self._rejoins[process] = rejoins
+        if rejoins == before:
+            self.given_up.append(f"{process.name} at {self.world.now:.2f}")
 
     def rowed(self, row: VisitRow) -> None:
         """An agent has made this row of a visit."""
@@ -444,7 +471,10 @@ class Referee:
             raise Violation(
                 f"alarm: {process.name} says that {process.alarm} are lost, and no more are than have copies"
             )
-        if reason == "left":
+        if reason == "left" and process.returns:  # all are back before anybody may go on without it: no excuse
+            self.gone.crashed(process)
+            self._kept.setdefault(process.name, set())
+        elif reason == "left":
             if process.went_clean:
                 self.losses.left(process.name)
                 self.gone.left(process)
@@ -504,6 +534,12 @@ class Referee:
             return False
         gone = {id(process.disk) for process in self.losses.blamed}
         return all(life not in p.disk.heard for p in self.world.all if id(p.disk) not in gone)
+
+    def judge_pauses(self) -> None:
+        """Where nothing goes wrong but that agents stand still, loads are cancelled by those alone that others hold
+        dead: what is cancelled is fetched again (P4)."""
+        if self.given_up:
+            raise Violation(f"P4: loads cancelled, as far as was known by none that is held dead: {self.given_up}")
 
     def judge(self) -> None:
         """P3, when all is over: every page, unless too many disks were lost; and then somebody has said so."""

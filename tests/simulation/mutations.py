@@ -25,6 +25,7 @@ from scrapy_ubi.frontier.memory_visits import MemoryVisits
 from scrapy_ubi.protocol import custody, done_mark_delivery, handover, memory_state, snapshot, view_change
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import LEAVING, NEW, Beat
+from scrapy_ubi.protocol.cancelling import Cancelling
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.done_mark_delivery import Closing
 from scrapy_ubi.protocol.handover import Handover
@@ -195,6 +196,18 @@ def _watched_not_reset_by_flushall() -> Any:
         self.watched = before or self.watched
 
     return patch.object(Redis, "forget", keep)
+
+
+def _asleep_cancels_at_once() -> Any:
+    return patch.object(Cancelling, "_wait", lambda self, now, word: self.cancel())
+
+
+def _loads_never_cancelled() -> Any:
+    return patch.object(Cancelling, "cancel", lambda self: None)
+
+
+def _who_left_some_not_expected() -> Any:
+    return patch.object(Membership, "_expected", lambda self, beats: ())
 
 
 def _watched_by_the_clock_of_the_server_alone() -> Any:
@@ -678,6 +691,8 @@ MUTATIONS: dict[str, Callable[[], Any]] = {
 
 # Where a mistake shows under few kinds of fault, crawls with just these find it sooner.
 AIM: dict[str, tuple[str, ...]] = {
+    "asleep_cancels_at_once": ("pause",),
+    "loads_never_cancelled": ("cut", "deaf"),
     "ages_kept_after_own_pause": ("outage", "amnesia"),
     "dead_may_come_back": ("pause", "cut"),
     "done_before_its_outputs": ("comeback", "blackout"),
@@ -709,6 +724,7 @@ AIM: dict[str, tuple[str, ...]] = {
     "watched_by_the_clock_of_the_server_alone": ("forsake",),
     "watched_ids_ignored": ("forsake",),
     "watched_not_reset_by_flushall": ("forsake",),
+    "who_left_some_not_expected": ("shutdown",),
 }
 
 # Where it shows in small crawls whose agents are killed in the first seconds.
@@ -732,6 +748,7 @@ WATCHED = {
     "watched_by_the_clock_of_the_server_alone",
     "watched_ids_ignored",
     "watched_not_reset_by_flushall",
+    "who_left_some_not_expected",
 }
 
 # Where it shows when more disks are lost at once than there are copies.
@@ -802,6 +819,7 @@ CAUGHT: dict[str, int] = {
     "missed_counted_however_many": 2921001137,
     "visits_due_no_work_of_the_last_leaver": 2918000928,
     "returned_disks_forgotten": 18,
+    "loads_never_cancelled": 101,
     "losses_not_recorded": 55,
     "one_death_too_many_among_newcomers": 12,
     "mail_of_the_dead_forgotten": 3,
@@ -812,7 +830,7 @@ CAUGHT: dict[str, int] = {
     "pending_hosts_not_listed": 18,
     "resent_never": 4,
     "restored_outbox_thrown_away": 3,
-    "watched_by_the_clock_of_the_server_alone": 2,
+    "watched_by_the_clock_of_the_server_alone": 116,
     "watched_ids_ignored": 0,
 }
 

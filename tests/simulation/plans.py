@@ -18,7 +18,7 @@ from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.transport.watched import WatchedKey
 from tests.simulation import outputs
 from tests.simulation.outside import Outside
-from tests.simulation.process import FAILURE, Process
+from tests.simulation.process import FAILURE, LEASE, Process
 from tests.simulation.watchers import Watchers
 from tests.simulation.world import EPOCH, STRIDE, World
 
@@ -44,7 +44,7 @@ KINDS = {
     "shuffle": "exchanges arrive in pieces, in any order, some twice",
 }
 RARE_KINDS = (  # only where `kinds` asks for them, the last three also where Redis is watched
-    *("bereave", "blink", "desert", "hurry", "kill", "power", "replace", "rewind"),
+    *("bereave", "blink", "desert", "hurry", "kill", "power", "replace", "rewind", "shutdown"),
     *("failover", "forsake", "step"),
 )
 EARLY_KINDS = ("kill", "kill", "kill", "power", "restart", "comeback", "leave", "join")
@@ -131,7 +131,7 @@ class Plan:
             self._dump = world.redis.copy()
         stepped = random.random() < 0.5
         world.skews = (0.0,) if stepped else random.choice(((0.0,), (0.0, 1.5), (-20.0, 0.0, 20.0)))
-        for _ in range(random.choice((0, 1, 1, 2))):
+        for _ in range(0 if {*self.kinds} == {"shutdown"} else random.choice((0, 1, 1, 2))):
             time = random.uniform(1, (EARLY if self.early else CALM) - 6)
             story = [(time, random.choice(("amnesia", "forsake", "forsake", "rewind", "failover", "outage")))]
             if random.random() < 0.7:
@@ -204,6 +204,8 @@ class Plan:
         self.world.check()
         if set(self.kinds) <= {"outage", "amnesia"}:
             self.world.referee.judge_outage()
+        if {*self.kinds} == {"pause"}:
+            self.world.referee.judge_pauses()
         self.world.referee.judge()
         if self.world.outside is not None:
             self.world.outside.judge()
@@ -381,6 +383,31 @@ class Plan:
         for process in self.world.alive():
             process.crash(keep=True)
             self._back_in(process, seconds + self.random.uniform(0, spread))
+
+    def shutdown(self) -> None:
+        """All are asked to go at once and, when the last one has ended, started again with their disks, one after the
+        other but within the start wait. Alone it excuses no page that is fetched twice. Not drawn, as `blink`."""
+        there = self.world.alive()
+        if self.world.awaited or any(process.stopping for process in there) or not there:
+            return
+        for process in there:
+            self.world.awaited += 1
+            process.returns = True
+            process.leave()
+        self._all_ended(there)
+
+    def _all_ended(self, there: Sequence[Process]) -> None:
+        world = self.world
+        if any(process.up for process in there):
+            world.at(world.now + 0.1, lambda: self._all_ended(there))
+            return
+        for process in there:
+            world.at(world.now + self.random.uniform(0, LEASE / 2), lambda process=process: self._start_again(process))
+
+    def _start_again(self, process: Process) -> None:
+        self.world.awaited -= 1
+        if not process.agent.finished:
+            self.world.restart(process.name)
 
     def pause(self) -> None:
         if process := self._pick():

@@ -49,6 +49,7 @@ class Visit:
     entry: Entry
     before: VisitRow | None = None  # of a page that is visited again
     load: int | None = None  # the web's number of the load, once it has begun
+    ends: float = 0.0  # when the web has answered it
     freed: bool = False
     loaded: bool = False
     cancelled: bool = False
@@ -83,6 +84,7 @@ class Process:
         self.up, self.paused, self.cut, self.deaf = True, False, False, False
         self.stopping = self.lossy = self.went_clean = False
         self.keeps = False  # its disk stays when it is asked to go, and it comes back
+        self.returns = False  # it is asked to go as all others are, and will be started again with its disk
         self.leaves_by = math.inf  # s
         self.skew = Random(f"wall {world.seed} {name}").choice(world.skews)  # s
         self.lingers = world.scribe.choice((0, 0, 3, 8))  # flushes
@@ -289,6 +291,10 @@ class Process:
         if agent.leaving and self.world.now > self.leaves_by:
             self.go()
             return
+        if self.returns and self.stopping and agent.leaving and not agent.view.members:
+            self.save(None)
+            self.go()
+            return
         if self.stopping and agent.standing.may_go():
             if self.lingers <= 0:
                 self.go()
@@ -432,7 +438,8 @@ class Process:
         visit.load = self.world.referee.begin(self.world.now, self.name, visit.entry.url, visit.generation)
         self.world.referee.due(self.name, visit.entry.url, visit.before)
         load, duration = visit.load, self.world.load_time()
-        self.world.at(self.world.now + duration, lambda: self.world.referee.end(load))
+        visit.ends = self.world.now + duration
+        self.world.at(visit.ends, lambda: self.world.referee.end(load))
         self.after(duration, lambda: self.loaded(visit))
 
     def free(self, visit: Visit) -> None:
@@ -443,6 +450,8 @@ class Process:
 
     def cancel(self) -> None:
         """Cut off all loads under way."""
+        if any(visit.load is not None and not visit.freed for visit in self.visits):
+            self.world.referee.cancelled(self)
         for visit in list(self.visits):
             if visit.load is not None and not visit.freed:
                 self.world.referee.end(visit.load)
@@ -523,7 +532,8 @@ class Process:
 
     def pause(self, seconds: float) -> None:
         """SIGSTOP, and SIGCONT so much later. Nobody can hang up for a process that is stopped: a load that lasts
-        longer than the failure timeout may then last beside the heir's, whatever the protocol does, and is excused.
+        longer than the failure timeout may then last beside the heir's, whatever the protocol does, and is excused:
+        as long as the process is stopped and, where somebody holds it dead, until it has heard of it.
         """
         self._hung_up()
         self.paused = True
@@ -538,6 +548,10 @@ class Process:
     def resume(self) -> None:
         """SIGCONT: what was due meanwhile happens at once."""
         self.paused = False
+        if self.up:
+            for visit in self.visits:
+                if visit.load is not None and visit.ends > self.world.now:
+                    self.world.referee.goes_on(visit.load, self, visit.entry.url)
         deferred, self.deferred = self.deferred, []
         for what in deferred:
             self.run(what)

@@ -282,6 +282,18 @@ def test_promises_hold_where_redis_is_known_and_forgets_when_others_come(early: 
         hold(seed, kinds=("forsake",), watched=True)
 
 
+@pytest.mark.parametrize("watched", [False, True])
+def test_nothing_is_fetched_twice_where_all_are_stopped_and_started_again(watched: bool) -> None:
+    first = int(os.environ.get("UBI_TEST_SEED") or time.time_ns() // 1_000_000)
+    for seed in (*range(6), *range(first, first + 6)):
+        plan = Plan(seed, kinds=("shutdown",), on_disk=seed % 4 == 3, watched=watched)
+        try:
+            plan.run()
+        except AssertionError as violation:
+            raise AssertionError(f"{violation}\n{plan}\nrepeat: UBI_TEST_SEED={first}") from None
+        assert not plan.world.referee.again, f"{plan}: with an excuse\nrepeat: UBI_TEST_SEED={first}"
+
+
 def test_promises_hold_under_fresh_seeds() -> None:
     first = int(os.environ.get("UBI_TEST_SEED") or time.time_ns() // 1_000_000)
     for seed in range(first, first + 40):

@@ -193,6 +193,18 @@ class Group:
         """Until the web has had so many requests, as a share of what can be reached."""
         self.until(lambda: self.web.count() >= share * len(self.truth), f"{share:.0%} served")
 
+    def until_quiet(self, seconds: float) -> None:
+        """Until nobody has asked the web for anything for so long."""
+        last = [(self.web.count(), time.monotonic())]
+
+        def quiet() -> bool:
+            count, now = self.web.count(), time.monotonic()
+            if count != last[0][0]:
+                last[0] = (count, now)
+            return now - last[0][1] > seconds
+
+        self.until(quiet, f"a web left alone for {seconds} s")
+
     def until_ended(self, name: str) -> None:
         """Until this agent has ended by itself."""
         self.until(lambda: self.agents[name].popen.poll() is not None, f"the end of {name}")

@@ -146,11 +146,11 @@ class Beats:
         if agent.me in dead:
             logger.warning(HELD_DEAD, timeout)
         if gone:
-            logger.warning(DEAD, _listed(gone), timeout)
+            logger.warning(DEAD, listed(gone), timeout)
         if dead - gone - {agent.me}:
-            logger.info("Started again after a crash or a pause: %s.", _listed(dead - gone - {agent.me}))
+            logger.info("Started again after a crash or a pause: %s.", listed(dead - gone - {agent.me}))
         if before.members.keys() != now.members.keys():
-            logger.info("The agents of the crawl are now: %s.", _listed(now.members) or "none")
+            logger.info("The agents of the crawl are now: %s.", listed(now.members) or "none")
 
     def _keep_pace(self, agents: int) -> None:
         """Read all beats as often as suits so many agents; say so when a longer lease would let them read less."""
@@ -168,7 +168,7 @@ class Beats:
         self.apart = apart
 
 
-def _listed(names: Iterable[str]) -> str:
+def listed(names: Iterable[str]) -> str:
     """The first of these names, and how many more there are."""
     ordered = sorted(names)
     more = len(ordered) - MOST_NAMES

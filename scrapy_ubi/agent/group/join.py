@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.crawl.finished_run import is_finished, is_lossy
 from scrapy_ubi.agent.group import join_steps
+from scrapy_ubi.agent.group.beats import listed
 from scrapy_ubi.agent.mail.io_thread import IoThread
 from scrapy_ubi.agent.waits import retry_until
 from scrapy_ubi.protocol.beat import Beat
@@ -32,6 +33,10 @@ WHY_WAIT = {
     UNTOLD: "this Redis does not tell this user what it is, and since when (INFO, TIME)",
     DENIED: "this user may not read and write the key ubi:watched",
 }
+EXPECTS = (
+    "No agent is at work yet. %s took part before, and may come back with what they did last: the first page is "
+    "fetched when all of them are there, or in %.0f s."
+)
 logger = logging.getLogger("scrapy_ubi")
 
 
@@ -109,7 +114,11 @@ class Join:
             settings.replication,
             "" if settings.replication else ", so what only a crashed agent knew is lost with it",
         )
-        if not (agent.group.sure or agent.finished):
+        if agent.group.sure or agent.finished:
+            return
+        if agent.group.expected:
+            logger.info(EXPECTS, listed(agent.group.expected), max(agent.config.wait, agent.config.safe_wait))
+        else:
             logger.info(
                 "No agent is at work yet. The first page is fetched in %.0f s (UBI_START_WAIT), when every agent that "
                 "runs is known: %s.",

@@ -150,8 +150,11 @@ SENTENCES: Mapping[str, Callable[[IdleReason, float], str]] = {
     REDIS_FULL: lambda why, now: f"Redis is full{_since(why, now)}: raise its maxmemory",
     JOINING: lambda why, now: f"this agent joins the group, and waits for Redis{_since(why, now)}",
     START_WAIT: lambda why, now: (
-        f"the start wait{_until(why, now)}: no other agent has been seen, and one that Redis has forgotten may still "
-        "fetch (UBI_START_WAIT)"
+        f"the start wait{_until(why, now)}: {_names(why, 'agents')} took part before, and may come back with what they "
+        "did last"
+        if why.names
+        else f"the start wait{_until(why, now)}: no other agent has been seen, and one that Redis has forgotten may "
+        "still fetch (UBI_START_WAIT)"
     ),
     FENCED: lambda why, now: (
         f"this agent is fenced{_since(why, now)}: Redis has not answered its heartbeats, and the others may take over "

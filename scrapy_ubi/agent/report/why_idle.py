@@ -83,8 +83,9 @@ class WhyIdle:
         if not agent.lease.holds(now):
             return self._of_lease(now)
         if not agent.group.sure:
-            begun, wait = agent.group.begun, agent.config.wait
-            return reason(kinds.START_WAIT, until=self._unix(begun + wait, now) if begun is not None else 0.0)
+            ends = agent.group.start_wait_ends
+            until = self._unix(ends, now) if ends is not None else 0.0
+            return reason(kinds.START_WAIT, agent.group.expected, until=until)
         if not agent.group.may_act(now):
             return reason(kinds.UNSEEN, self._status.others)
         limit = status.limit_reached

@@ -126,7 +126,11 @@ def test_a_start_wait() -> None:
         found = why(one)
         assert found is not None
         assert found.kind == kinds.START_WAIT
-        assert found.until
+        assert found.until and not found.names
+        one.node.agent.group.expected = ("a1", "a2")
+        found = why(one)
+        assert found is not None
+        assert "a1, a2 took part before" in kinds.sentence(found, 0.0)
 
 
 def test_an_agent_alone_is_never_called_fenced_and_says_that_redis_does_not_answer() -> None:
