@@ -53,7 +53,8 @@ class Life:
         self.asked: dict[Scan, Result | None] = {}
 
     def copy(self) -> tuple[dict[str, dict[int, Entry]], Rows]:
-        return tuple({host: {**held} for host, held in each.items()} for each in (self.known, self.rows))
+        known = {host: {**held} for host, held in self.known.items()}
+        return known, {host: {**rows} for host, rows in self.rows.items()}
 
     @property
     def disk(self) -> DiskFrontier | None:
@@ -121,7 +122,8 @@ class Life:
             self.frontier.put_back(state, key)
         elif done:
             generation = state.visits.out[key].generation + 1
-            row = self.any_row(host, entry, generation)._replace(**({} if again else {"due": 0}))
+            row = self.any_row(host, entry, generation)
+            row = row if again else row._replace(due=0)
             assert before is not None
             self.frontier.visited(state, key, row)
             self.rows[host][key] = merged(before, row)

@@ -95,7 +95,7 @@ ONCE_FAILED_ALL_DRAWN = {
     ): "two had settled without one that was back as another incarnation, and were lost (no rule broken)",
     (2920000892, False): "two had settled with one that was dead, and not known to be (no alarm was due)",
     (2913001153, False): "a newcomer did not know that others had been in the view of the dead one (no alarm was due)",
-    (2961001571, True): "where a read of visits stopped a page had changed: those behind it stood still (no rule broken)",
+    (2961001571, True): "a read of visits stopped at a page that had changed: those behind it stood still (no rule)",
 }
 
 # With kills in the first seconds.
