@@ -5,8 +5,8 @@ shows under few kinds of fault, the crawls have just these (`AIM`). The seed tha
 (`CAUGHT`); where it does not any longer, all are. `python -m tests.simulation.mutations [NAME...]` says which seed
 catches which, and what the checker says.
 
-Thirteen rules are too rarely decisive for that, or concern what the simulator does not judge (`RARE`): a test of one part
-is named that fails with it.
+Thirteen rules are too rarely decisive for that, or concern what the simulator does not judge (`RARE`): a test of one
+part is named that fails with it.
 """
 
 from __future__ import annotations
