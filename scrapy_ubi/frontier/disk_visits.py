@@ -261,6 +261,11 @@ class DiskVisits:
         self._at_hand.discard(state)
         self.hosts.put_off(state, self.hosts.wall + int(seconds) + 1)
 
+    def hasten(self, state: DiskState) -> None:
+        """What the host was put off for holds no more: it is looked at when the next one of its pages is due."""
+        if state.visits is not NO_VISITS:
+            self.hosts.follow(state, self._of(state))
+
     @property
     def wants(self) -> bool:
         """Whether there is something to be read."""

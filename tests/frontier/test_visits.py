@@ -171,6 +171,19 @@ def test_a_page_that_another_has_done_is_not_due_here_before_its_own_load_has_en
 
 
 @EVERY
+def test_a_host_put_off_for_long_comes_as_soon_as_it_may(make: Make) -> None:
+    frontier = make(0.0)
+    state = done(frontier, "h", row(1, 10))
+    frontier.postpone(state, 5000.0)
+    frontier.wake(20, any_host)
+    assert frontier.pop(0.0, any_host) is None
+    frontier.hasten(state, 1.0)
+    frontier.wake(21, any_host)
+    frontier.check_invariants()
+    assert frontier.pop(1.0, any_host) == (state, row(1, 10).entry)
+
+
+@EVERY
 def test_an_older_row_is_no_news(make: Make) -> None:
     frontier = make(0.0)
     state = done(frontier, "h", row(1, 10, 3))
