@@ -257,6 +257,7 @@ class DiskFrontier:
         own.next_at = min(own.next_at, now)
         self._flushes.of(own)
         self.window.move(own)
+        self.visits.hasten(own)
 
     def waits(self, mine: Callable[[HostState], bool]) -> bool:
         """Whether any entry of such a host is queued."""

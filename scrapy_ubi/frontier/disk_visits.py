@@ -5,7 +5,9 @@ Rules of this module:
 * A row is in the store, or among the changes of its host until they are written. Beside it stands when it is due, in an
   order of its own; both go with one flush, and with the done mark of the page where that is new.
 * What is due is read as heads of queues are: asked for here, read in another thread, taken in later. What has changed
-  from the asking on is *late*, and laid over what was read.
+  from the asking on, and what was written since, is *late*: what was read may be of before or of after it.
+* What was not read comes behind the last row of a read, whatever became of that row: it says from when on the next
+  read may find something.
 * Rows are at hand, or being read, of so many hosts at once (`MOST_HOSTS`), and so many of each (`READY`), whatever the
   number of those that are due. Of a host that is put off for long none is.
 """
@@ -28,6 +30,7 @@ from scrapy_ubi.protocol.host import NO_VISITS, Entry, HostState
 from scrapy_ubi.protocol.visit_row import VisitRow, fingerprint, merged
 
 MOST_HOSTS = 4096
+MOST_STALE = 256  # rows read beyond those that can be at hand, as so many may have changed since they were written
 JUDGED = 1000  # rows written at once
 
 
@@ -37,7 +40,8 @@ def _of_none(state: HostState) -> bool:
 
 class StoredVisits(HostRevisits):
     """`fresh`, `writing`: rows that are in no flush yet, and those of the flush being written; `stale`: times, with
-    keys, that do not hold any more; `late`: keys that have changed since a read was asked for, None where none is."""
+    keys, that do not hold any more; `late`: keys that have changed, or were written, since a read was asked for, None
+    where none is."""
 
     __slots__ = ("_state", "_store", "fresh", "late", "stale", "writing")
 
@@ -77,26 +81,42 @@ class StoredVisits(HostRevisits):
         earliest = min((due for due in dues if due), default=0)
         yield visit_rows.VISITS + hid, visit_rows.host_value(self.count, self.xor, earliest)
 
-    def take_in(self, read: Iterable[bytes], wall: int) -> None:
-        """These rows were read, the most overdue first: what is due by that time is ready."""
+    def written(self) -> None:
+        """The flush is in the store. A read under way may be of before it."""
+        if self.late is not None:
+            self.late.update(self.writing)
+        self.writing = {}
+
+    @property
+    def most_read(self) -> int:
+        """How many rows to read: as many as can be at hand, behind those that are there, are out, or have changed."""
+        changed = len(self.stale) + len(self.writing)
+        return READY + len(self.out) + len(self._state.out) + min(changed, MOST_STALE)
+
+    def take_in(self, read: Iterable[bytes], wall: int) -> bool:
+        """These rows were read, the most overdue first: what is due by that time is ready. False where another read
+        finds no more before these changes are written."""
         late, self.late = self.late or set(), None
         # A page that is out, not to be visited again, comes back by `DiskVisits.page_ended`.
-        at_hand, self.due = {*self.out, *self._state.out, *(row.key for row, _ in self.ready)}, 0
+        at_hand = {*self.out, *self._state.out, *(row.key for row, _ in self.ready)}
+        before, self.due = self.due, 0
         changed = {**self.writing, **self.fresh}
         found = [row for key, row in changed.items() if row.due and key not in at_hand]
+        enough = len(found) + READY
         for text in read:
             due, key = visit_rows.read_due(text[:17])
-            if key in late or key in changed or key in at_hand:
-                continue
-            if len(text) == 17:  # those that were not read come behind it
+            if len(text) == 17 or len(found) == enough:  # those that were not read come behind it
                 self.expect(due)
+                break
+            if key in late or key in changed or key in at_hand:
                 continue
             at = visit_rows.visit_key(self._state.hid, key)
             row = visit_rows.read_visit(self._state.host, at, text[17:])
             if row.due == due:
                 found.append(row)
-        if late - changed.keys():  # written since: what they are now is in the store
-            self.expect(wall)
+        again = bool(late - changed.keys())  # written since: what they are now is in the store
+        if again:
+            self.expect(min(before, wall) or wall)
         found.sort(key=lambda row: row.due)
         for number, row in enumerate(found):
             if row.due <= wall and number < READY:
@@ -104,6 +124,7 @@ class StoredVisits(HostRevisits):
             else:
                 self.expect(row.due)
                 break  # of those behind it none is due before it
+        return again or bool(self.ready)
 
 
 class DiskVisits:
@@ -204,6 +225,7 @@ class DiskVisits:
         if kept is not None and kept.generation > row.generation:
             visits.expect(kept.due)
         else:
+            row = kept or row  # another agent's of the same generation, perhaps
             visits.ready.insert(0, (row, entry or row.entry))
             self._at_hand.add(state)
             self._window.settle(state)
@@ -239,6 +261,11 @@ class DiskVisits:
         self._at_hand.discard(state)
         self.hosts.put_off(state, self.hosts.wall + int(seconds) + 1)
 
+    def hasten(self, state: DiskState) -> None:
+        """What the host was put off for holds no more: it is looked at when the next one of its pages is due."""
+        if state.visits is not NO_VISITS:
+            self.hosts.follow(state, self._of(state))
+
     @property
     def wants(self) -> bool:
         """Whether there is something to be read."""
@@ -257,16 +284,18 @@ class DiskVisits:
             visits.late = set()
             self._at_hand.add(state)
             start, end = visit_rows.dues_of(state.hid)
-            scans.append(Scan(state, start, end, READY + len(visits.out) + len(state.out), due=self.hosts.wall))
+            scans.append(Scan(state, start, end, visits.most_read, due=self.hosts.wall))
         return scans
 
     def take(self, scan: Scan, read: Iterable[bytes]) -> None:
         """Take in what was read. Raises `StoreDamaged`."""
         state = scan.state
         visits = self._of(state)
-        visits.take_in(read, self.hosts.wall)
+        more = visits.take_in(read, self.hosts.wall)
         self._window.settle(state)
         self._follow(state, visits)
+        if not more and 0 < visits.due <= scan.due:  # all that was read has changed
+            self.hosts.put_off(state, self.hosts.wall + 1)
 
     def look_again(self) -> None:
         """What was not allowed may be allowed now, of queues, too."""
@@ -297,6 +326,7 @@ class DiskVisits:
             assert {*visits.fresh, *visits.writing} <= rows.keys(), state
             assert (state in self._at_hand) == bool(visits.ready or visits.late is not None), state
             assert not visits.ready or state in self._window.workbench or state in self._window.resting, state
+            assert all(row == rows.get(row.key) for row, _ in visits.ready), state
             if not visits.fresh and not visits.writing:
                 found = {visit_rows.read_due(row) for row, _ in every(self._store, *visit_rows.dues_of(state.hid))}
                 assert found == {(row.due, key) for key, row in rows.items() if row.due}, state

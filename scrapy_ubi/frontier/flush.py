@@ -7,7 +7,7 @@ the store whole at any moment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from operator import attrgetter
 from typing import Protocol
 
@@ -15,18 +15,19 @@ from scrapy_ubi.frontier import queue_rows, rows, visit_rows
 from scrapy_ubi.frontier.disk_state import DiskState, HostChanges
 from scrapy_ubi.frontier.left_rows import Left, move
 from scrapy_ubi.frontier.store import RowBatch, Store
-from scrapy_ubi.protocol.visit_row import VisitRow
 
 Extra = tuple[bytes, bytes | None]  # a row of the agent's: None deletes it
 
 
 class StoredRows(Protocol):
-    """The visits of a host, as a flush knows them. `writing`: the rows that are being written."""
-
-    writing: Mapping[int, VisitRow]
+    """The visits of a host, as a flush knows them."""
 
     def collect(self) -> Iterable[tuple[bytes, bytes | None]]:
         """The rows to be written."""
+        ...
+
+    def written(self) -> None:
+        """They are in the store."""
         ...
 
 

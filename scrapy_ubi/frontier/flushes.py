@@ -140,7 +140,7 @@ class Flushes:
         for state in flush.hosts:
             state.writing = None
         for visits in flush.visits.values():
-            visits.writing = {}
+            visits.written()
         self._keys.writing = {}
         self.unwritten = None
 

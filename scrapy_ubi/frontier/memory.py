@@ -224,7 +224,7 @@ class MemoryFrontier:
     def check_invariants(self) -> None:
         """Assert every invariant of the frontier."""
         self.workbench.check_invariants()
-        self._visits.hosts.check_invariants()
+        self._visits.check_invariants()
         assert self._states.keys() == self._queues.keys()
         for host, state in self._states.items():
             state.check_invariants()

@@ -103,6 +103,7 @@ class MemoryVisits:
         if kept is not None and kept.generation > row.generation:
             self._expect(own, kept)
             return
+        row = kept or row  # another agent's of the same generation, perhaps
         visits.ready.insert(0, (row, entry or row.entry))
         self.hosts.follow(own, visits)
         self._workbench.activate(own.host, own.next_at)
@@ -127,3 +128,16 @@ class MemoryVisits:
             self._workbench.activate(own.host, own.next_at)
         if visits.due > self.hosts.wall or not visits.ready:  # else when these are used up
             self.hosts.follow(own, visits)
+
+    def check_invariants(self) -> None:
+        """Assert that each page that is due is at hand, out, or known to be due, and no earlier than its host says."""
+        self.hosts.check_invariants()
+        for own in self._states.values():
+            if own.visits is NO_VISITS:
+                continue
+            visits = self._of(own)
+            assert all(row == own.rows.get(row.key) for row, _ in visits.ready), own
+            at_hand = {*visits.out, *own.out, *(row.key for row, _ in visits.ready)}
+            expected = {(row.due, row.key) for row in own.rows.values() if row.due and row.key not in at_hand}
+            assert expected <= {*visits.times}, (own, expected - {*visits.times})
+            assert not expected or 0 < visits.due <= min(expected)[0], (own, min(expected), visits.due)

@@ -65,9 +65,9 @@ def _due(store: Store, scan: Scan) -> Head:
     read the row alone.
     """
     found: Head = []
-    for row, _ in store.scan(scan.start, scan.end, scan.most + 1):
+    for number, (row, _) in enumerate(store.scan(scan.start, scan.end, scan.most + 1)):
         due, key = visit_rows.read_due(row)
-        if due > scan.due or len(found) == scan.most:
+        if due > scan.due or number == scan.most:
             found.append(row)
             break
         if (value := store.get(visit_rows.visit_key(scan.state.hid, key))) is not None:

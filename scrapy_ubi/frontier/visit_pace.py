@@ -7,6 +7,7 @@ Rules of this module:
 * A slot may be used a little late, and no later: those of hosts that could not come are not made up for. So a burst has
   at most as many visits as `LATE` says.
 * It begins without a free slot, after a restart, too, and where the bound changes: what was spent before is not known.
+  Hosts that wait for their slots are given others then.
 """
 
 from __future__ import annotations
@@ -35,11 +36,15 @@ class VisitPace(NoPace):
         self._slot = 0.0  # the next free one
         self._turns: dict[str, float] = {}  # host -> its slot
 
-    def follow(self, rate: float, now: float) -> None:
-        """So many visits a second, above 0, from now on."""
-        if rate != self.rate:
-            self.rate, self._slot = rate, now + 1 / rate
-            self._turns.clear()
+    def follow(self, rate: float, now: float) -> list[str]:
+        """So many visits a second, above 0, from now on; the hosts that wait for slots which are none any more, and
+        have to be given others: they may come sooner.
+        """
+        if rate == self.rate:
+            return []
+        self.rate, self._slot = rate, now + 1 / rate
+        waiting, self._turns = [*self._turns], {}
+        return waiting
 
     @property
     def late(self) -> float:

@@ -55,7 +55,7 @@ class LossCounter:
 
     `lossy` and `book`: see above. `era` and `complete`: how many views in which all had settled it knows of, and the
     digest of the last one; `base` and `base_view` are the same as of the moment when it came to believe in its view;
-    `peers` were in the last one (name -> incarnation). `former`: the lives before whose disk it has. `before`: of
+    `former`: the lives before whose disk it has. `before`: of
     incarnations that had its name, as their last lines said.
     """
 
@@ -66,9 +66,9 @@ class LossCounter:
         self.book = LossBook()
         self.era = self.base = 0
         self.complete = self.base_view = ""
-        self.peers: Mapping[str, str] = {}
         self.former: list[str] = []
         self.before: tuple[LastWords, ...] = ()
+        self._peers: Mapping[str, str] = {}
         self._copies = replication
         self._watch = watch
         self._was_there = False  # this incarnation has seen a view in which all had settled
@@ -257,8 +257,8 @@ class LossCounter:
         me = (self.me, self.incarnation)
         spare = max(0, self._copies - (TORN in self._lost))
         self.book.miss([me, *others], min(spare, len(others)))
-        settled = [one for one in others if one in self.peers.items()]
-        if self.me in self.peers and len(settled) < spare:
+        settled = [one for one in others if one in self._peers.items()]
+        if self.me in self._peers and len(settled) < spare:
             self.book.miss([me, *settled], len(settled))
         self.lossy = True
 
@@ -287,7 +287,7 @@ class LossCounter:
         alive = {self.incarnation, *(beat.incarnation for beat in self._others())}
         self._views = {life: views for life, views in self._views.items() if life in alive}
         self.era = max((BEGUN, *(beat.era for beat in beats))) + 1
-        self.complete, self.peers = view.digest, {name: member.incarnation for name, member in view.members.items()}
+        self.complete, self._peers = view.digest, {name: member.incarnation for name, member in view.members.items()}
 
     def _miss(self, view: View, there: Collection[str]) -> None:
         """Say who of the last complete view that is known here is not there: its deaths were not seen. The disks of the
@@ -344,6 +344,16 @@ class LossCounter:
     # -- lives and disks
 
     @property
+    def peers(self) -> Mapping[str, str]:
+        """Who was in the last view in which all had settled (name -> incarnation): whoever begins again from this disk
+        misses these. Where this agent has seen no such view, all whom it has heard: they may know what it does not, and
+        when they are gone together nobody else may be there to say so."""
+        if self.complete:
+            return self._peers
+        heard = {name: sight.beat.incarnation for name, sight in self._watch.seen.items() if sight.heard}
+        return {**self._peers, **heard}
+
+    @property
     def carried(self) -> tuple[str, ...]:
         """The last lives before the present one whose disk this agent has."""
         return tuple(self.former[-MOST_CARRIED:])
@@ -394,7 +404,7 @@ class LossCounter:
         self.lossy = lossy
         if torn:
             self._lost[TORN] = self.me
-        self.peers = peers
+        self._peers = peers
         self._begin_again(peers, lost or {})
         self._missed = frozenset(peers)
         self.complete = self.base_view = view

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scrapy_ubi.agent.crawl.revisits import Recrawl
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.visit_pace import LATE, VisitPace
+from scrapy_ubi.policy.recrawl import read_recrawl
 from scrapy_ubi.policy.recrawl.budget import Budget
 from scrapy_ubi.policy.recrawl.rule_contract import NOTHING, VisitSeen
 from scrapy_ubi.protocol.host import HostState
@@ -97,6 +101,32 @@ def test_a_restart_makes_no_burst() -> None:
         times += visited(frontier, 1000.0 + 20 * start, 1020.0 + 20 * start)
     assert most_in(times, 60.0) <= 30 + 3 * (LATE + 1)
     assert len(times) > 50
+
+
+@EVERY
+@pytest.mark.parametrize("queued", [False, True])
+def test_where_the_budget_grows_nobody_waits_for_a_slot_of_before(make: Make, queued: bool) -> None:
+    """As where other agents leave, and this one has their share."""
+    frontier = make(0.0)
+    for host in range(10):
+        state = done(frontier, f"h{host}", row(host, 50, host=f"h{host}"))
+        if queued:
+            frontier.add(f"h{host}", [row(100 + host, 0, host=f"h{host}").entry])
+            frontier.postpone(state, 1030.0)
+    frontier.look_again()
+    rule = read_recrawl("budget(3600/h)")
+    assert rule is not None
+    recrawl, view = Recrawl(rule, None, lambda: 1000.0), SimpleNamespace(members=range(1000))
+    frontier.pace = recrawl.pace  # type: ignore[attr-defined]
+    work, keeping = SimpleNamespace(wake=lambda wall: None), SimpleNamespace(keepers=lambda state: ("a",))
+    agent: Any = SimpleNamespace(me="a", frontier=frontier, view=view, work=work, keeping=keeping)
+    recrawl.tick(agent, 900.0)
+    assert len(visited(frontier, 1000.0, 1100.0)) < 5
+    view.members = range(1)
+    recrawl.tick(agent, 1100.0)
+    visited(frontier, 1100.0, 1130.0)
+    rows = [state.visit_row(int(state.host[1:])) for state in frontier.states()]
+    assert all(row is not None and row.generation > 1 for row in rows)
 
 
 @EVERY

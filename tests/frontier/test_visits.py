@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from scrapy_ubi.frontier import disk_visits, rows
+from scrapy_ubi.frontier import disk_visits, restore, rows
+from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.host_revisits import READY
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.restore import open_frontier
@@ -127,6 +128,23 @@ def test_a_page_put_back_comes_again_as_it_was_given_and_one_visited_elsewhere_d
 
 
 @EVERY
+def test_a_page_put_back_after_another_agent_had_the_same_visit_comes_still(make: Make) -> None:
+    frontier = make(0.0)
+    state = done(frontier, "h", row(1, 10), row(2, 30))
+    frontier.wake(29, any_host)
+    assert frontier.pop(0.0, any_host) == (state, row(1, 10).entry)
+    assert frontier.keep_row(state, row(1, 20))  # of the same generation
+    frontier.wake(31, any_host)
+    frontier.not_visited(state, 1)
+    frontier.free(state, 0.0)
+    frontier.check_invariants()
+    frontier.look_again()  # what was at hand is due still
+    frontier.check_invariants()
+    frontier.wake(32, any_host)
+    assert handed_out(frontier) == ["http://h/1", "http://h/2"]
+
+
+@EVERY
 @pytest.mark.parametrize("put_back", [False, True])
 def test_a_page_that_another_has_done_is_not_due_here_before_its_own_load_has_ended(make: Make, put_back: bool) -> None:
     frontier = make(0.0)
@@ -150,6 +168,19 @@ def test_a_page_that_another_has_done_is_not_due_here_before_its_own_load_has_en
     assert frontier.awaits(any_host)
     frontier.wake(22, any_host)
     assert handed_out(frontier) == ["http://h/1"]
+
+
+@EVERY
+def test_a_host_put_off_for_long_comes_as_soon_as_it_may(make: Make) -> None:
+    frontier = make(0.0)
+    state = done(frontier, "h", row(1, 10))
+    frontier.postpone(state, 5000.0)
+    frontier.wake(20, any_host)
+    assert frontier.pop(0.0, any_host) is None
+    frontier.hasten(state, 1.0)
+    frontier.wake(21, any_host)
+    frontier.check_invariants()
+    assert frontier.pop(1.0, any_host) == (state, row(1, 10).entry)
 
 
 @EVERY
@@ -203,6 +234,71 @@ def test_what_is_due_outlives_the_process() -> None:
     last.wake(1000, any_host)
     assert handed_out(last) == ["http://h/1"]
     assert not [key for key in store.rows if key[:1] in (b"u", b"v", b"w") and b"\0\0\0\2" in key[1:5]]
+
+
+def due_in_store(keys: range) -> tuple[DiskFrontier, HostState]:
+    """A frontier that finds a host with these pages in its store, each due at the time of its key."""
+    first = reopened(MemoryStore(), DictKind())
+    done(first, "h", *[row(key, key) for key in keys])
+    first.flush()
+    found = restore.restore(first.store, Path("seen"), kind=DictKind(first.seen))
+    state = found.find("h")
+    assert state is not None
+    found.wake(1000, any_host)
+    return found, state
+
+
+@pytest.mark.parametrize("visited", [1, READY, 2 * READY, 3 * READY])
+def test_what_comes_behind_pages_that_were_visited_elsewhere_is_due(visited: int) -> None:
+    frontier, state = due_in_store(range(1, 3 * READY + 2))
+    for key in range(1, visited + 1):
+        frontier.keep_row(state, row(key, 0, 2))
+    assert frontier.load(0.0, any_host)
+    frontier.check_invariants()
+    found = frontier.pop(0.0, any_host)
+    assert found is not None
+    assert found[1].key == visited + 1
+
+
+def test_nothing_is_read_again_and_again_where_all_of_it_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk_visits, "MOST_STALE", 2)
+    frontier, state = due_in_store(range(1, 3 * READY))
+    for key in range(1, 2 * READY + 1):
+        frontier.keep_row(state, row(key, 0, 2))
+    assert frontier.load(0.0, any_host)
+    frontier.check_invariants()
+    assert not frontier.needs(0.0, any_host)
+    frontier.flush()
+    frontier.wake(1001, any_host)
+    assert frontier.load(0.0, any_host)
+    found = frontier.pop(0.0, any_host)
+    assert found is not None
+    assert found[1].key == 2 * READY + 1
+
+
+@pytest.mark.parametrize("changed", ["before", "between"])
+def test_rows_written_while_others_are_read_are_due(changed: str) -> None:
+    frontier, state = due_in_store(range(500, 502))
+    if changed == "before":
+        frontier.keep_row(state, row(500, 600, 2))
+    flush = frontier.collect() if changed == "before" else None
+    scans = frontier.needs(0.0, any_host)
+    if flush is None:
+        frontier.keep_row(state, row(500, 600, 2))
+        flush = frontier.collect()
+    read = frontier.read(scans)
+    flush.write(frontier.store)
+    frontier.written(flush)
+    frontier.take(read)
+    frontier.check_invariants()
+    keys = []
+    while (found := frontier.pop(0.0, any_host)) is not None or frontier.load(0.0, any_host):
+        if found is not None:
+            keys.append(found[1].key)
+            assert state.visits.out[keys[-1]].generation == (2 if keys[-1] == 500 else 1)
+            frontier.visited(state, found[1].key, row(found[1].key, 0, 3))
+            frontier.free(state, 0.0)
+    assert sorted(keys) == [500, 501]
 
 
 def test_a_store_says_that_it_has_visits_only_when_it_has() -> None:

@@ -358,6 +358,24 @@ def test_who_is_missed_since_the_last_run_is_recorded(lines: dict[str, int], spa
     assert missing([group.losses.book] * 2, lambda name, life: False)
 
 
+def test_a_newcomer_whose_disk_comes_back_misses_whom_it_had_heard_before_all_had_settled() -> None:
+    """Else two who are lost together, and whom one newcomer alone has known, are named by nobody."""
+    group = membership()
+    group.read(0.0, 0.0, {"old": beat("old")})  # a line that does not change
+    hear(group, "b", "c")
+    assert group.losses.peers == peers("bc")
+    again = membership()
+    again.losses.resume(False, group.losses.peers, views=group.losses.own_views, era=group.losses.era)
+    hear(again, "d")  # it is killed once more
+    assert again.losses.peers == peers("bcd")
+    last = membership()
+    last.losses.resume(False, again.losses.peers, views=again.losses.own_views, era=again.losses.era)
+    all_settle(last, view("a"))
+    assert last.losses.lossy
+    assert missing([last.losses.book], lambda name, life: name == "d") == ("b", "c")
+    assert last.losses.peers == peers("a"), "from now on others have copies of all that it knows"
+
+
 def test_who_was_in_the_view_of_a_later_era_is_not_behind() -> None:
     """It was killed before it could see that all had settled in that view."""
     for complete, spare in ((DIGEST, 1), (OTHER, 0)):

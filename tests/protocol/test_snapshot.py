@@ -6,6 +6,7 @@ from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE
+from scrapy_ubi.protocol.losses import missing
 from scrapy_ubi.protocol.snapshot import Saved
 from tests.support.ledger import everything
 from tests.support.views import ordered
@@ -150,6 +151,21 @@ def test_who_is_not_back_when_a_view_is_complete_may_come_later_with_work() -> N
     agent = town.back("b", disks["b"])
     town.settle()
     assert agent.lossy
+
+
+def test_a_newcomer_that_comes_back_alone_knows_who_is_lost() -> None:
+    town = Town("a", "b")
+    town.start("c")
+    town.turn()
+    town.turn()
+    disk = town.crash("c")
+    for name in "ab":
+        town.kill(name)
+    assert disk[0].group.peers.keys() == {"a", "b"}
+    agent = town.back("c", disk)
+    town.settle()
+    assert agent.lossy
+    assert missing([agent.group.losses.book], lambda name, life: False) == ("a", "b")
 
 
 def test_nobody_is_missed_when_all_are_back() -> None:

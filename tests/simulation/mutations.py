@@ -5,8 +5,8 @@ shows under few kinds of fault, the crawls have just these (`AIM`). The seed tha
 (`CAUGHT`); where it does not any longer, all are. `python -m tests.simulation.mutations [NAME...]` says which seed
 catches which, and what the checker says.
 
-Twelve rules are too rarely decisive for that, or concern what the simulator does not judge (`RARE`): a test of one part
-is named that fails with it.
+Thirteen rules are too rarely decisive for that, or concern what the simulator does not judge (`RARE`): a test of one
+part is named that fails with it.
 """
 
 from __future__ import annotations
@@ -658,6 +658,11 @@ def _doubled_page_kept() -> Any:
     return patch.object(outputs, "chosen", list)
 
 
+def _newcomers_know_nobody() -> Any:
+    """Who is back before all had settled once misses nobody."""
+    return patch.object(LossCounter, "peers", property(lambda self: self._peers))
+
+
 def _missed_counted_however_many() -> Any:
     miss = LossCounter._miss
 
@@ -866,6 +871,10 @@ RARE: dict[str, tuple[Any, ...]] = {
         NEW,
         False,
         1,
+    ),
+    "newcomers_know_nobody": (
+        "tests.protocol.test_loss_counter",
+        "test_a_newcomer_whose_disk_comes_back_misses_whom_it_had_heard_before_all_had_settled",
     ),
     "one_loss_of_all_and_of_those_ahead": (
         "tests.protocol.test_losses",

@@ -464,9 +464,7 @@ class Plan:
         def lose() -> None:
             self._away()
             world.redis.restore(kept)
-            world.referee.forgotten()
-            if world.outside is not None:
-                world.outside.forgotten()
+            world.forgotten()
             world.at(min(world.now + away, CALM), self._back)
 
         world.at(min(world.now + seconds, CALM - 1), lose)
@@ -477,9 +475,7 @@ class Plan:
 
         def take_over() -> None:
             world.redis.restore(kept)
-            world.referee.forgotten()
-            if world.outside is not None:
-                world.outside.forgotten()
+            world.forgotten()
 
         world.at(min(world.now + self.random.choice((0.1, 0.5, 2.0)), CALM - 1), take_over)
 
@@ -498,9 +494,7 @@ class Plan:
         loss = random.choice(("flushed", "restored", "stepped"))
         if loss == "restored":
             world.redis.restore(self._dump)
-            world.referee.forgotten()
-            if world.outside is not None:
-                world.outside.forgotten()
+            world.forgotten()
         else:
             world.forget()
         first, second = random.uniform(0, 0.3), random.uniform(1.2, 1.6)

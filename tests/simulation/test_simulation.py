@@ -99,6 +99,14 @@ ONCE_FAILED_ALL_DRAWN = {
         False,
     ): "the last one left unheard, as Redis had forgotten, and nobody can know of it (no rule broken)",
     (2913001153, False): "a newcomer did not know that others had been in the view of the dead one (no alarm was due)",
+    (2961001571, True): "a read of visits stopped at a page that had changed: those behind it stood still (no rule)",
+}
+
+# The same, where the seed draws that Redis is known to have forgotten nothing, too.
+ONCE_FAILED_WATCHED = {
+    (2961001381, False): (
+        "one that Redis had forgotten was seen when a page that it alone had was in hand already (P4; no rule broken)"
+    ),
 }
 
 # With kills in the first seconds.
@@ -115,6 +123,7 @@ ONCE_FAILED_EARLY = {
     2918000928: "the last one left with pages due to be visited again, and said that others have all that it knew",
     2921000716: "the lost one had settled alone in a view with some who were dead already: so not all in it had",
     2950002666: "of two that had settled together one came back, whom the judge had never heard (no alarm was due)",
+    2960007934: "a newcomer was back before all had settled once, and knew of nobody that it was lost (a silent loss)",
     2921000797: "the end was found before those who had counted a death had published that they have",
     2960007934: "who began again from a disk of before all had settled missed nobody (a silent loss)",
 }
@@ -207,6 +216,11 @@ def test_promises_hold_with_seeds_from_outside_under_seeds_that_once_failed(seed
 @pytest.mark.parametrize(("seed", "on_disk"), ONCE_FAILED_ALL_DRAWN)
 def test_promises_hold_with_all_as_drawn_under_seeds_that_once_failed(seed: int, on_disk: bool) -> None:
     hold(seed, on_disk=on_disk, loads=None, shards=None, rounds=None, outside=None)
+
+
+@pytest.mark.parametrize(("seed", "on_disk"), ONCE_FAILED_WATCHED)
+def test_promises_hold_where_redis_is_known_under_seeds_that_once_failed(seed: int, on_disk: bool) -> None:
+    hold(seed, on_disk=on_disk, loads=None, shards=None, rounds=None, outside=None, watched=None)
 
 
 @pytest.mark.parametrize("on_disk", [False, True])

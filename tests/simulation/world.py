@@ -130,6 +130,7 @@ class World:
         self.referee = Referee(self)
         self.watch = Watchers(self)
         self._declared: set[str] = set()
+        self._forgotten: set[str] = set()  # incarnations that were there when Redis lost what it had
         self._lines: dict[str, Beat | None] = {}
 
     def host_of(self, url: str) -> str:
@@ -207,9 +208,7 @@ class World:
     def forget(self) -> None:
         """FLUSHALL."""
         self.redis.forget()
-        self.referee.forgotten()
-        if self.outside is not None:
-            self.outside.forgotten()
+        self.forgotten()
 
     def noticed(self, observer: Process) -> None:
         """An agent has read everybody's beats: what it concludes is looked at.
@@ -225,13 +224,25 @@ class World:
 
     def overlooked(self, observer: Process) -> None:
         """Whoever is fenced, and not known to this agent, is as good as dead to it: Redis had forgotten them before it
-        came."""
-        members = observer.agent.view.members
+        came. Where it has, what that one had done is not known before all have settled in a view with it, though it is
+        seen by then, and its lease may be mended: this agent goes on by the right of the last view that was complete
+        for it, with what it had taken in hand before, and with what else it knows."""
+        view, complete = observer.agent.view, observer.agent.tenure.complete
         for process in self.alive():
-            known = members.get(process.name)
-            fenced = not process.agent.lease.holds(process.now())
-            if fenced and (known is None or known.incarnation != process.agent.incarnation):
+            agent, in_view = process.agent, view
+            fenced = not agent.lease.holds(process.now())
+            if agent.incarnation in self._forgotten:
+                in_view = complete or view
+                fenced = fenced or (agent.group.epoch > 0 and agent.tenure.complete is None)
+            if fenced and process is not observer and in_view.incarnation(process.name) != agent.incarnation:
                 self._declare(process)
+
+    def forgotten(self) -> None:
+        """Redis has not what it had: of nobody it is known that it lives, before that one beats again."""
+        self._forgotten = {process.agent.incarnation for process in self.alive()}
+        self.referee.forgotten()
+        if self.outside is not None:
+            self.outside.forgotten()
 
     def _declare(self, process: Process) -> None:
         if process.agent.incarnation not in self._declared:

@@ -174,7 +174,9 @@ class Recrawl:
         """It is that time (s, the agent's clock)."""
         share = 1 / max(len(agent.view.members), 1)
         if (rate := self.rule.rate(share)) is not None:
-            self._pace.follow(rate, now)
+            for host in self._pace.follow(rate, now):
+                if (state := agent.frontier.find(host)) is not None:
+                    agent.frontier.hasten(state, state.next_at)  # no sooner than it may, but it is asked anew
         agent.work.wake(int(self._wall()))
         if now - self._settled > SETTLE:
             self._settled = now

@@ -49,7 +49,7 @@ class HostPace:
             self._hosts.follow_delays(state)
         for state in frontier.states() if shorter or not self._live.begun else ():
             latest = now + max(delay, state.pause)
-            if not state.waiting:
+            if not state.waiting and not state.visits.awaited:
                 continue
             if not shorter:  # what was under way when the last process ended is not known
                 frontier.defer(state, now)

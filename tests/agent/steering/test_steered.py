@@ -15,6 +15,7 @@ from scrapy_ubi.agent.crawl.disk import AgentDisk
 from scrapy_ubi.agent.steering.live_entries import FINISH, PAUSE, LiveEntry, field_of
 from scrapy_ubi.ground import clock
 from scrapy_ubi.protocol.beat import Beat
+from scrapy_ubi.protocol.visit_row import VisitRow
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.urls.host_shards import HostShards
 from tests.agent.crawler import SETTINGS, Crawler, Log, crawl, entry, links
@@ -231,6 +232,26 @@ def test_a_longer_delay_holds_from_the_next_load_on_and_a_shorter_one_at_once() 
         said(alone.hub, "UBI_HOST_DELAY", 0.01, n=2)
         await until(lambda: alone.node.frontier.delay == 0.01)
         await until(lambda: alone.node.next_visit() is not None)
+        await alone.node.leave("test")
+
+    crawl(test)
+
+
+def test_a_shorter_delay_holds_at_once_where_only_visits_are_due() -> None:
+    async def test() -> None:
+        alone = Alone(host_delay=3600.0)
+        await alone.ready("http://h0.example/0")
+        visit = alone.node.next_visit()
+        assert visit is not None
+        alone.node.end_visit(visit)
+        state = alone.node.frontier.find("h0.example")
+        assert state is not None and not state.waiting
+        due = int(clock.unix()) + 5
+        alone.node.frontier.keep_row(state, VisitRow(1, due, 0, 1, 0, due - 5, 5, 0, 3, "", "", visit.entry))
+        assert state.next_at > clock.now() + 3000
+        said(alone.hub, "UBI_HOST_DELAY", 0.01)
+        await until(lambda: alone.node.frontier.delay == 0.01)
+        assert state.next_at < clock.now() + 1
         await alone.node.leave("test")
 
     crawl(test)
