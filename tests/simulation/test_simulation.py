@@ -125,7 +125,6 @@ ONCE_FAILED_EARLY = {
     2950002666: "of two that had settled together one came back, whom the judge had never heard (no alarm was due)",
     2960007934: "a newcomer was back before all had settled once, and knew of nobody that it was lost (a silent loss)",
     2921000797: "the end was found before those who had counted a death had published that they have",
-    2960007934: "who began again from a disk of before all had settled missed nobody (a silent loss)",
 }
 
 # With an end of all at about the same time, and a newcomer, in the first seconds.
