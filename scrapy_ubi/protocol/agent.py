@@ -35,6 +35,7 @@ from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbound import Sending
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.quiescence import Quiescence
+from scrapy_ubi.protocol.rates import GroupRates
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.protocol.self_status import Standing
@@ -78,8 +79,8 @@ class Agent:
 
     `start_exhausted`: `start()` has nothing more; `finished`: the crawl is over; `outlived`: and the agents that are
     there now have begun another run, so it tells the others nothing. `ending`: nothing is left to do, and the crawl is
-    over if nothing came from outside meanwhile, which is to be asked for. `beat` is what it says of itself. For the
-    rest see `Effects`.
+    over if nothing came from outside meanwhile, which is to be asked for. `beat` is what it says of itself. `rates` are
+    those that the group keeps, None without any (`keep_rates`). For the rest see `Effects`.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class Agent:
         self.finished = self.outlived = self._open = False
         self._took = False  # something from outside, and was not passive since
         self.ending: Ending | None = None
+        self.rates: GroupRates | None = None
         self._cancels = self._overdue = 0  # so far
         self._held_lease = False
         self._lost = True
@@ -203,6 +205,8 @@ class Agent:
         own = alive.get(self.me)
         if own is not None and own.incarnation == self.incarnation:
             self._agree(alive, sent)
+        if self.rates is not None:
+            self.rates.look(received)
 
     def _agree(self, alive: Mapping[str, Beat], sent: float) -> None:
         """What follows from everybody's published views, asked for at this time (s)."""
@@ -243,12 +247,41 @@ class Agent:
         self.group.losses.follow(last)
         self.beat = replace(self.beat, before=self.group.losses.before)
 
+    def keep_rates(self, rates: Mapping[str, tuple[int, float]]) -> GroupRates:
+        """Have this agent keep these rates with the others: name -> loads, and seconds of the window."""
+        keeping, group = self.keeping, self.group
+
+        def lender(name: str) -> tuple[str, str]:
+            owner = keeping.owner(name)
+            return owner, keeping.view.incarnation(owner)
+
+        def may_lend(name: str, now: float) -> bool:
+            return (
+                lender(name) == (self.me, self.incarnation)
+                and self.work.may_act(now)
+                and not self.tenure.is_overdue(name, group.alive)
+            )
+
+        lease, expiry = self.config.lease_timeout, self.config.failure_timeout
+        self.rates = GroupRates(
+            self.me,
+            rates,
+            lease,
+            expiry,
+            lambda: self.incarnation,
+            lender,
+            may_lend,
+            lambda: keeping.view.members.keys() <= {self.me},
+        )
+        return self.rates
+
     def sure(self) -> None:
         """No other agent can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
         self.group.sure = True
 
     def _notice_gaps(self) -> None:
-        self.group.notice_gaps()
+        if self.group.notice_gaps() and self.rates is not None:
+            self.rates.lose_all()
         if self.lease.losses != self._losses:
             self._losses = self.lease.losses
             self._cancels += 1
@@ -265,6 +298,8 @@ class Agent:
     def _rejoin(self) -> None:
         """Somebody holds this incarnation dead: its heirs may be fetching. Keep what is held, as a newcomer."""
         self.group.rejoin()
+        if self.rates is not None:
+            self.rates.lose_all()
         self._cancels += 1
         self.tenure.forget()
         for state in self.frontier.states():
@@ -277,6 +312,8 @@ class Agent:
         self.keeping.enter(view)
         self.tenure.enter(view, now)
         self.group.losses.entered(view)
+        if self.rates is not None:
+            self.rates.view_entered()
         thin: list[Record] = []
         if before is not None and any(view.incarnation(a) != m.incarnation for a, m in before.members.items()):
             self.discovery.forget()
@@ -355,6 +392,8 @@ class Agent:
         self.reception.release()
         self.beat = self.standing.beat(now, self.start_exhausted)
         self._took = self._took and PASSIVE not in self.beat.flags
+        if self.rates is not None:
+            self.rates.look(now)
         return self._effects()
 
     def _effects(self) -> Effects:
@@ -378,6 +417,8 @@ class Agent:
             return self._effects()
         letters = self.sending.letters(now)
         answers = self.reception.answers()
+        if self.rates is not None:
+            answers = {**answers, **self.rates.messages(now)}
         effects = replace(self._effects(), letters=letters, answers=answers, forget=tuple(self.outbox.forgotten))
         self.outbox.forgotten.clear()
         self.journal.flush += 1

@@ -81,6 +81,11 @@ from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 
 if TYPE_CHECKING:
+    from scrapy_ubi.adapter.downloads import rated_gate
+else:
+    rated_gate = later.Later("scrapy_ubi.adapter.downloads.rated_gate")
+
+if TYPE_CHECKING:
     from scrapy_ubi.adapter.components.outputs_contract import AgentOutputs
     from scrapy_ubi.adapter.components.scheduler import UbiScheduler
     from scrapy_ubi.adapter.feeds.pipeline_flush import PipelineFlush
@@ -250,7 +255,7 @@ class SchedulerBuilder:
             self.metrics.node = node
         scheduler.loop_watch = LoopWatch(node.lifecycle.ticker.late)
         let_reach(crawler, self.reach)
-        scheduler.gate = Gate(
+        scheduler.gate = (Gate if node.rated is None else rated_gate.RatedGate)(
             crawler,
             node,
             scheduler.settings,
