@@ -87,9 +87,7 @@ def test_robots_txt_and_media_count_as_well(site: Site) -> None:
     assert 1 < most_in_a_window(site, 1.0, HOST) <= 3
 
 
-def test_the_log_says_what_waits_and_why_and_an_unknown_name_once(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_log_says_what_waits_and_why_and_an_unknown_name_once(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     pages(site, 3, HOST)
     site.page(f"http://{HOST}/", links(f"http://{HOST}/1", f"http://{HOST}/slow/2", f"http://{HOST}/slow/3"))
