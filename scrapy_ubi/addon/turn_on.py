@@ -82,7 +82,8 @@ def turn_on(settings: BaseSettings) -> None:
         settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, at_least_addon(settings, "TWISTED_REACTOR"))
     starts = not settings.get(REFUSAL)
     signs, usage = bool(settings.get("UBI_BOT_KEY")), bool(settings.get("UBI_USAGE"))
-    place_middlewares(settings, signs=signs and starts, usage=usage and starts)
+    pool = starts and bool(settings.get("UBI_PROXY_POOL"))
+    place_middlewares(settings, signs=signs and starts, usage=usage and starts, proxies=pool)
     for name in CODE_FROM_OUTSIDE:
         settings.set(name, False, _ADDON)
     if not settings.get_component_priority_dict_with_base("ITEM_PIPELINES"):

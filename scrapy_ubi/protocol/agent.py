@@ -39,6 +39,7 @@ from scrapy_ubi.protocol.rates import GroupRates
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.protocol.self_status import Standing
+from scrapy_ubi.protocol.talk import Talk
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.protocol.view_change import Tenure
 from scrapy_ubi.protocol.work import Work
@@ -80,7 +81,8 @@ class Agent:
     `start_exhausted`: `start()` has nothing more; `finished`: the crawl is over; `outlived`: and the agents that are
     there now have begun another run, so it tells the others nothing. `ending`: nothing is left to do, and the crawl is
     over if nothing came from outside meanwhile, which is to be asked for. `beat` is what it says of itself. `rates` are
-    those that the group keeps, None without any (`keep_rates`). For the rest see `Effects`.
+    those that the group keeps, None without any (`keep_rates`); `talks`: what else
+    is told the others. For the rest see `Effects`.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class Agent:
         self._took = False  # something from outside, and was not passive since
         self.ending: Ending | None = None
         self.rates: GroupRates | None = None
+        self.talks: list[Talk] = []
         self._cancels = self._overdue = 0  # so far
         self._held_lease = False
         self._lost = True
@@ -273,6 +276,7 @@ class Agent:
             may_lend,
             lambda: keeping.view.members.keys() <= {self.me},
         )
+        self.talks.append(self.rates)
         return self.rates
 
     def sure(self) -> None:
@@ -417,8 +421,8 @@ class Agent:
             return self._effects()
         letters = self.sending.letters(now)
         answers = self.reception.answers()
-        if self.rates is not None:
-            answers = {**answers, **self.rates.messages(now)}
+        for talk in self.talks:
+            answers = {**answers, **talk.messages(now)}
         effects = replace(self._effects(), letters=letters, answers=answers, forget=tuple(self.outbox.forgotten))
         self.outbox.forgotten.clear()
         self.journal.flush += 1

@@ -24,6 +24,7 @@ from scrapy_ubi.ground.untrusted.checks import NAME
 from scrapy_ubi.policy.politeness.usage import PURPOSES
 from scrapy_ubi.settings.declare import Kind, Setting
 from scrapy_ubi.settings.loads_at_once import Loads, LoadsByHost, read_loads
+from scrapy_ubi.settings.proxy_pool import ProxyPool, read_pool
 from scrapy_ubi.settings.rates import RateTable, read_rates
 from scrapy_ubi.settings.values import Duplicates, MaxBody, SitemapUse
 from scrapy_ubi.urls.filters.filter_text import parse_calls
@@ -265,6 +266,14 @@ def _read_rates(row: Setting, value: object) -> RateTable:
         raise _wrong(row, value) from None
 
 
+def _read_proxies(row: Setting, value: object) -> ProxyPool:
+    """A pool of proxies."""
+    try:
+        return read_pool(value)
+    except ValueError:
+        raise _wrong(row, value) from None
+
+
 def _read_target(row: Setting, value: object) -> str:
     """Where files are sent."""
     target = _text(row, value)
@@ -370,6 +379,7 @@ READERS: Mapping[Kind, Reader] = {
     "files": _read_files,
     "host_loads": _read_host_loads,
     "rates": _read_rates,
+    "proxies": _read_proxies,
     "name_servers": _read_name_servers,
     "concurrency": _read_concurrency,
     "codecs": _read_codecs,

@@ -23,15 +23,24 @@ OUTERMOST = -1_000_000  # of the spider middlewares: next to the engine
 INNERMOST = 1_000_000  # of the downloader middlewares: next to the downloader
 
 
-def place_middlewares(settings: BaseSettings, *, signs: bool, usage: bool) -> None:
+def place_middlewares(settings: BaseSettings, *, signs: bool, usage: bool, proxies: bool) -> None:
     """Put them in place. `signs`: requests are signed where they leave (UBI_BOT_KEY); `usage`: what pages say of their
-    use is read (UBI_USAGE)."""
+    use is read (UBI_USAGE); `proxies`: there is a pool of them (UBI_PROXY_POOL)."""
     place_component(settings, "SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
     place_component(settings, "DOWNLOADER_MIDDLEWARES", _gate(signs), INNERMOST)
     place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
     place_robots(settings)
     if usage:
         place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiUsageMiddleware, USAGE)
+    if proxies:
+        place_pool(settings)
+
+
+def place_pool(settings: BaseSettings) -> None:
+    """Have requests go through the pool."""
+    from scrapy_ubi.adapter.components.proxy_middleware import PRIORITY, UbiProxyMiddleware  # loaded where it is used
+
+    place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiProxyMiddleware, PRIORITY)
 
 
 def _gate(signs: bool) -> type[UbiDownloaderMiddleware]:

@@ -81,8 +81,9 @@ from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 
 if TYPE_CHECKING:
-    from scrapy_ubi.adapter.downloads import rated_gate
+    from scrapy_ubi.adapter.downloads import proxy_pool, rated_gate
 else:
+    proxy_pool = later.Later("scrapy_ubi.adapter.downloads.proxy_pool")
     rated_gate = later.Later("scrapy_ubi.adapter.downloads.rated_gate")
 
 if TYPE_CHECKING:
@@ -264,6 +265,8 @@ class SchedulerBuilder:
             self.reach,
             scheduler.observers.received,
         )
+        if scheduler.settings.proxy_pool.proxies:
+            scheduler.proxies = proxy_pool.PooledProxies(scheduler.settings.proxy_pool, node)
         place_gate(crawler, scheduler.gate)
         decision = self.decision = self._make_decision()
         enqueue = scheduler.enqueue = Enqueue(decision, scheduler.sources.local, self.stats)
