@@ -44,12 +44,12 @@ def listed(place: Path, pool: list[Site], *more: str) -> str:
     return str(path)
 
 
-def web(pool: list[Site], answer: Answer | None = None, pages: int = 4) -> list[str]:
+def web(pool: list[Site], pages: int = 4) -> list[str]:
     """The same web behind each of them."""
     urls = [START, *(f"http://{host}/{page}" for host in HOSTS for page in range(pages))]
     for one in pool:
         for url in urls:
-            one.page(url, links(*urls) if url == START else (answer or ""))
+            one.page(url, links(*urls) if url == START else "")
     return urls
 
 
@@ -74,17 +74,29 @@ def test_each_host_keeps_to_one_proxy_and_all_proxies_are_used(tmp_path: Path, a
     [({}, Page("no", 403)), ({"statuses": [], "pattern": "unusual +traffic"}, Page("<p>We see unusual  traffic</p>"))],
 )
 def test_a_host_that_bans_a_proxy_is_loaded_through_another(tmp_path: Path, ban: dict[str, Any], bad: Page) -> None:
+    first: list[int] = []  # the proxy that the first page has come through is banned everywhere
+
     with proxies(3) as pool:
         urls = web(pool)
-        for url in urls:  # the first of them is banned everywhere
-            pool[0].page(url, lambda visit: bad)
+
+        def answer(number: int, good: str) -> Answer:
+            def page(visit: Visit) -> Page:
+                first.append(number)
+                return bad if number == first[0] else Page(good)
+
+            return page
+
+        for number, one in enumerate(pool):
+            for url in urls:
+                one.page(url, answer(number, links(*urls) if url == START else ""))
         value = {"proxies": listed(tmp_path, pool), **ban}
         outcomes = crawl(Pages, "", settings={"UBI_PROXY_POOL": value})
         items = items_of(outcomes)
         assert {item["url"] for item in items} == set(urls) and {item["status"] for item in items} == {200}
-        assert all(seen(pool, host)[0] <= 1 for host in HOSTS), "a ban is remembered with the host"
-        assert outcomes[0].stats.get("ubi/proxies/bans", 0) == len(pool[0].visits) > 0
-        assert all(sum(count > 0 for count in seen(pool[1:], host)) == 1 for host in HOSTS)
+        banned = pool.pop(first[0])
+        assert all(seen([banned], host)[0] <= 1 for host in HOSTS), "a ban is remembered with the host"
+        assert outcomes[0].stats["ubi/proxies/bans"] == len(banned.visits)
+        assert all(sum(count > 0 for count in seen(pool, host)) == 1 for host in HOSTS)
 
 
 def test_a_proxy_that_gives_no_answer_is_gone_around_and_rests(tmp_path: Path) -> None:
@@ -97,20 +109,21 @@ def test_a_proxy_that_gives_no_answer_is_gone_around_and_rests(tmp_path: Path) -
 
 
 def test_a_proxy_and_its_cookies_are_one_session(tmp_path: Path) -> None:
-    def answer(visit: Visit) -> Page:
-        return Page("", headers={"Set-Cookie": f"by={one_of[visit.url]}"})
+    bans: list[str] = []
 
-    one_of: dict[str, str] = {}
+    def once(visit: Visit) -> Page:
+        bans.append(visit.url)
+        return Page("no", 403) if len(bans) == 1 else Page("")
+
     with proxies(2) as pool:
         urls = web(pool, pages=6)
         for number, one in enumerate(pool):
             for url in urls[1:]:
                 one.page(url, Page("", headers={"Set-Cookie": f"by={number}"}))
-        host = HOSTS[1]
-        banned = [url for url in urls if f"//{host}/3" in url]
-        for one in pool:  # in the middle of the crawl whichever proxy it has is banned, once
-            one.page(banned[0], lambda visit: Page("no", 403) if not one_of.setdefault(visit.url, "") else Page(""))
-        crawl(Pages, "", settings={"UBI_PROXY_POOL": listed(tmp_path, pool), "RETRY_TIMES": 3})
+        for one in pool:  # in the middle of the crawl whichever proxy this host has is banned
+            one.page(f"http://{HOSTS[1]}/3", once)
+        crawl(Pages, "", settings={"UBI_PROXY_POOL": listed(tmp_path, pool)})
+        assert len(bans) == 2 and all(seen(pool, HOSTS[1]))
         for number, one in enumerate(pool):
             sent = {visit.headers.get("cookie") for visit in one.visits if visit.host in HOSTS}
             assert sent <= {None, f"by={number}"}, "no proxy has seen the cookies of another"
