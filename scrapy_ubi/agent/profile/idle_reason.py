@@ -124,6 +124,7 @@ _RESTS: Mapping[str, str] = {
     "health": "did not answer, or answered with errors, and is left alone for a while",
     "retry-after": "asked for a pause (Retry-After)",
     "robots": "waits for its robots.txt, which could not be read",
+    "proxies": "has no proxy that may be used now (UBI_PROXY_POOL)",
 }
 
 
