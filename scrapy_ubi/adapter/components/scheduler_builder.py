@@ -256,7 +256,7 @@ class SchedulerBuilder:
             self.metrics.node = node
         scheduler.loop_watch = LoopWatch(node.lifecycle.ticker.late)
         let_reach(crawler, self.reach)
-        scheduler.gate = (Gate if node.rated is None else rated_gate.RatedGate)(
+        scheduler.gate = (rated_gate.RatedGate if scheduler.settings.rates.named else Gate)(
             crawler,
             node,
             scheduler.settings,
