@@ -18,7 +18,7 @@ from tests.support.project import LIMIT, Project, on_redis, until_joined
 from tests.support.server import Server
 from tests.support.site import Site, links
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.slow]
 
 HOST, PAGES, LOADS, SECONDS = "h1.example", 150, 12, 2
 RATED = [
