@@ -82,8 +82,9 @@ def turn_on(settings: BaseSettings) -> None:
         settings.set("TWISTED_REACTOR", ASYNCIO_REACTOR, at_least_addon(settings, "TWISTED_REACTOR"))
     starts = not settings.get(REFUSAL)
     signs, usage = bool(settings.get("UBI_BOT_KEY")), bool(settings.get("UBI_USAGE"))
+    pool, shows = bool(settings.get("UBI_PROXY_POOL")), _shows_pages(settings)
     place_middlewares(
-        settings, signs=signs and starts, usage=usage and starts, browser=_shows_pages(settings) and starts
+        settings, signs=signs and starts, usage=usage and starts, browser=shows and starts, proxies=pool and starts
     )
     for name in CODE_FROM_OUTSIDE:
         settings.set(name, False, _ADDON)

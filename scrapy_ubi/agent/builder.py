@@ -33,6 +33,7 @@ from scrapy_ubi.agent.hosts.host_pace import HostPace
 from scrapy_ubi.agent.hosts.ip_politeness import IpPoliteness
 from scrapy_ubi.agent.hosts.learned_forms import LearnedForms
 from scrapy_ubi.agent.hosts.policy import host_policy
+from scrapy_ubi.agent.hosts.rated_hosts import RatedHosts
 from scrapy_ubi.agent.keys import Keys
 from scrapy_ubi.agent.lifecycle import Lifecycle
 from scrapy_ubi.agent.mail.disk_flush import DiskFlush
@@ -104,7 +105,9 @@ def build_node(
     iterations = Iterations.from_settings(settings)
     pace = HostPace(live, hosts, clock)
     may_take = iterations.may_take if iterations is not None else None
-    policy = host_policy(hosts, limits, addresses, loads_at_once, may_take, pace.on_turn)
+    rated = RatedHosts.from_settings(settings, hosts, clock)
+    on_turn = pace.on_turn if rated is None else rated.after(pace.on_turn)
+    policy = host_policy(hosts, limits, addresses, loads_at_once, may_take, on_turn)
     place = os.path.abspath(disk.history) if disk.history is not None else ""
     fixed = figures.fixed(settings, me, start.spider, start.origin, start.metrics, place)
     crawl = Crawl(settings, me, disk, fixed, events.incarnation, clock, start.predecessor, policy)
@@ -149,7 +152,7 @@ def build_node(
     # -- what people are told, and what they change
     crawl.needs = needs = HostNeeds(hosts, limits, loads_at_once)
     recorder = Recorder(crawl, publisher, exchanges, visits.under_way, start.traffic, clock, loads_at_once)
-    why_idle = WhyIdle(status, hosts, settings, seeds, events.held_up)
+    why_idle = WhyIdle(status, hosts, settings, seeds, events.held_up, rated)
     idle = IdleWatch(me, status.progress, why_idle.find_reason, lambda: published(io, transport))
     recorder.also = idle.check_idle
     answers = LiveAnswers(
@@ -182,11 +185,15 @@ def build_node(
         hosts.work_for(crawl.agent, crawl.frontier)
         if learner is not None:
             learner.work_for(crawl.agent, hosts, crawl.tally.joins)
+        if rated is not None:
+            rated.work_for(crawl.agent)
 
     def make_exchange(control: Mapping[str, str]) -> Exchange:
         """Make what carries the mail; `control` is what the control hash said at the start."""
         agent = crawl.agent
         run = RunState(agent, control, str(crawl.disk.facts.get("run", "")), live)
+        if rated is not None:
+            rated.begin(is_new=not run.run and not control.get("past"))
         queries = QueryInbox(me, answers.answer, time.time, exchanges.soon)
         judge = judge_of(keys, settings.host_of(), check)
         check_in = InboxCheck(agent, judge, settings.max_url_length, queries, settings.host_shards, seeds)
@@ -223,6 +230,7 @@ def build_node(
         foreign,
         addresses,
         concurrency,
+        rated,
         learner,
         iterations,
         discoverer,

@@ -179,5 +179,3 @@ class Outputs:
                 "-o items.jsonl",
                 self._settings.dir / OUT / "items",
             )
-
-

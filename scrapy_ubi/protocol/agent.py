@@ -36,9 +36,11 @@ from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbound import Sending
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.quiescence import Quiescence
+from scrapy_ubi.protocol.rates import GroupRates
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.protocol.self_status import Standing
+from scrapy_ubi.protocol.talk import Talk
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.protocol.view_change import Tenure
 from scrapy_ubi.protocol.work import Work
@@ -81,8 +83,9 @@ class Agent:
 
     `start_exhausted`: `start()` has nothing more; `finished`: the crawl is over; `outlived`: and the agents that are
     there now have begun another run, so it tells the others nothing. `ending`: nothing is left to do, and the crawl is
-    over if nothing came from outside meanwhile, which is to be asked for. `beat` is what it says of itself. For the
-    rest see `Effects`.
+    over if nothing came from outside meanwhile, which is to be asked for. `beat` is what it says of itself. `rates` are
+    those that the group keeps, None without any (`keep_rates`); `talks`: what else
+    is told the others. For the rest see `Effects`.
     """
 
     def __init__(
@@ -113,6 +116,8 @@ class Agent:
         self.ending: Ending | None = None
         self.cancelling = Cancelling(self.lease, now)
         self._overdue = 0  # so far
+        self.rates: GroupRates | None = None
+        self.talks: list[Talk] = []
         self._held_lease = False
         self._enter(self.group.view(), now)
         self.beat = self.standing.beat(now, self.start_exhausted)
@@ -198,7 +203,7 @@ class Agent:
             return
         if self.group.dead:
             self._rejoin()
-        self.group.notice_gaps()
+        self._notice_gaps()
         self.cancelling.read(sent, received, self.group.forgotten)
         self._look(received)
         self.group.losses.count_leavers()
@@ -206,6 +211,8 @@ class Agent:
         own = alive.get(self.me)
         if own is not None and own.incarnation == self.incarnation:
             self._agree(alive, sent)
+        if self.rates is not None:
+            self.rates.look(received)
 
     def _agree(self, alive: Mapping[str, Beat], sent: float) -> None:
         """What follows from everybody's published views, asked for at this time (s)."""
@@ -247,9 +254,42 @@ class Agent:
         self.group.losses.follow(last)
         self.beat = replace(self.beat, before=self.group.losses.before)
 
+    def keep_rates(self, rates: Mapping[str, tuple[int, float]]) -> GroupRates:
+        """Have this agent keep these rates with the others: name -> loads, and seconds of the window."""
+        keeping, group = self.keeping, self.group
+
+        def lender(name: str) -> tuple[str, str]:
+            owner = keeping.owner(name)
+            return owner, keeping.view.incarnation(owner)
+
+        def may_lend(name: str, now: float) -> bool:
+            return (
+                lender(name) == (self.me, self.incarnation)
+                and self.work.may_act(now)
+                and not self.tenure.is_overdue(name, group.alive)
+            )
+
+        lease, expiry = self.config.lease_timeout, self.config.failure_timeout
+        self.rates = GroupRates(
+            self.me,
+            rates,
+            lease,
+            expiry,
+            lambda: self.incarnation,
+            lender,
+            may_lend,
+            lambda: keeping.view.members.keys() <= {self.me},
+        )
+        self.talks.append(self.rates)
+        return self.rates
+
     def sure(self) -> None:
         """No other agent can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
         self.group.sure = True
+
+    def _notice_gaps(self) -> None:
+        if self.group.notice_gaps() and self.rates is not None:
+            self.rates.lose_all()
 
     def _look(self, now: float) -> None:
         """Enter the view that follows from what is seen, when it is another one."""
@@ -264,6 +304,8 @@ class Agent:
         """Somebody holds this incarnation dead: its heirs may be fetching. Keep what is held, as a newcomer."""
         self.group.rejoin()
         self.cancelling.cancel()
+        if self.rates is not None:
+            self.rates.lose_all()
         self.tenure.forget()
         for state in self.frontier.states():
             state.dirty = True
@@ -275,6 +317,8 @@ class Agent:
         self.keeping.enter(view)
         self.tenure.enter(view, now)
         self.group.losses.entered(view)
+        if self.rates is not None:
+            self.rates.view_entered()
         thin: list[Record] = []
         if before is not None and any(view.incarnation(a) != m.incarnation for a, m in before.members.items()):
             self.discovery.forget()
@@ -324,7 +368,7 @@ class Agent:
         """Let time pass; what is to be done at once."""
         if self.keeping.noted:
             self.keeping.tell_notes()  # before copies are dropped
-        self.group.notice_gaps()
+        self._notice_gaps()
         self.cancelling.tick(now, self.group.forgotten)
         self._look(now)
         holds = self.lease.holds(now)
@@ -350,6 +394,8 @@ class Agent:
         self.reception.release()
         self.beat = self.standing.beat(now, self.start_exhausted)
         self._took = self._took and PASSIVE not in self.beat.flags
+        if self.rates is not None:
+            self.rates.look(now)
         return self._effects()
 
     def _effects(self) -> Effects:
@@ -383,6 +429,8 @@ class Agent:
             return self._effects()
         letters = self.sending.letters(now)
         answers = self.reception.answers()
+        for talk in self.talks:
+            answers = {**answers, **talk.messages(now)}
         effects = replace(self._effects(), letters=letters, answers=answers, forget=tuple(self.outbox.forgotten))
         self.outbox.forgotten.clear()
         self.journal.flush += 1

@@ -246,7 +246,10 @@ class LossCounter:
     def leave_alone(self) -> None:
         """This agent leaves with work, and nobody is there who goes on. What it knows is on its disk, and on those of
         the others that are away: of all of them as many may stay away as there are copies, but not all that had settled
-        together."""
+        together. Before all have settled for the first time each knows where the crawl begins, and nobody more."""
+        self.lossy = True
+        if not self.complete:
+            return
         away = [
             *self.peers.items(),
             *self._absent,
@@ -260,7 +263,6 @@ class LossCounter:
         settled = [one for one in others if one in self._peers.items()]
         if self.me in self._peers and len(settled) < spare:
             self.book.miss([me, *settled], len(settled))
-        self.lossy = True
 
     # -- all have settled
 

@@ -13,6 +13,8 @@ from typing import Literal
 
 from scrapy_ubi.settings.declare import derived, derived_of, made_of, rules_of, seconds, setting, settings_of
 from scrapy_ubi.settings.loads_at_once import ONE_AT_A_TIME, Loads, LoadsByHost
+from scrapy_ubi.settings.proxy_pool import NO_POOL, ProxyPool
+from scrapy_ubi.settings.rates import NO_RATES, RateTable
 from scrapy_ubi.settings.values import NO_SITEMAPS, WHOLE, Duplicates, MaxBody, SitemapUse
 from scrapy_ubi.urls import HostRules
 from scrapy_ubi.urls.host_shards import NO_SHARDS, HostShards
@@ -278,6 +280,20 @@ class Declarations:
         "Politeness: loads of a host at once, in the whole cluster; auto(n): from 1 up to n, as the host bears them.",
         "host_loads",
         shown="1",
+    )
+    rates: RateTable = setting(
+        NO_RATES,
+        "Politeness: rates that the group keeps in any window, of hosts, shards, proxies, and of requests that name "
+        "them in `meta['ubi_rate']`.",
+        "rates",
+        shown="{}",
+        agree="mail",
+    )
+    proxy_pool: ProxyPool = setting(
+        NO_POOL,
+        "A pool of proxies, by a file or a function: a host keeps to one until that fails, or the host bans it.",
+        "proxies",
+        shown="None",
     )
     delay_factor: float = setting(
         0.0,

@@ -44,6 +44,8 @@ Kind = Literal[
     "host_loads",
     "name_servers",
     "concurrency",
+    "rates",
+    "proxies",
     "words",
     "usage",
     "flag",
@@ -91,6 +93,9 @@ _BOUNDS: Mapping[str, str] = {
     "listen": "an address of this machine and a port: '127.0.0.1:9410', '0.0.0.0:9410', '[::1]:9410'; port 0: any",
     "name_servers": "a list of addresses of DNS servers, '192.0.2.1' or '192.0.2.1:5353', or 'system'",
     "concurrency": "a whole number of 1 to 100000, or 'auto(500)'",
+    "rates": "a mapping of names to loads in a time: {'api.example': '40/m', 'proxy:gate.example:8000': '100/5s'}",
+    "proxies": "a file of proxies, the dotted path of a function that returns some, or a mapping with 'proxies', and "
+    "'statuses', 'pattern' and 'seconds' of a ban",
     "codecs": "a mapping of meta keys to codecs: {'price': 'project.codecs.PriceCodec'}; None: no codec",
     "https": "an https:// address, without a user, a query and spaces",
     "contact": "an address: http://, https:// or mailto:, without spaces and brackets",

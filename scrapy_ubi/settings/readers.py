@@ -24,6 +24,8 @@ from scrapy_ubi.ground.untrusted.checks import NAME
 from scrapy_ubi.policy.politeness.usage import PURPOSES
 from scrapy_ubi.settings.declare import Kind, Setting
 from scrapy_ubi.settings.loads_at_once import Loads, LoadsByHost, read_loads
+from scrapy_ubi.settings.proxy_pool import ProxyPool, read_pool
+from scrapy_ubi.settings.rates import RateTable, read_rates
 from scrapy_ubi.settings.values import Duplicates, MaxBody, SitemapUse
 from scrapy_ubi.urls.filters.filter_text import parse_calls
 from scrapy_ubi.urls.listings.entries import start_of
@@ -256,6 +258,22 @@ def _read_host_loads(row: Setting, value: object) -> LoadsByHost:
         raise _wrong(row, value) from None
 
 
+def _read_rates(row: Setting, value: object) -> RateTable:
+    """Rates, by name."""
+    try:
+        return read_rates(value)
+    except ValueError:
+        raise _wrong(row, value) from None
+
+
+def _read_proxies(row: Setting, value: object) -> ProxyPool:
+    """A pool of proxies."""
+    try:
+        return read_pool(value)
+    except ValueError:
+        raise _wrong(row, value) from None
+
+
 def _read_target(row: Setting, value: object) -> str:
     """Where files are sent."""
     target = _text(row, value)
@@ -360,6 +378,8 @@ READERS: Mapping[Kind, Reader] = {
     "duplicates": _read_duplicates,
     "files": _read_files,
     "host_loads": _read_host_loads,
+    "rates": _read_rates,
+    "proxies": _read_proxies,
     "name_servers": _read_name_servers,
     "concurrency": _read_concurrency,
     "codecs": _read_codecs,

@@ -39,6 +39,7 @@ QUEUED = (0, 0, 0, 0.01, 0.05, 0.6)  # s that a request waits in the downloader 
 AGAIN = 1.0  # s after which an exchange without an answer is tried again
 PUBLISH = 4  # beats between two profiles
 MOST_RECORDS = 10_000
+RATE = "rate"  # of all pages, where the world has one
 
 
 @dataclass(eq=False)
@@ -51,6 +52,7 @@ class Visit:
     load: int | None = None  # the web's number of the load, once it has begun
     ends: float = 0.0  # when the web has answered it
     freed: bool = False
+    rated: bool = False  # it counts for the rate of the group
     loaded: bool = False
     cancelled: bool = False
 
@@ -93,6 +95,9 @@ class Process:
         self.visits: list[Visit] = []
         self.disk = disk or (StoreDisk() if world.on_disk else Disk())
         self.agent, self.frontier = self._begin_agent()
+        if world.rate is not None:
+            rates = self.agent.keep_rates({RATE: world.rate})
+            rates.fresh = disk is None and not world.rated
         losses = self.agent.group.losses
         losses.book, losses.former = LossBook.read(self.disk.lost), self.disk.lives[:-1]
         losses.book.await_publishing()
@@ -388,6 +393,8 @@ class Process:
                 self.in_hand[number] = True
                 agent.receive(decode(fields, self.name, MOST_RECORDS, 4096))
         for lane, text in acks.items():
+            if agent.rates is not None and agent.rates.hear(lane, text, self.now()):
+                continue
             agent.answered(lane, text, self.now())
         self.denied = False
         self._said_over = bool(control.get("finished"))
@@ -435,6 +442,12 @@ class Process:
             self.visits.remove(visit)
             self.agent.put_back(visit.state, visit.entry.key)
             return
+        if self.agent.rates is not None:
+            if wait := self.agent.rates.start((RATE,), visit.state.host, self.now()):
+                self.wait_for_rate(visit, wait)
+                return
+            visit.rated = True
+            self.world.rated.append(self.world.now)
         visit.load = self.world.referee.begin(self.world.now, self.name, visit.entry.url, visit.generation)
         self.world.referee.due(self.name, visit.entry.url, visit.before)
         load, duration = visit.load, self.world.load_time()
@@ -442,8 +455,20 @@ class Process:
         self.world.at(visit.ends, lambda: self.world.referee.end(load))
         self.after(duration, lambda: self.loaded(visit))
 
+    def wait_for_rate(self, visit: Visit, seconds: float) -> None:
+        """The group's rate is used up: the page goes back to its queue, and its host is put off."""
+        self.free(visit)
+        self.visits.remove(visit)
+        self.frontier.postpone(visit.state, self.now() + seconds)
+        self.agent.put_back(visit.state, visit.entry.key)
+        self.after(seconds, self.work)
+
     def free(self, visit: Visit) -> None:
         """The load of a visit has ended."""
+        if visit.rated:
+            visit.rated = False
+            assert self.agent.rates is not None
+            self.agent.rates.end((RATE,), self.now())
         if not visit.freed:
             visit.freed = True
             self.agent.freed(visit.state, self.now())

@@ -114,6 +114,8 @@ class World:
         self.interval = 2  # s between two visits of a page
         self.halted = False  # nobody takes a request in hand
         self.noting = 0.0  # the chance that a page ends with a note of its host
+        self.rate: tuple[int, float] | None = None  # of all pages together: loads, and seconds of the window
+        self.rated: list[float] = []  # when loads have begun under it
         self.scribe = Random(f"notes {seed}")  # its own: who notes nothing draws the same from the other
         self.clerk = Random(f"outputs {seed}")  # likewise
         self.outputs: list[Outputs] = []  # of every disk that there was

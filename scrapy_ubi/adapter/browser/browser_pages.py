@@ -50,9 +50,7 @@ class BrowserFailed(Exception):
 class BrowserPages:
     """The browser of one crawler. `host_of` gives the host of a URL, `count` adds one to a stat."""
 
-    def __init__(
-        self, crawler: Crawler, host_of: Callable[[str], str | None], count: Callable[[str], object]
-    ) -> None:
+    def __init__(self, crawler: Crawler, host_of: Callable[[str], str | None], count: Callable[[str], object]) -> None:
         self._crawler, self._host_of, self._count = crawler, host_of, count
         self._handler = build_from_crawler(ScrapyPlaywrightDownloadHandler, crawler)
         if not (self._handler.config.cdp_url or self._handler.config.connect_url):

@@ -157,9 +157,7 @@ class CrawlLoads:
 
     async def _fetch(self, asked: BrowserRequest, is_script: bool) -> _Answer | None:
         """Load this beside the scheduler. None where there is no answer, as robots.txt forbids it, for example."""
-        headers = {
-            name: value for name, value in asked.headers.items() if name in PASSED_ON or name.startswith("x-")
-        }
+        headers = {name: value for name, value in asked.headers.items() if name in PASSED_ON or name.startswith("x-")}
         headers.setdefault("referer", self._response.url)
         meta: dict[str, Any] = {"handle_httpstatus_all": True, "download_maxsize": MOST_BYTES, **self._meta}
         request = Request(

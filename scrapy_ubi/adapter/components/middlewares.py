@@ -23,9 +23,10 @@ OUTERMOST = -1_000_000  # of the spider middlewares: next to the engine
 INNERMOST = 1_000_000  # of the downloader middlewares: next to the downloader
 
 
-def place_middlewares(settings: BaseSettings, *, signs: bool, usage: bool, browser: bool) -> None:
+def place_middlewares(settings: BaseSettings, *, signs: bool, usage: bool, browser: bool, proxies: bool) -> None:
     """Put them in place. `signs`: requests are signed where they leave (UBI_BOT_KEY); `usage`: what pages say of their
-    use is read (UBI_USAGE); `browser`: pages that scripts make are shown by a browser (UBI_BROWSER)."""
+    use is read (UBI_USAGE); `browser`: pages that scripts make are shown by a browser (UBI_BROWSER); `proxies`: there
+    is a pool of them (UBI_PROXY_POOL)."""
     place_component(settings, "SPIDER_MIDDLEWARES", UbiSpiderMiddleware, OUTERMOST)
     place_component(settings, "DOWNLOADER_MIDDLEWARES", _gate(signs), INNERMOST)
     place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiBodyMiddleware, BODY)
@@ -36,6 +37,15 @@ def place_middlewares(settings: BaseSettings, *, signs: bool, usage: bool, brows
         from scrapy_ubi.adapter.components import browser_middleware as shown  # it needs scrapy-playwright
 
         place_component(settings, "DOWNLOADER_MIDDLEWARES", shown.UbiBrowserMiddleware, shown.PRIORITY)
+    if proxies:
+        place_pool(settings)
+
+
+def place_pool(settings: BaseSettings) -> None:
+    """Have requests go through the pool."""
+    from scrapy_ubi.adapter.components.proxy_middleware import PRIORITY, UbiProxyMiddleware  # loaded where it is used
+
+    place_component(settings, "DOWNLOADER_MIDDLEWARES", UbiProxyMiddleware, PRIORITY)
 
 
 def _gate(signs: bool) -> type[UbiDownloaderMiddleware]:

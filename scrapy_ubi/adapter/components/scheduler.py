@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from scrapy_ubi.adapter.components.sources import Sources
     from scrapy_ubi.adapter.components.start_items import StartItems
     from scrapy_ubi.adapter.downloads.gate import Gate
+    from scrapy_ubi.adapter.downloads.proxy_pool import PooledProxies
     from scrapy_ubi.adapter.robots.sitemaps import Sitemaps
     from scrapy_ubi.adapter.scheduling.dequeue import Dequeue
     from scrapy_ubi.adapter.scheduling.enqueue import Enqueue
@@ -66,6 +67,7 @@ class UbiScheduler(BaseScheduler):
     hooks: EngineHooks
     node: Node
     gate: Gate
+    proxies: PooledProxies | None = None  # where there is a pool of them
     asks_each: bool  # whether a function of the project is asked about each request
     sources: Sources
     sitemaps: Sitemaps

@@ -81,6 +81,12 @@ from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 
 if TYPE_CHECKING:
+    from scrapy_ubi.adapter.downloads import proxy_pool, rated_gate
+else:
+    proxy_pool = later.Later("scrapy_ubi.adapter.downloads.proxy_pool")
+    rated_gate = later.Later("scrapy_ubi.adapter.downloads.rated_gate")
+
+if TYPE_CHECKING:
     from scrapy_ubi.adapter.components.outputs_contract import AgentOutputs
     from scrapy_ubi.adapter.components.scheduler import UbiScheduler
     from scrapy_ubi.adapter.feeds.pipeline_flush import PipelineFlush
@@ -250,7 +256,7 @@ class SchedulerBuilder:
             self.metrics.node = node
         scheduler.loop_watch = LoopWatch(node.lifecycle.ticker.late)
         let_reach(crawler, self.reach)
-        scheduler.gate = Gate(
+        scheduler.gate = (rated_gate.RatedGate if scheduler.settings.rates.named else Gate)(
             crawler,
             node,
             scheduler.settings,
@@ -259,6 +265,8 @@ class SchedulerBuilder:
             self.reach,
             scheduler.observers.received,
         )
+        if scheduler.settings.proxy_pool.proxies:
+            scheduler.proxies = proxy_pool.PooledProxies(scheduler.settings.proxy_pool, node)
         place_gate(crawler, scheduler.gate)
         decision = self.decision = self._make_decision()
         enqueue = scheduler.enqueue = Enqueue(decision, scheduler.sources.local, self.stats)

@@ -37,6 +37,7 @@ BEFORE: Mapping[str, Any] = {
     "host_shards": "none",
     "named_by": "",
     "seeds": False,
+    "rates": "",
 }  # what is meant by those who do not say it
 
 

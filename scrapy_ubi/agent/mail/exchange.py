@@ -243,7 +243,7 @@ class Exchange:
         wanted = replace(
             part,
             read_inbox=read,
-            read_acks=read and waits,
+            read_acks=read and (waits or any(talk.is_open for talk in self._agent.talks)),
             read_control=look or self._asks_end,
             read_seeds=seeds,
             look_outside=look and self._seeds.is_open,
@@ -383,7 +383,10 @@ class Exchange:
                 self._agent.quiescence.look(incoming.outside.mark, now)
                 if self._seeds.note_waiting(incoming.outside.waiting):
                     self._timing.due = now
+        talks = self._agent.talks
         for lane, text in incoming.acks.items():
+            if talks and any(talk.hear(lane, text, now) for talk in talks):
+                continue
             try:
                 self._agent.answered(lane, text, now)
             except Malformed as error:

@@ -114,6 +114,7 @@ def fixed(
         "max_letter_bytes": settings.max_letter_bytes,
         "max_url_length": settings.max_url_length,
         "serve": settings.serve,
+        "rates": settings.rates.name,
         "seeds": False,  # until the transport is open, and says that some can come
         "layout": LAYOUT,
         "recrawl": settings.recrawl,

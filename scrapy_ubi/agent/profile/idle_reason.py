@@ -25,6 +25,7 @@ LIMIT, OUTBOX, STALLED, PIPELINES = "limit", "outbox", "stalled", "pipelines"
 MEMORY, OUTPUTS, CALLBACKS, LOADS, ROBOTS, PERMITS = "memory", "outputs", "callbacks", "loads", "robots", "permits"
 # Of its hosts:
 DELAY, CRAWL_DELAY, HANDOVER, DISK, READY = "delay", "crawl_delay", "handover", "disk", "ready"
+RATE = "rate"  # more: the rate that they wait for
 RESTS = "rests"  # more: the word by which the host is left alone
 # Of nothing that waits:
 START, SEEDS, VISITS, ACKS, OTHERS, ONE_HOST, END = "start", "seeds", "visits", "acks", "others", "one_host", "end"
@@ -123,6 +124,7 @@ _RESTS: Mapping[str, str] = {
     "health": "did not answer, or answered with errors, and is left alone for a while",
     "retry-after": "asked for a pause (Retry-After)",
     "robots": "waits for its robots.txt, which could not be read",
+    "proxies": "has no proxy that may be used now (UBI_PROXY_POOL)",
 }
 
 
@@ -182,6 +184,10 @@ SENTENCES: Mapping[str, Callable[[IdleReason, float], str]] = {
     ),
     CRAWL_DELAY: lambda why, now: (
         f"the Crawl-delay that robots.txt asks for of {_names(why, 'hosts')} ({_more(why)}){_first_until(why, now)}"
+    ),
+    RATE: lambda why, now: (
+        f"{_names(why, 'hosts')}: waits for the rate that the group keeps (UBI_RATES, {_more(why)})"
+        f"{_first_until(why, now)}"
     ),
     HANDOVER: lambda why, now: (
         f"{_more(why)} still being handed over to this agent; it waits for "

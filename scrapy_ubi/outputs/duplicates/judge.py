@@ -103,9 +103,7 @@ class Judge(PageObserver):
 
     marks = (DUPLICATE_OF,)
 
-    def __init__(
-        self, near: int, action: str, count: Callable[[str], None], note: Callable[[str, str], None]
-    ) -> None:
+    def __init__(self, near: int, action: str, count: Callable[[str], None], note: Callable[[str, str], None]) -> None:
         self._near = near
         self.action = action
         self._count = count

@@ -18,9 +18,7 @@ from tests.support.site import Page, Site
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 LACKING = [
-    name
-    for name, there in (("scrapy-playwright", find_spec("scrapy_playwright")), ("chromium", CHROMIUM))
-    if not there
+    name for name, there in (("scrapy-playwright", find_spec("scrapy_playwright")), ("chromium", CHROMIUM)) if not there
 ]
 pytestmark = [
     pytest.mark.browser,
@@ -115,9 +113,7 @@ def titles(items: list[Any], host: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("settings", ["", "UBI_FAST = True\n", "UBI_LEAN = False\n"], ids=["lean", "fast", "scrapys"])
-def test_pages_that_scripts_make_are_given_as_the_browser_shows_them(
-    site: Site, tmp_path: Path, settings: str
-) -> None:
+def test_pages_that_scripts_make_are_given_as_the_browser_shows_them(site: Site, tmp_path: Path, settings: str) -> None:
     web(site)
     items, output = walk(tmp_path, site, f"{SPA}/p0", f"{OLD}/p0", settings=settings)
     assert titles(items, SPA) == {f"/p{number}": f"Page {number} é" for number in range(6)}, output

@@ -1,0 +1,125 @@
+"""The gate of a crawl with rates that the group keeps (UBI_RATES): no transfer starts without them.
+
+Rules of this module:
+
+* A request is under the rates of its host, of its proxy (`meta["proxy"]`), and of the names in `meta["ubi_rate"]`.
+* Everything that the gate lets through counts: pages, robots.txt, media, redirects, what is made again. It counts from
+  when it may start until a window after its end.
+* A page that has to wait for a rate goes back to its queue, and its host is put off: it keeps no place of the
+  downloader. What bypasses the scheduler waits here, and gives its place to pages meanwhile.
+* Where the share has ended before the bytes leave, nothing is written (`socket_gate`), and it waits again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NoReturn
+from urllib.parse import urlsplit
+
+from scrapy import Request
+from scrapy.crawler import Crawler
+from scrapy.http import Response
+
+from scrapy_ubi.adapter.downloads.abort import Aborted, abortable
+from scrapy_ubi.adapter.downloads.gate import Gate
+from scrapy_ubi.adapter.downloads.reach import Reach
+from scrapy_ubi.adapter.process.log_once import Notices
+from scrapy_ubi.adapter.requests.inflight import Flight, Flights
+from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.settings.rates import PROXY
+
+if TYPE_CHECKING:
+    from scrapy_ubi.agent import Node
+    from scrapy_ubi.agent.hosts.rated_hosts import RatedHosts
+
+META = "ubi_rate"
+MOST_LABELS = 16  # of a request
+LOOK = 1.0  # s: what waits here looks this often whether the spider is being closed
+
+
+class RatedGate(Gate):
+    """As `Gate`, for a node with `rated` hosts."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        node: Node,
+        settings: UbiSettings,
+        flights: Flights,
+        notices: Notices,
+        reach: Reach,
+        received: Iterable[Callable[[Flight, Response], object]] = (),
+    ) -> None:
+        super().__init__(crawler, node, settings, flights, notices, reach, received)
+        assert node.rated is not None
+        self._rated: RatedHosts = node.rated
+        self._notices = notices
+        self._taken: dict[Flight, tuple[str, ...]] = {}
+
+    def names_of(self, flight: Flight) -> tuple[str, ...]:
+        """The rates that this is under."""
+        request, named = flight.request, self._rated.named
+        names = dict.fromkeys(self._rated.of_host(flight.host or ""))
+        parts = urlsplit(request.url)
+        names |= dict.fromkeys((parts.netloc.rpartition("@")[2].lower(), (parts.hostname or "").lower()))
+        if isinstance(proxy := request.meta.get("proxy"), str):
+            there = urlsplit(proxy if "//" in proxy else f"//{proxy}").netloc
+            names[PROXY + there.rpartition("@")[2].lower()] = None
+        labels = request.meta.get(META, ())
+        for label in (labels,) if isinstance(labels, str) else tuple(labels)[:MOST_LABELS]:
+            names[str(label).strip().lower()] = None
+            if str(label).strip().lower() not in named:
+                self._notices.once(
+                    f"rate {label}", f"meta['{META}'] names {label!r:.100}, which UBI_RATES does not: it has no rate."
+                )
+        return tuple(name for name in names if name in named)
+
+    async def _permit(self, flight: Flight, again: bool = False) -> None:
+        """As it is, and then the rates."""
+        await super()._permit(flight, again)
+        names = self.names_of(flight)
+        if not names:
+            return
+        assert flight.host is not None
+        while wait := self._rated.start(names, flight.host):
+            if flight.visit is not None:
+                self._rated.put_off(flight.visit.state, names, wait)
+                self._give_up(flight)
+            self._rated.note(flight.host, names, wait)
+            try:
+                with self.places.left(flight.request):
+                    await abortable(flight, asyncio.sleep(min(wait, LOOK)))
+            except Aborted:
+                self._give_up(flight)
+            if self._ends(flight):
+                self._give_up(flight)
+        self._taken[flight] = names
+
+    def _give_up(self, flight: Flight) -> NoReturn:
+        self._crawler.stats.inc_value("ubi/guard/rate_waits")
+        self._withdraw(flight)
+
+    def _right(self, flight: Flight) -> Callable[[str], bool]:
+        """As it is, while the shares hold."""
+        may, names = super()._right(flight), self._taken.get(flight, ())
+        return lambda host: may(host) and self._rated.holds(names)
+
+    def _end(self, flight: Flight | None) -> None:
+        if flight is not None and (names := self._taken.pop(flight, None)) is not None:
+            self._rated.end(names)
+
+    def responded(self, request: Request, response: Response) -> None:
+        """As it is; the load has ended."""
+        self._end(self._flights.get(request))
+        super().responded(request, response)
+
+    def failed(self, request: Request, error: Exception) -> None:
+        """As it is; the load has ended."""
+        self._end(self._flights.get(request))
+        super().failed(request, error)
+
+    def release(self, flight: Flight, again: bool = False) -> None:
+        """As it is; the load has ended, or there was none."""
+        self._end(flight)
+        super().release(flight, again)
