@@ -91,7 +91,7 @@ class Load:
     __slots__ = (
         "request", "crawler", "bodyless", "began", "done", "ended",
         "maxsize", "warnsize", "keeps_losses", "warned",
-        "status", "reason", "version", "fields", "headers", "peer", "first", "rest", "received", "flags", "stopped",
+        "status", "reason", "protocol", "fields", "headers", "peer", "first", "rest", "received", "flags", "stopped",
     )  # fmt: skip
 
     def __init__(self, request: Request, crawler: Crawler, limits: tuple[int, int, bool]) -> None:
@@ -112,7 +112,7 @@ class Load:
         self.ended = self.warned = False
         self.status = 0
         self.reason = ""
-        self.version = "1.1"
+        self.protocol = "HTTP/1.1"
         self.fields: list[Field] = []
         self.headers = Headers()
         self.peer = UNKNOWN
@@ -124,12 +124,12 @@ class Load:
 
     # What a connection tells
 
-    def head(self, status: int, reason: str, version: str, fields: list[Field], length: int | None, peer: Peer) -> None:
+    def head(self, status: int, reason: str, protocol: str, fields: list[Field], length: int | None, peer: Peer) -> None:
         """The head has come. `length` is that of the body: None when only its end will tell."""
         self.request.meta["download_latency"] = monotonic() - self.began
         self.status = status
         self.reason = reason
-        self.version = version
+        self.protocol = protocol
         self.peer = peer
         self.fields = fields
         self.headers = _headers(fields, length, self.bodyless)
@@ -198,7 +198,7 @@ class Load:
             flags=self.flags,
             certificate=self.peer.certificate,
             ip_address=self.peer.ip_address,
-            protocol="HTTP/" + self.version,
+            protocol=self.protocol,
         )
         response.headers = self.headers  # not by __init__, which copies
         keep_reason(response, self.reason)
@@ -245,13 +245,16 @@ def _headers(fields: list[Field], length: int | None, bodyless: bool) -> Headers
     values: dict[bytes, list[bytes]] = {}
     if length is not None:
         values[b"Content-Length"] = [b"%d" % length]
+    told: list[bytes] = []
     for name, value in fields:
         key = header_name(name)
         if key in CONNECTION_HEADERS:
             if bodyless and key == b"Content-Length":  # it tells of the page, not of this response
-                values[key] = [value]
+                told.append(value)
         elif key in values:
             values[key].append(value)
         else:
             values[key] = [value]
+    if told:
+        values[b"Content-Length"] = told
     return scrapys.headers_of(values)
