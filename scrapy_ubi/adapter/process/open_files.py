@@ -1,7 +1,7 @@
 """How many files this process may open, connections among them.
 
 A process may have 1,024 open by default, and as a rule may raise that by itself. Linux and macOS; Windows has no such
-bound. Only what was asked for by a setting raises it (UBI_FAST, UBI_CONCURRENCY), never lowers it, and programs that
+bound. Only what was asked for by a setting raises it (UBI_FAST where the user has turned it on, UBI_CONCURRENCY), never lowers it, and programs that
 it starts inherit it.
 """
 

@@ -296,12 +296,16 @@ class Connection(asyncio.Protocol):
         except HttpParserError as error:
             if self._complete:
                 self._surplus = True
+            elif load.ended:
+                pass
             elif isinstance(error, HttpParserCallbackError) and not isinstance(error.__context__, _NotPlain):
                 load.fail(_failed(error.__context__))
             elif self._trailing:  # the body is whole
                 self._complete = self._surplus = True
             elif self._headed:
                 load.lost(f"The body makes no sense: {error}")
+            elif self._reader is not None:
+                load.fail(DownloadFailedError(f"The response makes no sense: {error}"))
             else:
                 self._begin_reading()
         if load.bodyless and self._complete and not data.endswith(b"\n"):

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from urllib.parse import urldefrag
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
@@ -68,7 +69,8 @@ class UbiDownloadHandler(BaseDownloadHandler):
         if (found := found_by_agent(settings)) is not None:
             at_once = max(at_once, found.most)
         idle = _idle.setdefault(crawler, {})
-        self._pool = Pool(max(1, per_host), max(1, per_host, at_once), idle)
+        asks_for_files = bool(settings.getpriority("UBI_FAST"))  # the user has turned it on, as the process keeps them
+        self._pool = Pool(max(1, per_host), max(1, per_host, at_once), idle, asks_for_files)
         self._router = Router(settings.get("DOWNLOAD_BIND_ADDRESS"))
         self._dialer = Dialer(settings, self._pool, Resolver(crawler), lambda: reach_of(crawler))
         # By its name and attribute the gate finds it (`socket_gate`), as it does Scrapy's own.
@@ -97,7 +99,7 @@ class UbiDownloadHandler(BaseDownloadHandler):
         try:
             await self._exchange(load, route, data, deadline, right)
         except TimeoutError:
-            url = request.url.partition("#")[0]
+            url = urldefrag(request.url)[0]
             raise DownloadTimeoutError(f"Getting {url} took longer than {timeout} seconds.") from None
         except Unanswered as error:
             raise DownloadFailedError(str(error)) from None

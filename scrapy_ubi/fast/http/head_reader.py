@@ -96,11 +96,12 @@ class HeadReader:
         if not 100 <= self.status < 200:
             self.done = True
             return
-        self.doubtful |= self.status == 101 or any(name.lower() in _FRAMING for name, _ in self.fields)
+        goes_on = self.protocol == "HTTP/1.1" and self.status != 101
+        self.doubtful |= not goes_on or any(name.lower() in _OF_CONNECTION for name, _ in self.fields)
         self._begin()
 
 
-_FRAMING = frozenset({b"content-length", b"transfer-encoding"})
+_OF_CONNECTION = frozenset({b"connection", b"content-length", b"transfer-encoding"})
 
 
 def length_of(values: list[bytes]) -> int | None:

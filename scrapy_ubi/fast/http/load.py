@@ -18,6 +18,7 @@ from io import BytesIO
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from time import monotonic
 from typing import Any
+from urllib.parse import urldefrag
 
 from OpenSSL import crypto
 from scrapy import Request, signals
@@ -188,7 +189,7 @@ class Load:
 
     def response(self) -> Response:
         """What has come. Raises StopDownload where a signal's handler wanted it for an error."""
-        url = self.request.url.partition("#")[0]
+        url = urldefrag(self.request.url)[0]
         body = self.first if self.rest is None else self.rest.getvalue()
         cls = responsetypes.from_args(headers=self.headers, url=url, body=body)
         response = cls(

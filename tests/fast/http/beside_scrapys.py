@@ -45,6 +45,7 @@ async def _outcome(handler: Any, case: Case) -> dict[str, Any]:
         else:
             told |= {
                 "class": type(response).__name__,
+                "url": response.url.replace(f":{server.port}", ":PORT"),
                 "status": response.status,
                 "headers": [[name, values] for name, values in dict.items(response.headers)],
                 "body": response.body,

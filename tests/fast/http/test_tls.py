@@ -209,7 +209,16 @@ def test_a_certificate_that_no_one_has_signed_is_taken_as_with_scrapy(verify: bo
 def test_no_more_idle_connections_than_of_8192_files_however_many_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     for files, wanted in ((1 << 20, 2730), (8192, 2730), (1024, pool.MOST_IDLE)):
         monkeypatch.setattr(pool.open_files, "ask_for", lambda wanted, files=files: files)
-        assert pool.most_idle() == wanted
+        assert pool.most_idle(True) == wanted
+
+
+def test_by_default_the_process_is_not_changed_and_a_third_of_its_files_are_idle_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool.open_files, "ask_for", pytest.fail)
+    for files, wanted in ((1 << 20, 2730), (1024, 341), (256, 85)):
+        monkeypatch.setattr(pool.open_files, "may_open", lambda files=files: files)
+        assert pool.most_idle(False) == wanted
 
 
 @pytest.mark.parametrize("given_up", ["before its connection", "after its loss"])
