@@ -129,10 +129,6 @@ class Connection(asyncio.Protocol):
             self._load.fail(error)
         self.abort()
 
-    def certificate_names(self) -> tuple[str, str] | None:
-        """Issuer and subject of the peer's certificate, None without one."""
-        return self._peer.certificate_names()
-
     # What the transport tells
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -72,7 +72,7 @@ class UbiDownloadHandler(BaseDownloadHandler):
         asks_for_files = bool(settings.getpriority("UBI_FAST"))  # the user has turned it on, as the process keeps them
         self._pool = Pool(max(1, per_host), max(1, per_host, at_once), idle, asks_for_files)
         self._router = Router(settings.get("DOWNLOAD_BIND_ADDRESS"))
-        self._dialer = Dialer(settings, self._pool, Resolver(crawler), lambda: reach_of(crawler))
+        self._dialer = Dialer(crawler, self._pool, Resolver(crawler), lambda: reach_of(crawler))
         # By its name and attribute the gate finds it (`socket_gate`), as it does Scrapy's own.
         by_twisted = settings.getbool("TWISTED_REACTOR_ENABLED") and is_reactor_installed()
         self.scrapys = HTTP11DownloadHandler(crawler) if by_twisted else None

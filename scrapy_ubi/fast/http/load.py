@@ -13,14 +13,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from io import BytesIO
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from time import monotonic
 from typing import Any
 from urllib.parse import urldefrag
 
-from OpenSSL import crypto
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadCancelledError, ResponseDataLossError, StopDownload
@@ -48,18 +47,6 @@ def header_name(name: bytes) -> bytes:
     return name.rstrip().title()
 
 
-class LateCertificate(Certificate):
-    """A certificate that is read when it is looked at: most are not, and it takes a fifth of a handshake's time."""
-
-    def __init__(self, der: bytes) -> None:
-        self._der = der
-
-    @cached_property
-    def original(self) -> Any:
-        """As Twisted has it."""
-        return Certificate.load(self._der, crypto.FILETYPE_ASN1).original
-
-
 @dataclass(frozen=True, slots=True)
 class Peer:
     """Who answers: what a response tells of its connection."""
@@ -70,17 +57,10 @@ class Peer:
     @classmethod
     def from_transport(cls, transport: asyncio.Transport) -> Peer:
         name = transport.get_extra_info("peername")
-        tls = transport.get_extra_info("ssl_object")
-        der = None if tls is None else tls.getpeercert(binary_form=True)
-        certificate = None if der is None else LateCertificate(der)
+        tls = transport.get_extra_info("tls")
+        known = None if tls is None else tls.get_peer_certificate()
+        certificate = None if known is None else Certificate(known)  # type: ignore[no-untyped-call]
         return cls(ip_address(name[0].partition("%")[0]) if name else None, certificate)
-
-    def certificate_names(self) -> tuple[str, str] | None:
-        """Issuer and subject of the certificate, None without one."""
-        if self.certificate is None:
-            return None
-        known = self.certificate.original.to_cryptography()
-        return known.issuer.rfc4514_string(), known.subject.rfc4514_string()
 
 
 UNKNOWN = Peer(None, None)  # before anybody has answered

@@ -93,7 +93,8 @@ def target(url: str, route: Route) -> bytes:
     ends = [end for mark in "/?" if (end := url.find(mark, start)) >= 0]
     path = url[min(ends) :] if ends else "/"
     if path[0] == "?" or path[:2] == "//" or ";" in path or path[-1] == "?":  # Twisted writes some of these anew
-        return URI.fromBytes(url.encode("ascii")).originForm
+        written: bytes = URI.fromBytes(url.encode("ascii")).originForm  # type: ignore[no-untyped-call]
+        return written
     return path.encode("ascii")
 
 

@@ -69,10 +69,28 @@ def served() -> list[bytes]:
     fields = [OK + field + b"\r\n" + BODY for field in FIELDS]
     lengths = [OK + length + b"\r\n\r\nok" for length in LENGTHS]
     codings = [OK + coding + b"\r\n\r\n2\r\nok\r\n0\r\n\r\n" for coding in CODINGS]
-    ends = [OK + b"\r\nto the end", OK + b"X: y\r\n", OK, OK + b"\n", b"HTTP/1.0 200 OK\r\n\r\nok", b"", b"HTTP/1.1 200 OK\n" + BODY]
+    ends = [
+        OK + b"\r\nto the end",
+        OK + b"X: y\r\n",
+        OK,
+        OK + b"\n",
+        b"HTTP/1.0 200 OK\r\n\r\nok",
+        b"",
+        b"HTTP/1.1 200 OK\n" + BODY,
+    ]
     chunks = [CHUNKED + each for each in CHUNKS]
     interims = [each + answer() for each in INTERIMS]
-    return [*lines, *fields, *lengths, *codings, *ends, *chunks, *interims, answer() + b"garbage", answer(status=b"204 No")]
+    return [
+        *lines,
+        *fields,
+        *lengths,
+        *codings,
+        *ends,
+        *chunks,
+        *interims,
+        answer() + b"garbage",
+        answer(status=b"204 No"),
+    ]
 
 
 def random_answers(chance: random.Random, count: int) -> list[bytes]:
@@ -82,7 +100,11 @@ def random_answers(chance: random.Random, count: int) -> list[bytes]:
         parts = [chance.choice(INTERIMS)] if chance.random() < 0.1 else []
         line = chance.choice(STATUS_LINES) if chance.random() < 0.3 else "HTTP/1.1 200 OK"
         fields = [chance.choice(FIELDS) for _ in range(chance.randrange(4))]
-        framing, body = (chance.choice(CODINGS), chance.choice(CHUNKS)) if chance.random() < 0.4 else (chance.choice(LENGTHS), b"ok")
+        framing, body = (
+            (chance.choice(CODINGS), chance.choice(CHUNKS))
+            if chance.random() < 0.4
+            else (chance.choice(LENGTHS), b"ok")
+        )
         fields.insert(chance.randrange(len(fields) + 1), framing)
         end = chance.choice([b"\r\n", b"\r\n", b"\n"])
         parts += [line.encode("latin-1"), end, *(field + end for field in fields), end, body]
@@ -118,7 +140,31 @@ HEADERS: list[dict[str, Any]] = [
     {"Host": ["a", "b"]}, {"Host": None}, {"X": "a\r\nEvil: 1"}, {"X": "a\nE"}, {"X": "a\r"}, {"X": "a\0"}, {"X y": "1"}, {"": "1"}, {"X": ""},
     {"X": " a "}, {"X": None}, {"X": []}, {"X": "\u00fc"}, {"Proxy-Authorization": "Basic x"},
 ]  # fmt: skip
-PATHS = ["a b", "p?q=1#f", "\u00fc", "%7e;a=b?c=d&e=%20", "../x/./y", "//x", "a?b?c", "?", "#", "a#b#c", "%", "%zz", "[x]", "a|b", "a?", "a?#x", "a;", "a;b", ";", "a;?", "/x", "/", "?#"]
+PATHS = [
+    "a b",
+    "p?q=1#f",
+    "\u00fc",
+    "%7e;a=b?c=d&e=%20",
+    "../x/./y",
+    "//x",
+    "a?b?c",
+    "?",
+    "#",
+    "a#b#c",
+    "%",
+    "%zz",
+    "[x]",
+    "a|b",
+    "a?",
+    "a?#x",
+    "a;",
+    "a;b",
+    ";",
+    "a;?",
+    "/x",
+    "/",
+    "?#",
+]
 URLS = """
 http://127.0.0.1:{port} http://127.0.0.1:{port}?x http://127.0.0.1:{port}#x http://user:pw@127.0.0.1:{port}/ http://user@127.0.0.1:{port}/
 http://localhost:{port}/ http://LOCALHOST:{port}/ HTTP://127.0.0.1:{port}/ http://127.0.0.1:0{port}/ http:///x http://127.0.0.1:{port}//x http://127.0.0.1:{port}/? http://127.0.0.1:{port}? http://127.0.0.1:{port};a gopher://h.example/
@@ -131,7 +177,12 @@ def requests() -> list[Case]:
         {"url": "http://h.example/a?b#c"}, {"url": "http://h.example"}, {"url": "http://h.example:80/a"}, {"url": "http://h.example:81/"},
         {"url": "http://h.example/", "headers": {"Proxy-Authorization": "Basic x"}}, {"url": "https://h.example/a"},
     ]  # fmt: skip
-    proxies = ["http://127.0.0.1:{port}", "127.0.0.1:{port}", "http://127.0.0.1:{port}/path", "http://u:p@127.0.0.1:{port}"]
+    proxies = [
+        "http://127.0.0.1:{port}",
+        "127.0.0.1:{port}",
+        "http://127.0.0.1:{port}/path",
+        "http://u:p@127.0.0.1:{port}",
+    ]
     metas: list[dict[str, Any]] = [
         {"bindaddress": "127.0.0.3"}, {"bindaddress": ["127.0.0.3", 0]}, {"bindaddress": 7}, {"download_maxsize": 1}, {"download_maxsize": 2},
         {"download_timeout": "3"}, {"download_timeout": 0}, {"proxy": "socks5://127.0.0.1:{port}"}, {"proxy": ""},
