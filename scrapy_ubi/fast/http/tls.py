@@ -25,7 +25,7 @@ from typing import Any, cast
 from OpenSSL import SSL
 
 from scrapy_ubi.fast.http.no_transport import NOBODY, NOT_CONNECTED
-from scrapy_ubi.fast.http.scrapys import Handshake, TlsMaker
+from scrapy_ubi.fast.http.scrapys import TlsMaker, is_resumed
 
 RECORD = 16_384  # bytes of a record at most (RFC 8446, 5.1): no read gives more
 # Bytes that are given to TLS at once: it keeps the most memory that it ever needed while the connection is open, idle
@@ -49,14 +49,14 @@ class TlsClient:
         """TLS with a host, for a new connection. `name`: as TLS has it."""
         host = name, port
         session = self._sessions.get(host)
-        connection, handshake = self._maker.connection(name)
+        connection = self._maker.connection(name)
         if session is not None:
             connection.set_session(session)
-        return TlsTransport(connection, handshake, above, self, host)
+        return TlsTransport(connection, above, self, host)
 
-    def shaken(self, host: Host, handshake: Handshake) -> None:
-        """A handshake with this host has succeeded."""
-        self._counts["handshakes_resumed" if handshake.is_resumed else "handshakes_full"] += 1
+    def shaken(self, connection: SSL.Connection) -> None:
+        """A handshake has succeeded."""
+        self._counts["handshakes_resumed" if is_resumed(connection) else "handshakes_full"] += 1
 
     def keep(self, host: Host, session: SSL.Session | None) -> None:
         """The session of a connection that works, for the next one with its host."""
@@ -74,12 +74,9 @@ class TlsClient:
 class TlsTransport(asyncio.Protocol):
     """TLS of a client. `ready` is resolved after the handshake, when `above` has its transport, which is this."""
 
-    def __init__(
-        self, tls: SSL.Connection, handshake: Handshake, above: asyncio.Protocol, client: TlsClient, host: Host
-    ) -> None:
+    def __init__(self, tls: SSL.Connection, above: asyncio.Protocol, client: TlsClient, host: Host) -> None:
         self._above = above
         self._tls = tls
-        self._handshake = handshake
         self._client = client
         self._host = host
         self._below = NOT_CONNECTED
@@ -133,7 +130,7 @@ class TlsTransport(asyncio.Protocol):
             self._below.abort()
             return
         self._open = True
-        self._client.shaken(self._host, self._handshake)
+        self._client.shaken(self._tls)
         self._above.connection_made(cast(asyncio.BaseTransport, self))
         self.ready.set_result(None)
         self._read()

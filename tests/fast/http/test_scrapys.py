@@ -52,8 +52,8 @@ def maker(**settings: Any) -> TlsMaker:
 
 
 def test_tls_is_as_the_settings_have_it() -> None:
-    assert maker().connection("h.example")[0].get_servername() == b"h.example"
-    assert maker().connection("127.0.0.1")[0].get_servername() is None
+    assert maker().connection("h.example").get_servername() == b"h.example"
+    assert maker().connection("127.0.0.1").get_servername() is None
     with pytest.raises(ValueError, match="DOWNLOAD_TLS_MIN_VERSION"):
         maker(DOWNLOAD_TLS_MIN_VERSION="none")
     with pytest.raises(ValueError, match="DOWNLOADER_CLIENT_TLS_CIPHERS is 'NONE-SUCH'"):
@@ -72,7 +72,7 @@ def test_a_server_sees_the_same_hello_as_of_scrapys_handler(settings: dict[str, 
     creator: Any = vars(made)["_factory"].creatorForNetloc(b"h.example", 443)
     theirs = creator.clientConnectionForTLS(SimpleNamespace(factory=SimpleNamespace(wrappedFactory=factory)))
     theirs.set_connect_state()
-    ours, _ = made.connection("h.example")
+    ours = made.connection("h.example")
     assert hello(ours) == hello(theirs)
 
 
