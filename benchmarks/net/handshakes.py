@@ -3,9 +3,9 @@
     python benchmarks/net/handshakes.py [--connections 200] [--rounds 3]
 
 CPU of the client alone, for a connection with one request and a small answer: by asyncio's own TLS, which is Python's
-`ssl`, by that of UBI_FAST, and by that with a session of before; and the memory that a connection takes while it is kept (of the first
-round: later ones use again what others have freed). The ways take turns; the server is the testbed's (web_server.py),
-in a process of its own, without latency.
+`ssl`, by that of UBI_FAST, and by that with a session of before; and the memory that a connection takes while it is
+kept (of the first round: later ones use again what others have freed). The ways take turns; the server is the
+testbed's (web_server.py), in a process of its own, without latency.
 """
 
 from __future__ import annotations

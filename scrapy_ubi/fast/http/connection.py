@@ -35,8 +35,8 @@ SLICE = 64 * 1024  # bytes of a request that are written at once
 
 _BODYLESS = (204, 304)
 _OF_CONNECTION = (b"Connection", b"Proxy-Connection")
-# The parser refuses what is not plain, for the reader: but for Content-Length beside chunks, of which for both the chunks
-# count (RFC 9112, 6.3).
+# The parser refuses what is not plain, for the reader: but for Content-Length beside chunks, of which for both the
+# chunks count (RFC 9112, 6.3).
 _LENIENT = {"lenient_chunked_length": True}
 _LONGEST = 2**63 - 1  # bytes of a body that the parser knows
 _INTERIM = (100, 102, 103)  # those that the parser knows as such
@@ -185,7 +185,9 @@ class Connection(asyncio.Protocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._headed:  # trailers are not kept
             stripped = value.strip()
-            if stripped is not value or name[-1] <= 32:  # white space: after the names that it knows the parser takes it
+            if (
+                stripped is not value or name[-1] <= 32
+            ):  # white space: after the names that it knows the parser takes it
                 self._padded = True
             self._fields.append((name, stripped))
 
@@ -364,8 +366,10 @@ def _plain_head(reader: HeadReader, bodyless: bool) -> bytes:
 
 def _failed(error: BaseException | None) -> Exception:
     """What a call of the parser's raised: of a head that makes no sense Scrapy's handler says no more than this."""
-    return DownloadFailedError(f"The response makes no sense: {error}") if isinstance(error, ValueError) else cast(
-        Exception, error
+    return (
+        DownloadFailedError(f"The response makes no sense: {error}")
+        if isinstance(error, ValueError)
+        else cast(Exception, error)
     )
 
 

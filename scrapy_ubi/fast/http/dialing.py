@@ -118,7 +118,9 @@ class Dialer:
         """A connection to the tunnel's end."""
         loop = asyncio.get_running_loop()
         assert route.tunnel is not None
-        tls = self._tls.transport(_tls_name(route.tunnel[0]), route.tunnel[1], connection := Connection(route, self._pool))
+        tls = self._tls.transport(
+            _tls_name(route.tunnel[0]), route.tunnel[1], connection := Connection(route, self._pool)
+        )
         transport, tunnel = await loop.create_connection(
             lambda: Tunnel(route), address, route.port, local_addr=route.local
         )

@@ -105,7 +105,9 @@ class Load:
 
     # What a connection tells
 
-    def head(self, status: int, reason: str, protocol: str, fields: list[Field], length: int | None, peer: Peer) -> None:
+    def head(
+        self, status: int, reason: str, protocol: str, fields: list[Field], length: int | None, peer: Peer
+    ) -> None:
         """The head has come. `length` is that of the body: None when only its end will tell."""
         self.request.meta["download_latency"] = monotonic() - self.began
         self.status = status

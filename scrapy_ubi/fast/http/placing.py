@@ -1,7 +1,7 @@
 """Where UBI_FAST has its place in Scrapy's settings: our download handler, for the schemes the user has none for.
 
-It is on by default, and then whatever the project sets that is of Scrapy's handler alone keeps that one: one line of the
-log (INFO) says what. Where the user has turned it on, these lines are warnings.
+It is on by default, and then whatever the project sets that is of Scrapy's handler alone keeps that one: one line of
+the log (INFO) says what. Where the user has turned it on, these lines are warnings.
 """
 
 from __future__ import annotations

@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from scrapy_ubi.fast.http.connection import Connection
 
 # A process may have 1,024 files open by default, and connections under way, disks and Redis need theirs: idle ones have
-# a third of the files, and these in any case where the process may ask for more. With TLS each takes some 40 kB of memory.
+# a third of the files, and these in any case where the process may ask for more. With TLS each takes some 40 kB.
 MOST_IDLE = 400
 WANTED_FILES = 8192  # that a process asks for where the user has turned UBI_FAST on
 IDLE_SECONDS = 240.0  # as Twisted's; most servers close sooner
 
 
 def most_idle(asks: bool) -> int:
-    """How many idle connections a process may keep; no more than of `WANTED_FILES`, as each takes memory. `asks`: it may
-    ask the system for these files, and so change itself."""
+    """How many idle connections a process may keep; no more than of `WANTED_FILES`, as each takes memory. `asks`: it
+    may ask the system for these files, and so change itself."""
     if asks:
         return max(MOST_IDLE, min(WANTED_FILES, open_files.ask_for(WANTED_FILES)) // 3)
     return min(WANTED_FILES, open_files.may_open()) // 3

@@ -42,7 +42,6 @@ def head(request: Request, target: bytes, host: bytes, *, to_proxy: bool) -> byt
         raise Unsendable(f"method {request.method!r}")
     if _is_target(target) is None:
         raise Unsendable(f"URL {request.url!r}")
-    headers = request.headers
     lines = [b"%b %b HTTP/1.1" % (method, target)]
     length = len(request.body)
     if length or method in _EXPECT_BODY:

@@ -64,8 +64,8 @@ def no_tunnel(message: str) -> Exception:
 class TlsMaker:
     """Makes connections of TLS with the context of Scrapy's handler: one for all, as sessions belong to it.
 
-    Where nothing is verified, no certificate is looked at: Scrapy's handler logs a warning for one of another host, which
-    takes a fourth of a handshake's time.
+    Where nothing is verified, no certificate is looked at: Scrapy's handler logs a warning for one of another host,
+    which takes a fourth of a handshake's time.
     """
 
     def __init__(self, crawler: Crawler) -> None:

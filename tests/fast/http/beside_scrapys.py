@@ -40,7 +40,7 @@ async def _outcome(handler: Any, case: Case) -> dict[str, Any]:
         told: dict[str, Any] = {}
         try:
             response = await handler.download_request(Request(url, meta=meta, **arguments))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - compared by its name
             told["error"] = type(error).__name__
         else:
             told |= {

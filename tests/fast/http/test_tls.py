@@ -17,8 +17,8 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadFailedError
 
 from scrapy_ubi.fast.http import pool
-from scrapy_ubi.fast.http.tls import MOST_UNREAD, PORTION, TlsClient
 from scrapy_ubi.fast.http.scrapys import TlsMaker
+from scrapy_ubi.fast.http.tls import MOST_UNREAD, PORTION, TlsClient
 from tests.fast.http.raw import ALWAYS, Server, handler, run, tls
 
 
@@ -55,7 +55,7 @@ class Below:
         """`wrapped`: what stands for the TLS of our side."""
         client = client or tls_client()
         self.ours = client.transport("raw", 443, above)
-        setattr(self.ours, "_tls", wrapped(vars(self.ours)["_tls"]))
+        vars(self.ours)["_tls"] = wrapped(vars(self.ours)["_tls"])
         self.comes, self.goes = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.server = (server or tls()).wrap_bio(self.comes, self.goes, server_side=True)
         self.closing, self.waiting = False, 0
