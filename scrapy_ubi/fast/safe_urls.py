@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 # A name of a host in small letters, without what IDNA looks at, and only characters that w3lib leaves as they are.
 _is_safe = re.compile(
-    r"https?://(?=[^/:]{1,63}[/:])(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)+[a-z]{2,}(?::[1-9][0-9]{0,4})?"
+    r"https?://(?=[^/:]{1,63}[/:])(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)+[a-z]{2,}(?::[1-9][0-9]{0,3})?"
     r"/[A-Za-z0-9_.~!$&'()*+,;=:@/-]*(?:\?[A-Za-z0-9_.~!$()*+,;=:@/?&-]+)?"
 ).fullmatch
 # Of these, ASCII is a part; the query is written in the encoding of the page.

@@ -39,6 +39,7 @@ def outcome(function: object, *arguments: str) -> object:
 
 @example("http://h.example/a?b=c&d=%20'", "utf-16")
 @example("http://h.example:80/", "utf-8")
+@example("http://h.example:99999/", "utf-8")
 @given(urls, ENCODINGS)
 def test_the_safe_form_is_that_of_w3lib(url: str, encoding: str) -> None:
     assert outcome(safe_form, url, encoding) == outcome(safe_url_string, url, encoding)
