@@ -3,7 +3,7 @@
 | name | used for |
 | --- | --- |
 | `scrapy.utils._download_handlers` | the sentences that Scrapy's handlers log, and the signals they send |
-| `contextfactory`: `_load_context_factory_from_settings`, `_get_cert_options`, `_get_creator_context` | TLS |
+| `contextfactory`: `_load_context_factory_from_settings`, `_get_cert_options`; Twisted's `ClientTLSOptions` | TLS |
 | `scrapy.utils.ssl._log_ssl_conn_debug_info` | what is logged of it |
 | pyOpenSSL's `_util.lib.SSL_session_reused`, `Connection._ssl` | how many handshakes were resumed |
 | `http11.TunnelError` | Scrapy tries a request again after it |
@@ -19,7 +19,7 @@ from OpenSSL import SSL
 from OpenSSL import _util as _openssl
 from OpenSSL.crypto import X509
 from scrapy import Request
-from scrapy.core.downloader.contextfactory import _get_creator_context, _load_context_factory_from_settings
+from scrapy.core.downloader.contextfactory import _load_context_factory_from_settings
 from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.crawler import Crawler
 from scrapy.exceptions import StopDownload
@@ -92,7 +92,9 @@ class TlsMaker:
 
     def _made_context(self, name: str) -> SSL.Context:
         if self._verifies:
-            return _get_creator_context(self._factory.creatorForNetloc(name.encode(), 443))
+            creator = self._factory.creatorForNetloc(name.encode(), 443)
+            theirs: SSL.Context | None = getattr(creator, "_ctx", None)  # Twisted's before 26.4
+            return creator._createConnection.__self__.getContext() if theirs is None else theirs
         try:
             context: SSL.Context = self._factory._get_cert_options().getContext()
         except (SSL.Error, ValueError) as error:

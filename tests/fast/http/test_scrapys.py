@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from OpenSSL import SSL
 from scrapy import Request, Spider, signals
-from scrapy.core.downloader.handlers.http11 import TunnelError, _LenientHTTP11ClientFactory
+from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.crawler import Crawler
 from scrapy.exceptions import StopDownload
 from scrapy.http import Headers
 from scrapy.settings.default_settings import RETRY_EXCEPTIONS
+from twisted.web.client import _HTTP11ClientFactory
 
 from scrapy_ubi.fast.http.scrapys import (
     TlsMaker,
@@ -67,7 +68,7 @@ def test_tls_is_as_the_settings_have_it() -> None:
 def test_a_server_sees_the_same_hello_as_of_scrapys_handler(settings: dict[str, Any]) -> None:
     """All but what is random: the versions, the ciphers, the extensions and their order are what bots are known by."""
 
-    factory = _LenientHTTP11ClientFactory(lambda _: None, "")  # which may ask for protocols (ALPN)
+    factory = _HTTP11ClientFactory(lambda _: None, "")  # which may ask for protocols (ALPN)
     made = maker(**settings)
     creator: Any = vars(made)["_factory"].creatorForNetloc(b"h.example", 443)
     theirs = creator.clientConnectionForTLS(SimpleNamespace(factory=SimpleNamespace(wrappedFactory=factory)))
