@@ -2,10 +2,10 @@
 
     python benchmarks/net/handshakes.py [--connections 200] [--rounds 3]
 
-CPU of the client alone, for a connection with one request and a small answer: by asyncio's own TLS, by that of
-UBI_FAST, and by that with a session of before; and the memory that a connection takes while it is kept (of the first
-round: later ones use again what others have freed). The ways take turns; the server is the testbed's (web_server.py),
-in a process of its own, without latency.
+CPU of the client alone, for a connection with one request and a small answer: by asyncio's own TLS, which is Python's
+`ssl`, by that of UBI_FAST, and by that with a session of before; and the memory that a connection takes while it is
+kept (of the first round: later ones use again what others have freed). The ways take turns; the server is the
+testbed's (web_server.py), in a process of its own, without latency.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import ssl
 import statistics
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +28,12 @@ import web_server
 from counters import Counters
 from page_links import PageLinks
 from population import ZONE, Population, address_of
+from scrapy import Spider
+from scrapy.crawler import Crawler
 
-from scrapy_ubi.fast.http.tls import TlsTransport
+from scrapy_ubi.fast.http.scrapys import TlsMaker
+from scrapy_ubi.fast.http.tls import TlsClient
 
-Sessions = dict[str, ssl.SSLSession]  # by name
 AT_ONCE = 10
 REQUEST = b"GET /none HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -54,7 +57,7 @@ class Client(asyncio.Protocol):
             self.answered.set_exception(exc or ConnectionResetError("closed"))
 
 
-async def by_asyncio(context: ssl.SSLContext, number: int, port: int, _: Sessions) -> Client:
+async def by_asyncio(context: ssl.SSLContext, number: int, port: int, _: TlsClient) -> Client:
     loop = asyncio.get_running_loop()
     name = f"h{number:05d}.{ZONE.decode()}"
     _, client = await loop.create_connection(Client, address_of(number), port, ssl=context, server_hostname=name)
@@ -62,49 +65,41 @@ async def by_asyncio(context: ssl.SSLContext, number: int, port: int, _: Session
     return client
 
 
-async def by_ours(context: ssl.SSLContext, number: int, port: int, sessions: Sessions) -> Client:
+async def by_ours(_: ssl.SSLContext, number: int, port: int, tls: TlsClient) -> Client:
     loop = asyncio.get_running_loop()
     name, client = f"h{number:05d}.{ZONE.decode()}", Client()
-    tls = TlsTransport(context, name, client)
-    await loop.create_connection(lambda: tls, address_of(number), port)
-    await tls.ready
+    transport = tls.transport(name, port, client)
+    await loop.create_connection(lambda: transport, address_of(number), port)
+    await transport.ready
     await client.answered
-    return client
-
-
-async def by_session(context: ssl.SSLContext, number: int, port: int, sessions: Sessions) -> Client:
-    """With the session of the last connection, where there is one; and what it costs to keep this one's."""
-    loop = asyncio.get_running_loop()
-    name, client = f"h{number:05d}.{ZONE.decode()}", Client()
-    tls = TlsTransport(context, name, client, sessions.pop(name, None))
-    await loop.create_connection(lambda: tls, address_of(number), port)
-    await tls.ready
-    await client.answered
-    sessions[name] = tls.get_extra_info("ssl_object").session
     return client
 
 
 async def measure(way: str, context: ssl.SSLContext, count: int, port: int) -> tuple[float, float]:
     """ms of CPU a connection, and kB of memory that each takes while it is kept."""
-    sessions: Sessions = {}
-    connect = {"asyncio": by_asyncio, "ours": by_ours, "resumed": by_session}[way]
+    handshakes: Counter[str] = Counter()
+    tls = TlsClient(TlsMaker(Crawler(Spider)), handshakes)
+    tls.transport("first", port, Client())  # the context is made
+    connect = by_asyncio if way == "asyncio" else by_ours
     if way == "resumed":
-        for client in await several(by_session, context, count, port, sessions):
+        for client in await several(by_ours, context, count, port, tls):
             client.transport.abort()
+        handshakes.clear()
     before, began = resident_kb(), time.process_time()
-    clients = await several(connect, context, count, port, sessions)
+    clients = await several(connect, context, count, port, tls)
     spent, grown = time.process_time() - began, resident_kb() - before
+    assert handshakes["handshakes_resumed"] == (count if way == "resumed" else 0)
     for client in clients:
         client.transport.abort()
     await asyncio.sleep(0.1)
     return 1000 * spent / count, grown / count
 
 
-async def several(connect: Any, context: ssl.SSLContext, count: int, port: int, sessions: Sessions) -> list[Client]:
+async def several(connect: Any, context: ssl.SSLContext, count: int, port: int, tls: TlsClient) -> list[Client]:
     found = []
     for first in range(0, count, AT_ONCE):
         numbers = range(first, min(count, first + AT_ONCE))
-        found += await asyncio.gather(*(connect(context, number, port, sessions) for number in numbers))
+        found += await asyncio.gather(*(connect(context, number, port, tls) for number in numbers))
     return found
 
 

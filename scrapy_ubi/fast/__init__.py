@@ -8,6 +8,7 @@ contract in setup.cfg). Without the package the crawl is the same, and slower.
   loop; `compared`: the functions of Scrapy that this stands for, as they were when it was compared with them.
 * `signals`: what a receiver takes is looked up once, and a task is started only for one that waits.
 * `tweaks`: stats, log records. `stopped_timers`: Twisted's timers that were stopped are let go.
+* `safe_urls`: the safe form of URLs that need no change.
 * `http`: a download handler in place of Scrapy's.
 
 Rules: only what has been measured to pay is here; spiders, middlewares, extensions and pipelines notice nothing of it;

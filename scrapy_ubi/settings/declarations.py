@@ -544,8 +544,8 @@ class Declarations:
     # -- How pages are fetched
 
     fast: bool = setting(
-        False,
-        "Whether pages are fetched by a lean HTTP/1.1 handler in place of Scrapy's.",
+        True,
+        "Whether pages are fetched by a lean HTTP/1.1 handler in place of Scrapy's, where nothing asks for that.",
         group="How pages are fetched",
     )
     lean: bool = setting(

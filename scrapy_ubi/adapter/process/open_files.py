@@ -1,8 +1,8 @@
 """How many files this process may open, connections among them.
 
 A process may have 1,024 open by default, and as a rule may raise that by itself. Linux and macOS; Windows has no such
-bound. Only what was asked for by a setting raises it (UBI_FAST, UBI_CONCURRENCY), never lowers it, and programs that
-it starts inherit it.
+bound. Only what was asked for by a setting that the user has set raises it (UBI_FAST, UBI_CONCURRENCY), never lowers
+it, and programs that it starts inherit it.
 """
 
 from __future__ import annotations

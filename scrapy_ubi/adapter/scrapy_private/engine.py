@@ -178,9 +178,10 @@ class EngineHooks:
         downloads: dict[object, Download] = {}  # by handler
 
         def prepared(handler: object) -> Download:
-            if isinstance(handler, HTTP11DownloadHandler):
-                socket_gate.gate(handler._pool, _transport, reach)
-                download_handlers.bound(handler._pool, most)
+            scrapys = getattr(handler, "scrapys", handler)  # ours has one as well, for what it leaves to Scrapy
+            if isinstance(scrapys, HTTP11DownloadHandler):
+                socket_gate.gate(scrapys._pool, _transport, reach)
+                download_handlers.bound(scrapys._pool, most)
             elif download_handlers.sends_again(handler):
                 download_handlers.send_once(handler)
                 return download_handlers.telling(original)

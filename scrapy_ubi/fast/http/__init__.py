@@ -1,4 +1,4 @@
-"""A lean HTTP/1.1 download handler (UBI_FAST), in place of Scrapy's own.
+"""A lean HTTP/1.1 download handler (UBI_FAST, on by default), in place of Scrapy's own, and equal to it.
 
 What of it is where, from the request to the response:
 
@@ -6,9 +6,9 @@ What of it is where, from the request to the response:
 * `route`: where a request goes (directly, by a proxy, by a tunnel) and what may share a connection;
 * `request_head`: the head of a request, and what is refused to be written;
 * `pool`: kept connections, bounded;
-* `dialing`, `names`: new connections: addresses, TLS, tunnels;
+* `dialing`, `tls`, `tunnel`: new connections: addresses, TLS and its sessions, tunnels;
 * `connection`: one connection: bytes in, by the parser, to one load at a time;
-* `mending`: heads of responses that break the grammar, made readable;
+* `head_reader`: heads of responses that are not plain, read as Scrapy's handler does;
 * `load`: what a request's response may be, its result, and Scrapy's response of it.
 
 HTTP is parsed by httptools (llhttp). Rules: what a server sends is data: it ends a request with Scrapy's exceptions or

@@ -6,8 +6,10 @@ Rules of this module:
   nothing waits before it. A large request goes in slices, each after a comparison of its own.
 * A response's head is bounded, and so is what surrounds the pieces of its body: nothing that comes is kept without a
   limit but the body, whose limits are the load's.
+* A head that the parser refuses, or may take otherwise than Scrapy's handler would, is read by `HeadReader`; the parser
+  then gets a plain one in its place, which says the same of the body.
 * The connection is kept only after a response that ended where its own framing says, with nothing after it, when both
-  sides want to go on and no line of it had to be mended. In doubt it is closed.
+  sides want to go on and nobody can read its head otherwise. In doubt it is closed.
 """
 
 from __future__ import annotations
@@ -19,36 +21,33 @@ from httptools import HttpParserCallbackError, HttpParserError, HttpParserUpgrad
 from scrapy.exceptions import DownloadFailedError
 
 from scrapy_ubi.adapter.scrapy_private.socket_gate import NoRight, Right
+from scrapy_ubi.fast.http.head_reader import MOST_LINE, HeadReader, length_of
 from scrapy_ubi.fast.http.load import UNKNOWN, Field, Load, Peer, header_name
-from scrapy_ubi.fast.http.mending import after_interim, may_end, mend
 from scrapy_ubi.fast.http.no_transport import NOT_CONNECTED
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.route import Route
 
-MOST_HEAD = 256 * 1024  # bytes of a status line and headers, the interim responses before them included; as Chrome's
-MOST_FIELDS = 1000  # header lines of a response
-MOST_PIECES = 4096  # in which a head may come: the parser copies what it has of a header with each
+MOST_HEAD = 1024 * 1024  # bytes of a status line and headers, the interim responses before them included
+MOST_FIELDS = 10_000  # header lines of a response
+MOST_PIECES = 64  # in which a head comes to the parser, which copies what it has of a header with each
 MOST_BARREN = 64 * 1024  # bytes that may come without one of the body among them: extensions of chunks, trailers
 SLICE = 64 * 1024  # bytes of a request that are written at once
 
 _BODYLESS = (204, 304)
 _OF_CONNECTION = (b"Connection", b"Proxy-Connection")
-# What servers do wrong without leaving it open where a response ends.
-_LENIENT = {
-    "lenient_headers": True,
-    "lenient_chunked_length": True,  # Content-Length beside chunks: the chunks count (RFC 9112, 6.3)
-    "lenient_optional_cr_before_lf": True,
-    "lenient_spaces_after_chunk_size": True,
-    "lenient_version": True,
-}
+# The parser refuses what is not plain, for the reader: but for Content-Length beside chunks, of which for both the
+# chunks count (RFC 9112, 6.3).
+_LENIENT = {"lenient_chunked_length": True}
+_LONGEST = 2**63 - 1  # bytes of a body that the parser knows
+_INTERIM = (100, 102, 103)  # those that the parser knows as such
 
 
 class Unanswered(DownloadFailedError):
     """The connection ended before anything of a response came."""
 
 
-class _SeveralCodings(Exception):
-    """Several lines say different transfer codings: for the parser the last one counts."""
+class _NotPlain(Exception):
+    """The head is to be read as Scrapy's handler does."""
 
 
 class Connection(asyncio.Protocol):
@@ -70,11 +69,11 @@ class Connection(asyncio.Protocol):
         self._fields: list[Field] = []
         self._raw: list[bytes] = []  # what has come of the head
         self._raw_size = 0
-        self._tail = b""  # the end of it, while it waits to be mended
+        self._reader: HeadReader | None = None  # reads it, where it is not plain
         self._barren = 0
         self._headed = self._complete = self._trailing = self._surplus = self._keep = False
         self._reason = b""
-        self._broken = self._mended = self._doubtful = self._until_close = False
+        self._padded = self._interim = self._doubtful = self._until_close = False
 
     # What is written
 
@@ -130,10 +129,6 @@ class Connection(asyncio.Protocol):
             self._load.fail(error)
         self.abort()
 
-    def certificate_names(self) -> tuple[str, str] | None:
-        """Issuer and subject of the peer's certificate, None without one."""
-        return self._peer.certificate_names()
-
     # What the transport tells
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -150,8 +145,10 @@ class Connection(asyncio.Protocol):
             self._raw_size += len(data)
         else:
             self._barren += len(data)
-        if self._broken:
-            self._mend(data)
+        if self._reader is not None and not self._reader.done:
+            self._read_head(self._reader, data)
+        elif len(self._raw) > MOST_PIECES:
+            self._begin_reading()
         else:
             self._feed(data)
         if self._complete or load.ended:
@@ -160,7 +157,7 @@ class Connection(asyncio.Protocol):
             if self._barren > MOST_BARREN:
                 load.lost(f"More than {MOST_BARREN} bytes came without one of the body")
                 self.abort()
-        elif self._raw_size > MOST_HEAD or len(self._raw) > MOST_PIECES:
+        elif self._raw_size > MOST_HEAD:
             self.fail(DownloadFailedError("The head of the response does not end"))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -187,65 +184,80 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._headed:  # trailers are not kept
-            self._fields.append((name, value.strip()))
+            stripped = value.strip()
+            if (
+                stripped is not value or name[-1] <= 32
+            ):  # white space: after the names that it knows the parser takes it
+                self._padded = True
+            self._fields.append((name, stripped))
 
     def on_headers_complete(self) -> None:
-        load, parser = self._load, self._parser
+        load, parser, reader = self._load, self._parser, self._reader
         if load is None or parser is None or self._complete or load.ended:
             return
+        if reader is not None:
+            self._fields = reader.fields
+            self._head_is(load, reader.status, reader.reason, reader.protocol)
+            return
         status = parser.get_status_code()
-        if status < 100:
-            load.fail(DownloadFailedError(f"The response has the status {status}, which is none"))
-            return
-        if status == 101:  # no request asks for one
-            load.fail(DownloadFailedError("The server wants another protocol"))
-            return
-        if status < 200:
+        if status < 200 and status in _INTERIM and not self._fields_of(b"Content-Length", b"Transfer-Encoding"):
             self._fields = []
-            return
+            self._interim = True
+        elif 100 <= status < 200 or not self._is_plain():
+            raise _NotPlain
+        else:
+            self._head_is(load, status, self._reason, "HTTP/" + parser.get_http_version())
+
+    def _is_plain(self) -> bool:
+        """Whether Scrapy's handler takes a head as the parser has: it begins with its status line, no line is too long,
+        and nothing of it is white space that may mean something."""
+        start = self._raw[0] if len(self._raw[0]) >= 5 else b"".join(self._raw[:5])
+        if self._padded or self._interim or not start.startswith(b"HTTP/"):
+            return False
+        if self._raw_size <= MOST_LINE:
+            return True
+        most = MOST_LINE - 100  # the rest of a line is shorter
+        return len(self._reason) < most and all(len(name) + len(value) < most for name, value in self._fields)
+
+    def _head_is(self, load: Load, status: int, reason: bytes, protocol: str) -> None:
+        """The head of the response has come, and its fields."""
         fields = self._fields
         if len(fields) > MOST_FIELDS:
             load.fail(DownloadFailedError(f"The response has more than {MOST_FIELDS} headers"))
             return
-        codings = self._codings(status, load, fields)
-        if codings[:1] not in ([], [b"chunked"]):
+        codings = [] if load.bodyless or status in _BODYLESS else self._fields_of(b"Transfer-Encoding")
+        # As for Scrapy's handler the first one counts, and has to be "chunked": with another coding, which no request
+        # asks for, the body would be something else than it seems.
+        if codings and codings[0].lower() != b"chunked":
             load.fail(DownloadFailedError(f"The response has the transfer coding {codings[0][:80]!r}, not chunked"))
             return
-        if len(set(codings)) > 1:
-            raise _SeveralCodings
+        if len(codings) > 1 and self._reader is None:
+            raise _NotPlain  # for the parser the last one counts
+        length = self._length(status, load, fields)
         self._headed = True
         self._raw.clear()
-        length = self._length(status, load, fields)
-        version = parser.get_http_version()
-        load.head(status, self._reason.decode("latin-1"), version, fields, length, self._peer)
+        load.head(status, reason.decode("latin-1"), protocol, fields, length, self._peer)
         if load.bodyless:
             self._complete = True
-            self._keep = parser.should_keep_alive() or _goes_on(version, fields)
+            self._keep = _goes_on(protocol, fields)
             self._parser = None  # it would wait for the body
 
-    def _codings(self, status: int, load: Load, fields: list[Field]) -> list[bytes]:
-        """The lines of Transfer-Encoding. As for Scrapy's handler the first one counts, and has to be "chunked": with
-        another coding, which no request asks for, the body would be something else than it seems."""
-        if load.bodyless or status in _BODYLESS:
-            return []
-        return [value.strip().lower() for name, value in fields if header_name(name) == b"Transfer-Encoding"]
+    def _fields_of(self, *names: bytes) -> list[bytes]:
+        return [value for name, value in self._fields if header_name(name) in names]
 
     def _length(self, status: int, load: Load, fields: list[Field]) -> int | None:
         """The length of the body, None where it is not known before."""
         if load.bodyless or status in _BODYLESS:
             return 0
-        length, chunked = None, False
-        for name, value in fields:
-            key = header_name(name)
-            if key == b"Transfer-Encoding":
-                chunked = True
-            elif key == b"Content-Length" and value.isdigit():
-                length = int(value)
-        self._until_close = length is None and not chunked
-        if not chunked:
-            return length
-        self._doubtful |= length is not None  # a proxy on the way may have read the other one
-        return None
+        chunked = bool(self._fields_of(b"Transfer-Encoding"))
+        lengths = self._fields_of(b"Content-Length")
+        if chunked:
+            self._doubtful |= bool(lengths)  # a proxy on the way may have read the other one
+            return None
+        length = length_of(lengths)
+        self._doubtful |= len(lengths) > 1
+        self._until_close = length is None
+        return length
 
     def on_chunk_header(self) -> None:
         if self._complete:
@@ -266,7 +278,8 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         if self._headed and not self._complete and self._parser is not None:
             self._complete = True
-            self._keep = self._parser.should_keep_alive()
+            reader = self._reader
+            self._keep = self._parser.should_keep_alive() if reader is None else _goes_on(reader.protocol, self._fields)
 
     # How it ends
 
@@ -281,37 +294,43 @@ class Connection(asyncio.Protocol):
         except HttpParserError as error:
             if self._complete:
                 self._surplus = True
-            elif isinstance(error, HttpParserCallbackError) and not isinstance(
-                error.__context__, _SeveralCodings | type(None)
-            ):
-                load.fail(cast(Exception, error.__context__))
+            elif load.ended:
+                pass
+            elif isinstance(error, HttpParserCallbackError) and not isinstance(error.__context__, _NotPlain):
+                load.fail(_failed(error.__context__))
             elif self._trailing:  # the body is whole
                 self._complete = self._surplus = True
             elif self._headed:
                 load.lost(f"The body makes no sense: {error}")
-            elif self._mended:
+            elif self._reader is not None:
                 load.fail(DownloadFailedError(f"The response makes no sense: {error}"))
             else:
-                self._broken = self._mended = self._doubtful = True
-                self._pool.counts["mended"] += 1
-                self._mend(b"".join(self._raw))
+                self._begin_reading()
         if load.bodyless and self._complete and not data.endswith(b"\n"):
             self._surplus = True  # the beginning of a chunk's size, of which the parser does not tell
 
-    def _mend(self, data: bytes) -> None:
-        """The head cannot be read as it is: try again with a mended one, once it is whole. `data`: what is new."""
+    def _begin_reading(self) -> None:
+        """The head is not plain: read it anew, from its beginning."""
+        self._pool.counts["mended"] += 1
+        come = b"".join(self._raw)
+        self._raw = [come]
+        self._reader = HeadReader()
+        self._read_head(self._reader, come)
+
+    def _read_head(self, reader: HeadReader, data: bytes) -> None:
+        """Read what has come; when that is the whole head, go on with a plain one for the parser."""
         load = self._load
         assert load is not None
-        self._tail = (self._tail + data)[-len(data) - 3 :]
-        if not may_end(self._tail):
+        try:
+            reader.feed(data)
+            plain = _plain_head(reader, load.bodyless) if reader.done else b""
+        except ValueError as error:
+            load.fail(DownloadFailedError(f"The response makes no sense: {error}"))
             return
-        come = after_interim(b"".join(self._raw))
-        self._raw = [come]  # an interim response is looked at once, however many there are
-        if (mended := mend(come, load.bodyless)) is not None:
-            self._broken = False
-            self._fields = []
+        if reader.done:
+            self._doubtful |= reader.doubtful
             self._parser = _parser(self)
-            self._feed(mended)
+            self._feed(plain + reader.rest)
 
     def _conclude(self, load: Load) -> None:
         """The load has what it needs: keep the connection, or close it."""
@@ -326,11 +345,32 @@ class Connection(asyncio.Protocol):
             transport.abort()
 
 
-def _goes_on(version: str, fields: list[Field]) -> bool:
-    """Whether the server goes on after a head that has no body: for the parser a body without a length ends with the
-    connection."""
+def _goes_on(protocol: str, fields: list[Field]) -> bool:
+    """Whether the server goes on after such a head: for the parser a body without a length ends with the connection."""
     closes = any(header_name(name) in _OF_CONNECTION and b"close" in value.lower() for name, value in fields)
-    return version == "1.1" and not closes
+    return protocol == "HTTP/1.1" and not closes
+
+
+def _plain_head(reader: HeadReader, bodyless: bool) -> bytes:
+    """A head for the parser that says of the body what this one does. Raises ValueError."""
+    if bodyless or reader.status in _BODYLESS:
+        return b"HTTP/1.1 204\r\n\r\n" if not bodyless else b"HTTP/1.1 200\r\n\r\n"
+    fields = [(header_name(name), value) for name, value in reader.fields]
+    if any(name == b"Transfer-Encoding" for name, _ in fields):
+        return b"HTTP/1.1 200\r\nTransfer-Encoding: chunked\r\n\r\n"
+    length = length_of([value for name, value in fields if name == b"Content-Length"])
+    if length is None:
+        return b"HTTP/1.1 200\r\n\r\n"
+    return b"HTTP/1.1 200\r\nContent-Length: %d\r\n\r\n" % min(length, _LONGEST)
+
+
+def _failed(error: BaseException | None) -> Exception:
+    """What a call of the parser's raised: of a head that makes no sense Scrapy's handler says no more than this."""
+    return (
+        DownloadFailedError(f"The response makes no sense: {error}")
+        if isinstance(error, ValueError)
+        else cast(Exception, error)
+    )
 
 
 def _parser(connection: Connection) -> HttpResponseParser:

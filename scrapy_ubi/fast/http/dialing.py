@@ -7,23 +7,23 @@ Rules of this module:
 * What goes wrong ends with Scrapy's exceptions. A connection that no request waits for any longer is closed at once.
 * The addresses of a host, but for a proxy's, are those that its request may lead to
   (`scrapy_ubi.adapter.downloads.reach`).
-* TLS is by Scrapy's settings: versions, ciphers, certificates that are verified only if DOWNLOAD_VERIFY_CERTIFICATES.
+* TLS is that of Scrapy's handler (`scrapys.TlsMaker`), also within a tunnel.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import ssl
 from collections.abc import Callable
 
+from OpenSSL import SSL
+from scrapy.crawler import Crawler
 from scrapy.exceptions import (
     CannotResolveHostError,
     DownloadConnectionRefusedError,
     DownloadFailedError,
     DownloadTimeoutError,
 )
-from scrapy.settings import BaseSettings
+from service_identity import VerificationError
 
 from scrapy_ubi.adapter.downloads.reach import Reach
 from scrapy_ubi.adapter.downloads.resolver import Resolver
@@ -32,27 +32,24 @@ from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.connection import Connection
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.route import Route
-from scrapy_ubi.fast.http.tls import TlsTransport
+from scrapy_ubi.fast.http.tls import TlsClient
 from scrapy_ubi.fast.http.tunnel import Tunnel
 
-logger = logging.getLogger(__name__)
-
 STAGGER = 0.25  # seconds between two addresses (RFC 8305, 5)
-HANDSHAKE_SECONDS = 24 * 3600.0  # of TLS: the request's time-out ends it, and not asyncio's 60 s before
 
 
 class Dialer:
     """Makes connections."""
 
     def __init__(
-        self, settings: BaseSettings, pool: Pool, names: Resolver, reach: Callable[[], Reach | None] = lambda: None
+        self, crawler: Crawler, pool: Pool, names: Resolver, reach: Callable[[], Reach | None] = lambda: None
     ) -> None:
         """`reach()` says which addresses hosts may be connected to; None: any."""
         self._reach = reach
         self._names = names
         self._pool = pool
-        self._tls = scrapys.tls_context(settings)
-        self._tells_tls = settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING")
+        self._tls = TlsClient(scrapys.TlsMaker(crawler), pool.counts)
+        self._tells_tls = crawler.settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING")
 
     async def dial(self, route: Route, right: Right | None) -> Connection:
         """A new connection of this route. Raises Scrapy's exceptions, TunnelError, `NoRight`, `PrivateHost`."""
@@ -67,10 +64,11 @@ class Dialer:
             raise DownloadConnectionRefusedError(str(error)) from error
         except TimeoutError as error:  # the system's, not ours
             raise DownloadTimeoutError(str(error)) from error
-        except (OSError, ssl.SSLError, ssl.CertificateError) as error:
+        except (OSError, SSL.Error, VerificationError) as error:
             raise DownloadFailedError(str(error) or "The connection was closed during the TLS handshake") from error
         if self._tells_tls and route.secure:
-            _tell_tls(connection)
+            name = route.tunnel[0] if route.tunnel else route.host
+            scrapys.tell_tls(name, connection.transport.get_extra_info("tls"))
         return connection
 
     async def _first(self, route: Route, addresses: list[str], right: Right | None) -> Connection:
@@ -107,7 +105,7 @@ class Dialer:
         if not (route.secure or route.secure_proxy):
             await loop.create_connection(lambda: connection, address, route.port, local_addr=route.local)
             return connection
-        tls = TlsTransport(self._tls, _tls_name(route.host), connection)
+        tls = self._tls.transport(_tls_name(route.host), route.port, connection)
         try:
             await loop.create_connection(lambda: tls, address, route.port, local_addr=route.local)
             await tls.ready
@@ -120,7 +118,9 @@ class Dialer:
         """A connection to the tunnel's end."""
         loop = asyncio.get_running_loop()
         assert route.tunnel is not None
-        name = _tls_name(route.tunnel[0])
+        tls = self._tls.transport(
+            _tls_name(route.tunnel[0]), route.tunnel[1], connection := Connection(route, self._pool)
+        )
         transport, tunnel = await loop.create_connection(
             lambda: Tunnel(route), address, route.port, local_addr=route.local
         )
@@ -128,16 +128,13 @@ class Dialer:
             if right is not None and not right():
                 raise NoRight("The right to fetch this host has ended")
             await tunnel.open()
-            connection = Connection(route, self._pool)
-            secured = await loop.start_tls(
-                transport, connection, self._tls, server_hostname=name, ssl_handshake_timeout=HANDSHAKE_SECONDS
-            )
-            if secured is None:
-                raise ConnectionResetError("The proxy closed the tunnel")
+            transport.set_protocol(tls)
+            tls.connection_made(transport)
+            transport.resume_reading()
+            await tls.ready
         except BaseException:
             transport.abort()
             raise
-        connection.connection_made(secured)
         return connection
 
 
@@ -157,16 +154,3 @@ def _let_go(attempt: asyncio.Task[Connection]) -> None:
     """An attempt that was not needed: close what it may have come to."""
     if not attempt.cancelled() and attempt.exception() is None:
         attempt.result().abort()
-
-
-def _tell_tls(connection: Connection) -> None:
-    tls = connection.transport.get_extra_info("ssl_object")
-    cipher = tls.cipher()
-    logger.debug(
-        "SSL connection to %s using protocol %s, cipher %s",
-        tls.server_hostname,
-        tls.version(),
-        cipher[0] if cipher else None,
-    )
-    if (names := connection.certificate_names()) is not None:
-        logger.debug('SSL connection certificate: issuer "%s", subject "%s"', *names)

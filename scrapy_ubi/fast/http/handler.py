@@ -8,6 +8,9 @@ Rules of this module:
   method that may be repeated, is written once more, on a new connection; as Scrapy's handler has it. Under a right to
   `OneTransfer` that is left to who gave it, as the host's delay has to pass before.
 * A request that is cancelled closes its connection at once.
+* A request that Scrapy's handler would send otherwise than ours, or not at all, goes by Scrapy's (`scrapys`), which we
+  have where there is a Twisted reactor: one whose headers say the length of its body, that cannot be written as one
+  request, whose URL or proxy has a user, or that has a local address of its own.
 * When the handler is closed, requests under way fail at once; one whose connection is being dialed, when it is there.
 """
 
@@ -15,13 +18,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from urllib.parse import urldefrag
 from weakref import WeakKeyDictionary
 
 from scrapy import Request, signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadFailedError, DownloadTimeoutError, ResponseDataLossError
 from scrapy.http import Response
+from scrapy.utils.httpobj import urlparse_cached
+from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_ubi.adapter.downloads.reach import reach_of
 from scrapy_ubi.adapter.downloads.resolver import Resolver
@@ -32,7 +39,7 @@ from scrapy_ubi.fast.http.connection import Connection, Unanswered
 from scrapy_ubi.fast.http.dialing import Dialer
 from scrapy_ubi.fast.http.load import Load
 from scrapy_ubi.fast.http.pool import Pool
-from scrapy_ubi.fast.http.request_head import head
+from scrapy_ubi.fast.http.request_head import head, is_framed
 from scrapy_ubi.fast.http.route import Route, Router, target
 
 logger = logging.getLogger(__name__)
@@ -62,9 +69,13 @@ class UbiDownloadHandler(BaseDownloadHandler):
         if (found := found_by_agent(settings)) is not None:
             at_once = max(at_once, found.most)
         idle = _idle.setdefault(crawler, {})
-        self._pool = Pool(max(1, per_host), max(1, per_host, at_once), idle)
+        asks_for_files = bool(settings.getpriority("UBI_FAST"))  # the user has turned it on, as the process keeps them
+        self._pool = Pool(max(1, per_host), max(1, per_host, at_once), idle, asks_for_files)
         self._router = Router(settings.get("DOWNLOAD_BIND_ADDRESS"))
-        self._dialer = Dialer(settings, self._pool, Resolver(crawler), lambda: reach_of(crawler))
+        self._dialer = Dialer(crawler, self._pool, Resolver(crawler), lambda: reach_of(crawler))
+        # By its name and attribute the gate finds it (`socket_gate`), as it does Scrapy's own.
+        by_twisted = settings.getbool("TWISTED_REACTOR_ENABLED") and is_reactor_installed()
+        self.scrapys = HTTP11DownloadHandler(crawler) if by_twisted else None
         self._under_way: set[Connection] = set()
         self._warned_of_loss = False
         crawler.signals.connect(self._tell, signals.spider_closed)
@@ -72,10 +83,14 @@ class UbiDownloadHandler(BaseDownloadHandler):
     async def download_request(self, request: Request) -> Response:
         """The response of `request`. Raises Scrapy's download exceptions, ValueError for what cannot be sent."""
         right = socket_gate.may_write.get()
-        route, host = self._router.route(request)
+        if self.scrapys is not None and _is_for_scrapys(request):
+            return await self._by_scrapys(self.scrapys, request)
         try:
+            route, host = self._router.route(request)
             data = head(request, target(request.url, route), host, to_proxy=route.tunnel is None)
         except ValueError:
+            if self.scrapys is not None:
+                return await self._by_scrapys(self.scrapys, request)
             self._pool.counts["refused"] += 1
             raise
         load = Load(request, self.crawler, self._limits_of(self.crawler.spider))
@@ -84,7 +99,7 @@ class UbiDownloadHandler(BaseDownloadHandler):
         try:
             await self._exchange(load, route, data, deadline, right)
         except TimeoutError:
-            url = request.url.partition("#")[0]
+            url = urldefrag(request.url)[0]
             raise DownloadTimeoutError(f"Getting {url} took longer than {timeout} seconds.") from None
         except Unanswered as error:
             raise DownloadFailedError(str(error)) from None
@@ -94,6 +109,10 @@ class UbiDownloadHandler(BaseDownloadHandler):
                 self._warned_of_loss = True
             raise
         return load.response()
+
+    async def _by_scrapys(self, scrapys: HTTP11DownloadHandler, request: Request) -> Response:
+        self._pool.counts["by_scrapys_handler"] += 1
+        return await scrapys.download_request(request)
 
     def _limits_of(self, spider: object) -> tuple[int, int, bool]:
         """DOWNLOAD_MAXSIZE, DOWNLOAD_WARNSIZE, DOWNLOAD_FAIL_ON_DATALOSS; the first two may be a spider's."""
@@ -111,6 +130,8 @@ class UbiDownloadHandler(BaseDownloadHandler):
         self._pool.close()
         for connection in list(self._under_way):
             connection.fail(DownloadFailedError(CLOSED))
+        if self.scrapys is not None:
+            await self.scrapys.close()
         await asyncio.sleep(0)  # the transports close their sockets in the loop's next turn
 
     async def _exchange(
@@ -151,3 +172,16 @@ class UbiDownloadHandler(BaseDownloadHandler):
         finally:
             timer.cancel()
             self._under_way.discard(connection)
+
+
+def _is_for_scrapys(request: Request) -> bool:
+    """Whether Scrapy's handler treats this request in a way of its own."""
+    meta = request.meta
+    proxy = meta.get("proxy")
+    return (
+        "bindaddress" in meta
+        or "@" in urlparse_cached(request).netloc
+        or (proxy is not None and "@" in proxy)
+        or not isinstance(meta.get("download_timeout", 0), int | float)
+        or is_framed(request)
+    )

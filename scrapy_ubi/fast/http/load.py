@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from io import BytesIO
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from time import monotonic
 from typing import Any
+from urllib.parse import urldefrag
 
-from OpenSSL import crypto
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadCancelledError, ResponseDataLossError, StopDownload
@@ -47,18 +47,6 @@ def header_name(name: bytes) -> bytes:
     return name.rstrip().title()
 
 
-class LateCertificate(Certificate):
-    """A certificate that is read when it is looked at: most are not, and it takes a fifth of a handshake's time."""
-
-    def __init__(self, der: bytes) -> None:
-        self._der = der
-
-    @cached_property
-    def original(self) -> Any:
-        """As Twisted has it."""
-        return Certificate.load(self._der, crypto.FILETYPE_ASN1).original
-
-
 @dataclass(frozen=True, slots=True)
 class Peer:
     """Who answers: what a response tells of its connection."""
@@ -69,17 +57,10 @@ class Peer:
     @classmethod
     def from_transport(cls, transport: asyncio.Transport) -> Peer:
         name = transport.get_extra_info("peername")
-        tls = transport.get_extra_info("ssl_object")
-        der = None if tls is None else tls.getpeercert(binary_form=True)
-        certificate = None if der is None else LateCertificate(der)
+        tls = transport.get_extra_info("tls")
+        known = None if tls is None else tls.get_peer_certificate()
+        certificate = None if known is None else Certificate(known)  # type: ignore[no-untyped-call]
         return cls(ip_address(name[0].partition("%")[0]) if name else None, certificate)
-
-    def certificate_names(self) -> tuple[str, str] | None:
-        """Issuer and subject of the certificate, None without one."""
-        if self.certificate is None:
-            return None
-        known = self.certificate.original.to_cryptography()
-        return known.issuer.rfc4514_string(), known.subject.rfc4514_string()
 
 
 UNKNOWN = Peer(None, None)  # before anybody has answered
@@ -91,7 +72,7 @@ class Load:
     __slots__ = (
         "request", "crawler", "bodyless", "began", "done", "ended",
         "maxsize", "warnsize", "keeps_losses", "warned",
-        "status", "reason", "version", "fields", "headers", "peer", "first", "rest", "received", "flags", "stopped",
+        "status", "reason", "protocol", "fields", "headers", "peer", "first", "rest", "received", "flags", "stopped",
     )  # fmt: skip
 
     def __init__(self, request: Request, crawler: Crawler, limits: tuple[int, int, bool]) -> None:
@@ -112,7 +93,7 @@ class Load:
         self.ended = self.warned = False
         self.status = 0
         self.reason = ""
-        self.version = "1.1"
+        self.protocol = "HTTP/1.1"
         self.fields: list[Field] = []
         self.headers = Headers()
         self.peer = UNKNOWN
@@ -124,12 +105,14 @@ class Load:
 
     # What a connection tells
 
-    def head(self, status: int, reason: str, version: str, fields: list[Field], length: int | None, peer: Peer) -> None:
+    def head(
+        self, status: int, reason: str, protocol: str, fields: list[Field], length: int | None, peer: Peer
+    ) -> None:
         """The head has come. `length` is that of the body: None when only its end will tell."""
         self.request.meta["download_latency"] = monotonic() - self.began
         self.status = status
         self.reason = reason
-        self.version = version
+        self.protocol = protocol
         self.peer = peer
         self.fields = fields
         self.headers = _headers(fields, length, self.bodyless)
@@ -188,7 +171,7 @@ class Load:
 
     def response(self) -> Response:
         """What has come. Raises StopDownload where a signal's handler wanted it for an error."""
-        url = self.request.url.partition("#")[0]
+        url = urldefrag(self.request.url)[0]
         body = self.first if self.rest is None else self.rest.getvalue()
         cls = responsetypes.from_args(headers=self.headers, url=url, body=body)
         response = cls(
@@ -198,7 +181,7 @@ class Load:
             flags=self.flags,
             certificate=self.peer.certificate,
             ip_address=self.peer.ip_address,
-            protocol="HTTP/" + self.version,
+            protocol=self.protocol,
         )
         response.headers = self.headers  # not by __init__, which copies
         keep_reason(response, self.reason)
@@ -245,13 +228,16 @@ def _headers(fields: list[Field], length: int | None, bodyless: bool) -> Headers
     values: dict[bytes, list[bytes]] = {}
     if length is not None:
         values[b"Content-Length"] = [b"%d" % length]
+    told: list[bytes] = []
     for name, value in fields:
         key = header_name(name)
         if key in CONNECTION_HEADERS:
             if bodyless and key == b"Content-Length":  # it tells of the page, not of this response
-                values[key] = [value]
+                told.append(value)
         elif key in values:
             values[key].append(value)
         else:
             values[key] = [value]
+    if told:
+        values[b"Content-Length"] = told
     return scrapys.headers_of(values)

@@ -1,6 +1,7 @@
 """Where UBI_FAST has its place in Scrapy's settings: our download handler, for the schemes the user has none for.
 
-What the user has set wins, and a warning says so; one line of the log says at the start what was changed.
+It is on by default, and then whatever the project sets that is of Scrapy's handler alone keeps that one: one line of
+the log (INFO) says what. Where the user has turned it on, these lines are warnings.
 """
 
 from __future__ import annotations
@@ -22,36 +23,39 @@ _OF_TWISTED = ("DOWNLOADER_CLIENTCONTEXTFACTORY", "DOWNLOADER_CLIENT_TLS_METHOD"
 
 def place_handler(settings: BaseSettings) -> None:
     """Put the handler in place; nothing with a loop that it does not fit."""
-    if loop := settings.get("ASYNCIO_EVENT_LOOP"):
-        logger.warning(
-            "UBI_FAST does not change how pages are fetched: ASYNCIO_EVENT_LOOP is %r, and only asyncio's own loop "
-            "gives a request to the network at the moment at which the right to fetch was compared. Remove it.",
-            loop,
-        )
-        return
-    theirs = settings.getdict("DOWNLOAD_HANDLERS")
-    kept = _kept(settings, theirs)
-    ours = [scheme for scheme in SCHEMES if scheme not in kept]
-    if ours:
+    if UbiDownloadHandler in (settings["DOWNLOAD_HANDLERS"] or {}).values():
+        return  # this add-on's second call
+    asked = bool(settings.getpriority("UBI_FAST"))
+    kept = _kept(settings, asked)
+    for scheme in SCHEMES:
+        if scheme in kept:
+            level = logging.WARNING if asked else logging.INFO
+            logger.log(level, "UBI_FAST does not change how %s:// is fetched: %s.", scheme, kept[scheme])
+    if ours := [scheme for scheme in SCHEMES if scheme not in kept]:
         # Each scheme has a priority of its own, and without a reactor Scrapy gives its handlers that of a project.
-        handlers = BaseSettings({**theirs, **dict.fromkeys(ours, UbiDownloadHandler)}, "project")
-        settings.set("DOWNLOAD_HANDLERS", handlers, max(_ADDON, settings.getpriority("DOWNLOAD_HANDLERS") or 0))
+        handlers = {**settings.getdict("DOWNLOAD_HANDLERS"), **dict.fromkeys(ours, UbiDownloadHandler)}
+        priority = max(_ADDON, settings.getpriority("DOWNLOAD_HANDLERS") or 0)
+        settings.set("DOWNLOAD_HANDLERS", BaseSettings(handlers, "project"), priority)
         logger.info("UBI_FAST: scrapy_ubi's own handler fetches %s", " and ".join(ours))
 
 
-def _kept(settings: BaseSettings, theirs: dict[str, object]) -> list[str]:
-    """The schemes that stay with the user's handler, or with Scrapy's, each with a warning."""
-    kept = [scheme for scheme in SCHEMES if scheme in theirs and theirs[scheme] is not UbiDownloadHandler]
-    for scheme in kept:
-        logger.warning(
-            "UBI_FAST does not change how %s:// is fetched: DOWNLOAD_HANDLERS names a handler for it. Remove that to "
-            "have UBI_FAST's.",
-            scheme,
+def _kept(settings: BaseSettings, asked: bool) -> dict[str, str]:
+    """The schemes that stay with the user's handler, or with Scrapy's, each with the reason. `asked`: the user has
+    turned UBI_FAST on."""
+    if loop := settings.get("ASYNCIO_EVENT_LOOP"):
+        return dict.fromkeys(
+            SCHEMES,
+            f"ASYNCIO_EVENT_LOOP is {loop!r}, and only asyncio's own loop gives a request to the network at the moment "
+            "at which the right to fetch was compared",
         )
+    if not asked:
+        if not settings.getbool("TWISTED_REACTOR_ENABLED"):
+            return dict.fromkeys(SCHEMES, "TWISTED_REACTOR_ENABLED is off")
+        if settings.get("DOWNLOAD_BIND_ADDRESS"):
+            return dict.fromkeys(SCHEMES, "DOWNLOAD_BIND_ADDRESS is set")
+    theirs = settings.getdict("DOWNLOAD_HANDLERS")
+    kept = {scheme: "DOWNLOAD_HANDLERS names a handler for it" for scheme in SCHEMES if scheme in theirs}
     for name in _OF_TWISTED:
-        if "https" not in kept and (settings.getpriority(name) or 0) > SETTINGS_PRIORITIES["default"]:
-            kept.append("https")
-            logger.warning(
-                "UBI_FAST does not change how https:// is fetched: %s is set, which only Scrapy's handler knows.", name
-            )
+        if (settings.getpriority(name) or 0) > SETTINGS_PRIORITIES["default"]:
+            kept.setdefault("https", f"{name} is set, which only Scrapy's handler knows")
     return kept

@@ -21,28 +21,33 @@ if TYPE_CHECKING:
     from scrapy_ubi.fast.http.connection import Connection
 
 # A process may have 1,024 files open by default, and connections under way, disks and Redis need theirs: idle ones have
-# a third of the files, but these in any case. With TLS each takes some 40 kB of memory.
+# a third of the files, and these in any case where the process may ask for more. With TLS each takes some 40 kB.
 MOST_IDLE = 400
-WANTED_FILES = 8192  # that a process of UBI_FAST asks for
+WANTED_FILES = 8192  # that a process asks for where the user has turned UBI_FAST on
 IDLE_SECONDS = 240.0  # as Twisted's; most servers close sooner
 
 
-def most_idle() -> int:
-    """How many idle connections a process may keep; no more than of `WANTED_FILES`, as each takes memory."""
-    return max(MOST_IDLE, min(WANTED_FILES, open_files.ask_for(WANTED_FILES)) // 3)
+def most_idle(asks: bool) -> int:
+    """How many idle connections a process may keep; no more than of `WANTED_FILES`, as each takes memory. `asks`: it
+    may ask the system for these files, and so change itself."""
+    if asks:
+        return max(MOST_IDLE, min(WANTED_FILES, open_files.ask_for(WANTED_FILES)) // 3)
+    return min(WANTED_FILES, open_files.may_open()) // 3
 
 
 class Pool:
     """The idle connections of one handler. `most_per_route`: of a host; `most_by_proxy`: of a proxy; `idle`: those of
     all pools of the crawl, each with the time since when, longest idle first; it is kept up here."""
 
-    def __init__(self, most_per_route: int, most_by_proxy: int, idle: dict[Connection, float] | None = None) -> None:
+    def __init__(
+        self, most_per_route: int, most_by_proxy: int, idle: dict[Connection, float] | None = None, asks: bool = False
+    ) -> None:
         self._most_per_route = most_per_route
         self._most_by_proxy = most_by_proxy
         self._routes: dict[Route, list[Connection]] = {}
         self._since = {} if idle is None else idle
         self._timer: asyncio.TimerHandle | None = None
-        self.most_idle = most_idle()
+        self.most_idle = most_idle(asks)
         self.closed = False
         self.counts: Counter[str] = Counter()  # what happened, for the stats
 

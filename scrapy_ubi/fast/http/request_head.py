@@ -6,7 +6,8 @@ Rules of this module:
   header or request of one is refused (`Unsendable`), never cleaned.
 * A request has one Host, its own or the URL's.
 * The length is that of the body: a request's own Content-Length and Transfer-Encoding are not sent.
-* Headers go in the order and the spelling in which Scrapy has them; Host comes first where the request has none.
+* Order and spelling of headers are those of Scrapy's handler: the length first, and Host last where the request has
+  none.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import re
 from functools import lru_cache
 
 from scrapy import Request
+from twisted.web.http_headers import Headers as TwistedHeaders
 
 from scrapy_ubi.fast.http import scrapys
 
 _is_token = lru_cache(maxsize=1024)(re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch)
 _is_target = re.compile(rb"[!-~]+").fullmatch
 _FRAMING = frozenset({b"Content-Length", b"Transfer-Encoding"})
+# As the name is written, by Twisted's table ("DNT", "X_u"); one that is none is refused before.
+_written = lru_cache(maxsize=1024)(lambda name: next(iter(TwistedHeaders({name: []}).getAllRawHeaders()))[0])
 _EXPECT_BODY = frozenset({b"POST", b"PUT"})  # a length of 0 is said, too (RFC 9110, 8.6)
 
 
@@ -38,23 +42,30 @@ def head(request: Request, target: bytes, host: bytes, *, to_proxy: bool) -> byt
         raise Unsendable(f"method {request.method!r}")
     if _is_target(target) is None:
         raise Unsendable(f"URL {request.url!r}")
-    headers = request.headers
     lines = [b"%b %b HTTP/1.1" % (method, target)]
-    if b"Host" not in headers:
-        lines.append(b"Host: " + host)
-    elif len(headers.getlist(b"Host")) != 1:
-        raise Unsendable("a request has one Host (RFC 9112, 3.2)")
     length = len(request.body)
     if length or method in _EXPECT_BODY:
         lines.append(b"Content-Length: %d" % length)
-    for name, values in scrapys.values_of(headers):
+    has_host = False
+    for name, values in scrapys.values_of(request.headers):
         if name in _FRAMING or (name == b"Proxy-Authorization" and not to_proxy):
             continue
         if _is_token(name) is None:
             raise Unsendable(f"header name {name!r}")
+        if name == b"Host":
+            has_host = True
+            if len(values) != 1:
+                raise Unsendable("a request has one Host (RFC 9112, 3.2)")
         for value in values:
-            lines.append(b"%b: %b" % (name, value))  # noqa: PERF401 - most have one value
+            lines.append(b"%b: %b" % (_written(name), value))  # noqa: PERF401 - most have one value
+    if not has_host:
+        lines.append(b"Host: " + host)
     return _joined(lines)
+
+
+def is_framed(request: Request) -> bool:
+    """Whether headers of the request say how long its body is."""
+    return not _FRAMING.isdisjoint(dict.keys(request.headers))
 
 
 def connect_head(host: bytes, authorization: bytes | None) -> bytes:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import urldefrag, urlsplit
 
 from scrapy import Request
 from scrapy.exceptions import UnsupportedURLSchemeError
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.url import add_http_if_no_scheme
+from twisted.web.client import URI
 
 _PORTS = {"http": 80, "https": 443}
 MOST_ROUTES = 10_000  # remembered, so that a host's URLs are not taken apart again and again
@@ -85,14 +86,16 @@ def _route(
 
 def target(url: str, route: Route) -> bytes:
     """What the request line names: the whole URL for a proxy, else what comes after the host. Raises ValueError."""
-    url = url.partition("#")[0]
-    if not route.by_proxy:
-        start = url.index("://") + 3
-        ends = [end for mark in "/?" if (end := url.find(mark, start)) >= 0]
-        url = url[min(ends) :] if ends else "/"
-        if url[0] == "?":
-            url = "/" + url
-    return url.encode("ascii")
+    url = urldefrag(url)[0]
+    if route.by_proxy:
+        return url.encode("ascii")
+    start = url.index("://") + 3
+    ends = [end for mark in "/?" if (end := url.find(mark, start)) >= 0]
+    path = url[min(ends) :] if ends else "/"
+    if path[0] == "?" or path[:2] == "//" or ";" in path or path[-1] == "?":  # Twisted writes some of these anew
+        written: bytes = URI.fromBytes(url.encode("ascii")).originForm  # type: ignore[no-untyped-call]
+        return written
+    return path.encode("ascii")
 
 
 def _host_of(host: str | None) -> str:

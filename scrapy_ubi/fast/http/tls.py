@@ -1,44 +1,86 @@
-"""TLS over a connection, in place of asyncio's, which keeps a buffer of 256 KiB for each connection while it is open.
+"""TLS over a connection, by pyOpenSSL in memory: the OpenSSL, the context and the checks of Scrapy's own handler, and a
+session that all connections of a host share.
 
-So thousands of connections can be kept, and most handshakes are spared. Rules of this module:
+So a server sees the same handshake, and answers as it does there; and most handshakes after a host's first are resumed
+(docs/decisions/0147-tls-by-pyopenssl.md, benchmarks/net/handshakes.py). Rules of this module:
 
 * Between the transport of the socket below and the `Connection` above: a protocol for the one, a transport for the
   other. What is written is given to the transport below at once.
-* No session is resumed: Python's `ssl` copies a session when it is read and when it is used, which takes longer than
-  what a resumed handshake spares (docs/decisions/0076-tls.md, benchmarks/net/handshakes.py).
+* A session is kept when the first bytes of an answer have come, as the tickets of TLS 1.3 come with them; never that of
+  a connection that failed. OpenSSL gives a session up when its connection is dropped without a word: so it is told that
+  words were said.
 * What goes wrong in the handshake ends `ready` with the error; afterwards the connection is told that it is lost, and
   why.
 * Nothing is kept without a bound: records are read as they come, what cannot be written while a server of TLS 1.2
-  shakes hands again is counted with what waits in the transport below, and who asks for new keys reads the answers.
+  shakes hands again is counted with what waits in the transport below, who asks for new keys reads the answers, and
+  sessions are those of the hosts that were dialed last.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ssl
+from collections import Counter, OrderedDict
 from typing import Any, cast
 
+from OpenSSL import SSL
+
 from scrapy_ubi.fast.http.no_transport import NOBODY, NOT_CONNECTED
+from scrapy_ubi.fast.http.scrapys import TlsMaker, is_resumed
 
 RECORD = 16_384  # bytes of a record at most (RFC 8446, 5.1): no read gives more
 # Bytes that are given to TLS at once: it keeps the most memory that it ever needed while the connection is open, idle
 # or not, and asyncio reads up to 256 KiB. In records of 16 KiB, of which a part may be waiting, that makes 33 KB.
 PORTION = 8_192
 MOST_UNREAD = 256 * 1024  # bytes of TLS' own, such as answers to new keys, that a peer may leave unread
+MOST_SESSIONS = 2000  # of hosts; some 5 kB each
+
+Host = tuple[str, int]
+
+
+class TlsClient:
+    """TLS as Scrapy's settings have it, and the sessions of hosts. `counts` hears what became of handshakes."""
+
+    def __init__(self, maker: TlsMaker, counts: Counter[str]) -> None:
+        self._maker = maker
+        self._counts = counts
+        self._sessions: OrderedDict[Host, SSL.Session] = OrderedDict()
+
+    def transport(self, name: str, port: int, above: asyncio.Protocol) -> TlsTransport:
+        """TLS with a host, for a new connection. `name`: as TLS has it."""
+        host = name, port
+        session = self._sessions.get(host)
+        connection = self._maker.connection(name)
+        if session is not None:
+            connection.set_session(session)
+        return TlsTransport(connection, above, self, host)
+
+    def shaken(self, connection: SSL.Connection) -> None:
+        """A handshake has succeeded."""
+        self._counts["handshakes_resumed" if is_resumed(connection) else "handshakes_full"] += 1
+
+    def keep(self, host: Host, session: SSL.Session | None) -> None:
+        """The session of a connection that works, for the next one with its host."""
+        if session is not None:
+            self._sessions[host] = session
+            self._sessions.move_to_end(host)
+            if len(self._sessions) > MOST_SESSIONS:
+                self._sessions.popitem(last=False)
+
+    def forget(self, host: Host) -> None:
+        """With this session, or after it, something went wrong."""
+        self._sessions.pop(host, None)
 
 
 class TlsTransport(asyncio.Protocol):
     """TLS of a client. `ready` is resolved after the handshake, when `above` has its transport, which is this."""
 
-    def __init__(
-        self, context: ssl.SSLContext, name: str, above: asyncio.Protocol, session: ssl.SSLSession | None = None
-    ) -> None:
-        """`name`: of the server, as TLS has it."""
+    def __init__(self, tls: SSL.Connection, above: asyncio.Protocol, client: TlsClient, host: Host) -> None:
         self._above = above
-        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._in, self._out, server_hostname=name, session=session)
+        self._tls = tls
+        self._client = client
+        self._host = host
         self._below = NOT_CONNECTED
-        self._open = False
+        self._open = self._kept = False
         self._unwritten: bytes = b""
         self._error: Exception | None = None
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -54,7 +96,7 @@ class TlsTransport(asyncio.Protocol):
         if self._open:
             self._read(data)
         else:
-            self._in.write(data)
+            self._tls.bio_write(data)
             self._shake_hands()
 
     def eof_received(self) -> None:
@@ -65,6 +107,7 @@ class TlsTransport(asyncio.Protocol):
         if not self._open:
             self._fail(exc or ConnectionResetError("The connection was closed during the TLS handshake"))
         else:
+            self._say_goodbye()
             above.connection_lost(self._error or exc)
 
     def resume_writing(self) -> None:
@@ -74,10 +117,10 @@ class TlsTransport(asyncio.Protocol):
     def _shake_hands(self) -> None:
         try:
             self._tls.do_handshake()
-        except ssl.SSLWantReadError:
+        except SSL.WantReadError:
             self._flush()
             return
-        except (ssl.SSLError, ssl.CertificateError) as error:
+        except Exception as error:  # noqa: BLE001 - SSL.Error, or what the check of the certificate raises
             self._flush()  # the alert
             self._fail(error)
             self._below.abort()
@@ -87,12 +130,13 @@ class TlsTransport(asyncio.Protocol):
             self._below.abort()
             return
         self._open = True
+        self._client.shaken(self._tls)
         self._above.connection_made(cast(asyncio.BaseTransport, self))
         self.ready.set_result(None)
-        if self._in.pending:
-            self._read()
+        self._read()
 
     def _fail(self, error: Exception) -> None:
+        self._client.forget(self._host)
         if not self.ready.done():
             self.ready.set_exception(error)
 
@@ -100,25 +144,30 @@ class TlsTransport(asyncio.Protocol):
         """Give all that has come to the connection above, in one piece. `data`: what TLS is still to be given."""
         pieces: list[bytes] = []
         ends = False
-        rest, read = memoryview(data), self._tls.read
+        rest, recv, bio_write = memoryview(data), self._tls.recv, self._tls.bio_write
         while not ends:
-            self._in.write(rest[:PORTION])
-            rest = rest[PORTION:]
+            if rest:
+                bio_write(rest[:PORTION])
+                rest = rest[PORTION:]
             try:
-                while piece := read(RECORD):
-                    pieces.append(piece)
-                ends = True  # the peer has said that it closes
-            except ssl.SSLWantReadError:
+                while True:
+                    pieces.append(recv(RECORD))
+            except SSL.WantReadError:
                 if not rest:
                     break
-            except ssl.SSLError as error:
+            except SSL.ZeroReturnError:
+                ends = True  # the peer has said that it closes
+            except SSL.Error as error:
                 ends, self._error = True, error
-        if self._out.pending:
-            self._flush()  # new keys
+        if self._flush():  # new keys
             ends |= self._below.get_write_buffer_size() > MOST_UNREAD
         if pieces:
+            if not self._kept:
+                self._kept = True
+                self._client.keep(self._host, self._tls.get_session())
             self._above.data_received(pieces[0] if len(pieces) == 1 else b"".join(pieces))
         if ends:
+            self._say_goodbye()
             self._below.abort()
         elif self._unwritten:
             self._write_again()
@@ -130,19 +179,34 @@ class TlsTransport(asyncio.Protocol):
         if not self._unwritten:
             self.resume_writing()
 
-    def _flush(self) -> None:
-        if self._out.pending and not self._below.is_closing():
-            self._below.write(self._out.read())
+    def _flush(self) -> bool:
+        """Send what TLS has to send; whether there was anything."""
+        sent = False
+        try:
+            while True:
+                data = self._tls.bio_read(2 * RECORD)
+                sent = True
+                if not self._below.is_closing():
+                    self._below.write(data)
+        except SSL.WantReadError:
+            return sent
+
+    def _say_goodbye(self) -> None:
+        """Have the session stay good: in truth the connection is closed without a word, as by Scrapy's handler."""
+        if self._error is None:
+            self._tls.set_shutdown(SSL.SENT_SHUTDOWN | SSL.RECEIVED_SHUTDOWN)
 
     # The transport of the connection above
 
     def write(self, data: bytes | memoryview) -> None:
         """Encrypt and send."""
+        rest = memoryview(data)
         try:
-            self._tls.write(data)
-        except ssl.SSLWantReadError:  # the server of TLS 1.2 has asked for another handshake
-            self._unwritten += bytes(data)
-        except ssl.SSLError as error:
+            while rest:
+                rest = rest[self._tls.send(rest) :]
+        except SSL.WantReadError:  # the server of TLS 1.2 has asked for another handshake
+            self._unwritten += bytes(rest)
+        except SSL.Error as error:
             self._error = error
             self.abort()
         self._flush()
@@ -153,6 +217,8 @@ class TlsTransport(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once, without a word."""
         self.ready.cancel()
+        if self._open:
+            self._say_goodbye()
         self._below.abort()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
@@ -162,10 +228,8 @@ class TlsTransport(asyncio.Protocol):
         return len(self._unwritten) + self._below.get_write_buffer_size()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """As asyncio's: `ssl_object` is that of this connection."""
-        if name == "ssl_object":
-            return self._tls
-        return self._below.get_extra_info(name, default)
+        """As asyncio's; `tls` is pyOpenSSL's connection."""
+        return self._tls if name == "tls" else self._below.get_extra_info(name, default)
 
 
 def _looked_at(ready: asyncio.Future[None]) -> None:

@@ -42,11 +42,11 @@ class Tunnel(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._answer += data
-        head, end, rest = self._answer.partition(b"\r\n\r\n")
+        head, end, _ = self._answer.partition(b"\r\n\r\n")
         if self._opened.done() or (not end and len(self._answer) < MOST_ANSWER):
             return
         status = _STATUS.match(head)
-        if end and status is not None and status[1] == b"200" and not rest:
+        if end and status is not None and status[1] == b"200":
             self._transport.pause_reading()  # what comes from now on is TLS
             self._opened.set_result(None)
             return

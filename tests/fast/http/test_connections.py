@@ -159,7 +159,7 @@ def test_a_connection_that_is_there_after_the_end_of_the_handler_is_closed(monke
 
 
 def test_no_more_than_so_many_connections_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "most_idle", lambda: 8)
+    monkeypatch.setattr(pool, "most_idle", lambda asks: 8)
 
     async def many(ours: Any, url: str, number: int, **meta: Any) -> None:
         requests = [ours.download_request(Request(url, meta=dict(meta))) for _ in range(number)]
@@ -181,7 +181,7 @@ def test_no_more_than_so_many_connections_are_kept(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_handlers_of_both_schemes_keep_no_more_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "most_idle", lambda: 5)
+    monkeypatch.setattr(pool, "most_idle", lambda asks: 5)
 
     async def main() -> None:
         crawler = Crawler(Spider, {"TWISTED_REACTOR_ENABLED": False})

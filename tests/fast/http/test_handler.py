@@ -52,7 +52,7 @@ def test_what_is_written() -> None:
             await ours.download_request(Request(server.url, method="POST"))
             host = b"Host: 127.0.0.1:%d" % server.port
             assert server.heads[0].split(b"\r\n") == [
-                b"GET /p?q=1 HTTP/1.1", host, b"X-Second: 2", b"Accept: a", b"Accept: b",
+                b"GET /p?q=1 HTTP/1.1", b"X-Second: 2", b"Accept: a", b"Accept: b", host,
             ]  # fmt: skip
             assert server.heads[1].split(b"\r\n") == [b"GET /?x HTTP/1.1", b"Host: h.example"]
             assert b"Content-Length: 3" in server.heads[2] and server.requests[2][1].endswith(b"\r\n\r\na=b")

@@ -14,6 +14,30 @@ from scrapy_ubi.fast.http.handler import UbiDownloadHandler
 from tests.support.builders import applied
 
 OWN = "own.Handler"
+ASKED: list[dict[str, Any]] = [{}, {"UBI_FAST": True}]  # the default, and where the user has turned it on
+
+
+def test_it_is_on_by_default_and_false_takes_it_back(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        assert handlers(applied()) == {"http": UbiDownloadHandler, "https": UbiDownloadHandler}
+    assert caplog.text.count("UBI_FAST") == 1
+    assert handlers(applied(UBI_FAST=False)) == handlers(Settings())
+
+
+@pytest.mark.parametrize("name", ["DOWNLOAD_BIND_ADDRESS", "ASYNCIO_EVENT_LOOP"])
+def test_by_default_what_only_scrapys_handler_was_made_for_keeps_it_with_one_line(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        settings = applied(**{name: "127.0.0.1"})
+    assert handlers(settings) == handlers(Settings())
+    said = [record for record in caplog.records if "UBI_FAST" in record.getMessage()]
+    assert {record.levelno for record in said} == {logging.INFO} and all(name in each.getMessage() for each in said)
+
+
+def test_without_twisteds_reactor_it_is_used_only_where_it_is_turned_on() -> None:
+    assert handlers(applied(TWISTED_REACTOR_ENABLED=False)) == handlers(Settings())
+    assert handlers(applied(TWISTED_REACTOR_ENABLED=False, UBI_FAST=True))["http"] is UbiDownloadHandler
 
 
 def handlers(settings: BaseSettings) -> dict[str, Any]:
@@ -21,7 +45,7 @@ def handlers(settings: BaseSettings) -> dict[str, Any]:
     return {scheme: found[scheme] for scheme in ("http", "https")}
 
 
-@pytest.mark.parametrize("value", [False, None, "0", "false"])
+@pytest.mark.parametrize("value", [False, "0", "false"])
 def test_without_it_nothing_changes(value: Any) -> None:
     before, after = Settings(), applied(UBI_FAST=value)
     assert handlers(after) == handlers(before)
@@ -36,9 +60,13 @@ def test_with_it_both_schemes_have_our_handler(value: Any, caplog: pytest.LogCap
     assert caplog.text.count("UBI_FAST") == 1
 
 
+@pytest.mark.parametrize("asked", ASKED)
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_handler_of_the_users_stays_with_a_warning(scheme: str, caplog: pytest.LogCaptureFixture) -> None:
-    settings = applied(UBI_FAST=True, DOWNLOAD_HANDLERS={scheme: OWN, "x": OWN})
+def test_a_handler_of_the_users_stays_and_the_log_says_so(
+    scheme: str, asked: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    settings = applied(**asked, DOWNLOAD_HANDLERS={scheme: OWN, "x": OWN})
     other = {"http": "https", "https": "http"}[scheme]
     assert handlers(settings) == {scheme: OWN, other: UbiDownloadHandler}
     assert settings.getwithbase("DOWNLOAD_HANDLERS")["x"] == OWN
@@ -74,4 +102,3 @@ def test_applied_twice_it_says_nothing_of_its_own_handler(caplog: pytest.LogCapt
 def test_a_value_that_is_none_is_refused() -> None:
     settings = applied(UBI_FAST="perhaps")
     assert settings[REFUSAL].startswith("UBI_FAST is 'perhaps'")
-    assert handlers(settings) == handlers(Settings())

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import ssl
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from OpenSSL import SSL
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.crawler import Crawler
 from scrapy.exceptions import StopDownload
 from scrapy.http import Headers
-from scrapy.settings import Settings
 from scrapy.settings.default_settings import RETRY_EXCEPTIONS
+from twisted.web.client import _HTTP11ClientFactory
 
 from scrapy_ubi.fast.http.scrapys import (
+    TlsMaker,
     copy_of,
     data_loss,
     headers_of,
     large,
     no_tunnel,
     stopped_by,
-    tls_context,
     too_large,
     values_of,
 )
@@ -46,14 +48,52 @@ def test_what_our_download_handler_has_of_scrapys() -> None:
     assert f"{TunnelError.__module__}.{TunnelError.__name__}" in RETRY_EXCEPTIONS
 
 
+def maker(**settings: Any) -> TlsMaker:
+    return TlsMaker(Crawler(Spider, settings))
+
+
 def test_tls_is_as_the_settings_have_it() -> None:
-    lenient = tls_context(Settings({"DOWNLOAD_TLS_MAX_VERSION": "TLSv1.2"}))
-    assert (lenient.verify_mode, lenient.maximum_version) == (ssl.CERT_NONE, ssl.TLSVersion.TLSv1_2)
-    assert tls_context(Settings({"DOWNLOAD_VERIFY_CERTIFICATES": True})).verify_mode == ssl.CERT_REQUIRED
+    assert maker().connection("h.example").get_servername() == b"h.example"
+    assert maker().connection("127.0.0.1").get_servername() is None
     with pytest.raises(ValueError, match="DOWNLOAD_TLS_MIN_VERSION"):
-        tls_context(Settings({"DOWNLOAD_TLS_MIN_VERSION": "none"}))
+        maker(DOWNLOAD_TLS_MIN_VERSION="none")
     with pytest.raises(ValueError, match="DOWNLOADER_CLIENT_TLS_CIPHERS is 'NONE-SUCH'"):
-        tls_context(Settings({"DOWNLOADER_CLIENT_TLS_CIPHERS": "NONE-SUCH"}))
+        maker(DOWNLOADER_CLIENT_TLS_CIPHERS="NONE-SUCH").connection("h.example")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"DOWNLOAD_TLS_MAX_VERSION": "TLSv1.2"}, {"DOWNLOADER_CLIENT_TLS_CIPHERS": "ECDHE-RSA-AES128-GCM-SHA256"}],
+)
+def test_a_server_sees_the_same_hello_as_of_scrapys_handler(settings: dict[str, Any]) -> None:
+    """All but what is random: the versions, the ciphers, the extensions and their order are what bots are known by."""
+
+    factory = _HTTP11ClientFactory(lambda _: None, "")  # which may ask for protocols (ALPN)
+    made = maker(**settings)
+    creator: Any = vars(made)["_factory"].creatorForNetloc(b"h.example", 443)
+    theirs = creator.clientConnectionForTLS(SimpleNamespace(factory=SimpleNamespace(wrappedFactory=factory)))
+    theirs.set_connect_state()
+    ours = made.connection("h.example")
+    assert hello(ours) == hello(theirs)
+
+
+def hello(connection: SSL.Connection) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """Ciphers, and extensions, of the first message: without keys and random bytes."""
+    with pytest.raises(SSL.WantReadError):
+        connection.do_handshake()
+    record = connection.bio_read(1 << 16)
+    at = 5 + 4 + 2 + 32
+    at += 1 + record[at]
+    size = int.from_bytes(record[at : at + 2])
+    ciphers = record[at + 2 : at + 2 + size]
+    at += 2 + size
+    at += 1 + record[at] + 2
+    extensions = []
+    while at < len(record):
+        kind, size = record[at : at + 2], int.from_bytes(record[at + 2 : at + 4])
+        extensions.append((kind, b"%d" % size if kind == b"\x00\x33" else record[at + 4 : at + 4 + size]))
+        at += 4 + size
+    return ciphers, extensions
 
 
 def test_headers_are_a_dict_of_names_in_titles_and_lists() -> None:

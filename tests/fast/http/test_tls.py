@@ -6,17 +6,24 @@ import asyncio
 import gc
 import ssl
 import weakref
+from collections import Counter
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from scrapy import Request
+from OpenSSL import SSL
+from scrapy import Request, Spider
+from scrapy.crawler import Crawler
 from scrapy.exceptions import DownloadFailedError
 
 from scrapy_ubi.fast.http import pool
-from scrapy_ubi.fast.http.tls import MOST_UNREAD, PORTION, RECORD, TlsTransport
+from scrapy_ubi.fast.http.scrapys import TlsMaker
+from scrapy_ubi.fast.http.tls import MOST_UNREAD, PORTION, TlsClient
 from tests.fast.http.raw import ALWAYS, Server, handler, run, tls
+
+
+def tls_client(**settings: Any) -> TlsClient:
+    return TlsClient(TlsMaker(Crawler(Spider, settings)), Counter())
 
 
 class Above(asyncio.Protocol):
@@ -41,19 +48,16 @@ class Above(asyncio.Protocol):
 class Below:
     """The transport of a socket, whose peer is a TLS server in memory."""
 
-    def __init__(self, above: Above, wrapped: Callable[[ssl.SSLObject], Any] = lambda tls: tls) -> None:
+    def __init__(
+        self, above: Above, wrapped: Callable[[SSL.Connection], Any] = lambda tls: tls, client: TlsClient | None = None,
+        server: ssl.SSLContext | None = None,
+    ) -> None:  # fmt: skip
         """`wrapped`: what stands for the TLS of our side."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-
-        def wrap_bio(incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, **how: Any) -> Any:
-            self.incoming = incoming  # what waits there
-            return wrapped(context.wrap_bio(incoming, outgoing, **how))
-
-        wrapping: Any = SimpleNamespace(wrap_bio=wrap_bio)
-        self.ours = TlsTransport(wrapping, "raw", above)
+        client = client or tls_client()
+        self.ours = client.transport("raw", 443, above)
+        vars(self.ours)["_tls"] = wrapped(vars(self.ours)["_tls"])
         self.comes, self.goes = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.server = tls().wrap_bio(self.comes, self.goes, server_side=True)
+        self.server = (server or tls()).wrap_bio(self.comes, self.goes, server_side=True)
         self.closing, self.waiting = False, 0
         self.ours.connection_made(self)  # type: ignore[arg-type]
         self.shake_hands()
@@ -101,34 +105,34 @@ def test_bytes_go_both_ways_and_an_error_is_told_with_the_end() -> None:
         below.ours.data_received(b"\x17\x03\x03\x00\x20" + b"no record that can be decrypted.")
         assert below.closing
         below.ours.connection_lost(None)
-        assert isinstance(above.lost[0], ssl.SSLError)
+        assert isinstance(above.lost[0], SSL.Error)
 
     run(main())
 
 
 def test_tls_is_given_what_comes_in_portions_and_keeps_no_more_memory_than_for_one() -> None:
     pending: list[int] = []
-    below: Below | None = None
 
     class Watched:
-        """TLS, with what waits for it at each read."""
+        """TLS, with what it is given before each read."""
 
-        def __init__(self, tls: ssl.SSLObject) -> None:
-            self.do_handshake, self.write, self.inner = tls.do_handshake, tls.write, tls
+        def __init__(self, tls: SSL.Connection) -> None:
+            self.inner = tls
 
-        def read(self, most: int) -> bytes:
-            if below is not None:  # the handshake is over
-                pending.append(below.incoming.pending)
-            return self.inner.read(most)
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+        def bio_write(self, data: bytes) -> int:
+            pending.append(len(data))
+            return self.inner.bio_write(data)
 
     async def main() -> None:
-        nonlocal below
         above = Above()
         below = Below(above, Watched)
         data = bytes(range(256)) * 1500
         below.answer(data)
         assert above.data == data
-        assert max(pending) <= PORTION + RECORD + 300  # a record, and what TLS puts around it
+        assert max(pending) == PORTION
 
     run(main())
 
@@ -137,20 +141,17 @@ def test_what_cannot_be_written_during_another_handshake_is_written_after_it() -
     class Busy:
         """TLS that has to read first, once."""
 
-        def __init__(self, real: ssl.SSLObject) -> None:
+        def __init__(self, real: SSL.Connection) -> None:
             self.real, self.busy = real, True
 
-        def write(self, data: bytes) -> int:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.real, name)
+
+        def send(self, data: bytes) -> int:
             if self.busy:
                 self.busy = False
-                raise ssl.SSLWantReadError
-            return self.real.write(data)
-
-        def do_handshake(self) -> None:
-            self.real.do_handshake()
-
-        def read(self, size: int) -> bytes:
-            return self.real.read(size)
+                raise SSL.WantReadError
+            return self.real.send(data)
 
     async def main() -> None:
         above = Above()
@@ -165,11 +166,26 @@ def test_what_cannot_be_written_during_another_handshake_is_written_after_it() -
 
 def test_who_asks_for_new_keys_and_does_not_read_them_is_left() -> None:
     async def main() -> None:
-        below = Below(Above())
-        to_send: ssl.MemoryBIO = vars(below.ours)["_out"]
+        class Asking:
+            """TLS that has something to send after each read."""
+
+            def __init__(self, real: SSL.Connection) -> None:
+                self.real, self.waiting = real, False
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(self.real, name)
+
+            def bio_read(self, size: int) -> bytes:
+                if self.waiting:
+                    self.waiting = False
+                    return b"an answer to new keys"
+                return self.real.bio_read(size)
+
+        below = Below(Above(), Asking)
+        asking: Any = vars(below.ours)["_tls"]
         for below.waiting in (MOST_UNREAD, MOST_UNREAD + 1):
             assert not below.closing
-            to_send.write(b"an answer to new keys")
+            asking.waiting = True
             below.answer(b"x")
         assert below.closing
 
@@ -202,14 +218,23 @@ def test_a_certificate_that_no_one_has_signed_is_taken_as_with_scrapy(verify: bo
     if not verify:
         assert run(main()) == 200
         return
-    with pytest.raises(DownloadFailedError, match="CERTIFICATE_VERIFY_FAILED"):
+    with pytest.raises(DownloadFailedError, match="certificate verify failed"):
         run(main())
 
 
 def test_no_more_idle_connections_than_of_8192_files_however_many_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     for files, wanted in ((1 << 20, 2730), (8192, 2730), (1024, pool.MOST_IDLE)):
         monkeypatch.setattr(pool.open_files, "ask_for", lambda wanted, files=files: files)
-        assert pool.most_idle() == wanted
+        assert pool.most_idle(True) == wanted
+
+
+def test_by_default_the_process_is_not_changed_and_a_third_of_its_files_are_idle_connections(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pool.open_files, "ask_for", pytest.fail)
+    for files, wanted in ((1 << 20, 2730), (1024, 341), (256, 85)):
+        monkeypatch.setattr(pool.open_files, "may_open", lambda files=files: files)
+        assert pool.most_idle(False) == wanted
 
 
 @pytest.mark.parametrize("given_up", ["before its connection", "after its loss"])
@@ -217,7 +242,7 @@ def test_tls_that_is_given_up_without_a_connection_is_closed_and_says_nothing(gi
     async def main() -> None:
         above = Above()
         if given_up == "before its connection":
-            ours = TlsTransport(ssl.create_default_context(), "raw", above)
+            ours = tls_client().transport("raw", 443, above)
         else:
             ours = (below := Below(above)).ours
             below.server.write(b"late")
@@ -229,3 +254,57 @@ def test_tls_that_is_given_up_without_a_connection_is_closed_and_says_nothing(gi
         assert (above.data, above.resumed, ours.get_write_buffer_size()) == (b"", 0, 0)
 
     run(main())
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_the_session_of_a_host_is_resumed_however_its_last_connection_ended(version: ssl.TLSVersion) -> None:
+    async def main() -> None:
+        server = tls()
+        server.maximum_version = version
+        client = tls_client()
+        servers = []  # one that is freed without a goodbye gives its session up
+        for number in range(3):
+            above = Above()
+            below = Below(above, client=client, server=server)
+            below.answer(b"answer")
+            assert above.data == b"answer" and below.server.session_reused == (number > 0)
+            servers.append(below.server)
+            below.ours.abort()
+            below.ours.connection_lost(None)
+            del below, above
+            gc.collect()  # OpenSSL looks at a session when its connection is freed
+        assert vars(client)["_counts"] == {"handshakes_full": 1, "handshakes_resumed": 2}
+
+    run(main())
+
+
+def test_connections_at_once_share_the_session_of_their_host_and_of_no_other() -> None:
+    async def main() -> None:
+        server, client = tls(), tls_client()
+        Below(Above(), client=client, server=server).answer(b"x")
+        several = [Below(Above(), client=client, server=server) for _ in range(3)]
+        assert all(below.server.session_reused for below in several)
+        assert client.transport("other", 443, Above()) and len(vars(client)["_sessions"]) == 1
+
+    run(main())
+
+
+def test_a_session_with_which_something_went_wrong_is_not_tried_again() -> None:
+    async def main() -> None:
+        server, client = tls(), tls_client()
+        below = Below(Above(), client=client, server=server)
+        below.answer(b"x")
+        second = client.transport("raw", 443, Above())
+        second.connection_made(below)  # type: ignore[arg-type]
+        second.connection_lost(None)
+        assert not Below(Above(), client=client, server=server).server.session_reused
+
+    run(main())
+
+
+def test_sessions_are_kept_of_so_many_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrapy_ubi.fast.http.tls.MOST_SESSIONS", 2)
+    client = tls_client()
+    for number in (1, 2, 1, 3):
+        client.keep(("h", number), object())  # type: ignore[arg-type]
+    assert list(vars(client)["_sessions"]) == [("h", 1), ("h", 3)]
