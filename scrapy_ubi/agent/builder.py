@@ -102,7 +102,7 @@ def build_node(
     concurrency = HostConcurrency.from_settings(settings, hosts)
     loads_at_once = concurrency.limit if concurrency is not None else None
     iterations = Iterations.from_settings(settings)
-    pace = HostPace(live, hosts, clock)
+    pace = HostPace(live, hosts, limits, clock)
     may_take = iterations.may_take if iterations is not None else None
     policy = host_policy(hosts, limits, addresses, loads_at_once, may_take, pace.on_turn)
     place = os.path.abspath(disk.history) if disk.history is not None else ""

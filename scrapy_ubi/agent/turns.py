@@ -132,8 +132,8 @@ class Steered:
         live.follow(self._follow)
 
     def _follow(self, live: RuntimeSettings) -> None:
-        self._pace.follow(live, self._crawl.frontier)
         self._limits.follow(live.now, live.of_host)
+        self._pace.follow(live, self._crawl.frontier)
         self._crawl.agent.discovery.refuses = refuses_by(self._limits)
         self._crawl_limits.follow(live.now)
         self._seeds.finishing = live.finish_asked

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from scrapy_ubi.settings.declare import derived, derived_of, made_of, rules_of, seconds, setting, settings_of
+from scrapy_ubi.settings.host_limits import HostLimitsTable
 from scrapy_ubi.settings.loads_at_once import ONE_AT_A_TIME, Loads, LoadsByHost
 from scrapy_ubi.settings.values import NO_SITEMAPS, WHOLE, Duplicates, MaxBody, SitemapUse
 from scrapy_ubi.urls import HostRules
@@ -421,47 +422,11 @@ class Declarations:
 
     # -- How much of a host
 
-    host_max_pages: int = setting(
-        0,
-        "Pages of a host that are done before it is ended (PLmax); 0: any number.",
+    host_limits: HostLimitsTable | None = setting(
+        None,
+        "How much of a host: pages, bytes, depth, seconds, and more; of all hosts, of domains, of single hosts.",
+        "host_limits",
         group="How much of a host",
-        low=0,
-        high=1_000_000_000_000,
-        live="host",
-    )
-    host_max_known: int = setting(
-        0,
-        "URLs of a host that are known before new ones of it are dropped (TTmax); 0: any number.",
-        low=0,
-        high=1_000_000_000_000,
-        live="host",
-    )
-    host_max_depth: int = setting(
-        0,
-        "How many links deeper than the first page of a host its pages may be; 0: any number.",
-        low=0,
-        high=1_000_000,
-        live="host",
-    )
-    host_max_seconds: float = seconds(
-        0.0,
-        "Time after the first load of a host at which it is ended (TDLmax); 0: never.",
-        low=0,
-        high=315_360_000,
-        live="host",
-    )
-    host_max_iterations: int = setting(
-        0,
-        "Iterations of a host, of UBI_HOST_LOAD_TAKE pages each, before it is ended (Imax); 0: any number.",
-        low=0,
-        high=1_000_000_000_000,
-        live="host",
-    )
-    host_stable_iterations: int = setting(
-        0,
-        "Iterations in a row without a new URL of the host before it is ended (TSTmax); 0: any number.",
-        low=0,
-        high=1_000_000,
         live="host",
     )
     max_load_seconds: float = seconds(
@@ -693,6 +658,12 @@ GONE: Mapping[str, str] = {
     "UBI_FLUSH_INTERVAL": _FLUSHES,
     "UBI_FLUSH_RECORDS": _MEMORY,
     "UBI_HANDOFF_TIMEOUT": _TIMES,
+    "UBI_HOST_MAX_PAGES": "use UBI_HOST_LIMITS, for example 'pages=500'",
+    "UBI_HOST_MAX_KNOWN": "use UBI_HOST_LIMITS, for example 'known=5000'",
+    "UBI_HOST_MAX_DEPTH": "use UBI_HOST_LIMITS, for example 'depth=5'",
+    "UBI_HOST_MAX_SECONDS": "use UBI_HOST_LIMITS, for example 'seconds=2h'",
+    "UBI_HOST_MAX_ITERATIONS": "use UBI_HOST_LIMITS, for example 'iterations=10'",
+    "UBI_HOST_STABLE_ITERATIONS": "use UBI_HOST_LIMITS, for example 'stable=3'",
     "UBI_HOST_COOKIES": "remove it, cookies always go with their host; COOKIES_ENABLED = False keeps none",
     "UBI_LETTER_RECORDS": _FIXED,
     "UBI_MAX_BODY_TYPES": "write UBI_MAX_BODY = 'all(1000000)' to cut everything, and a number to cut HTML",

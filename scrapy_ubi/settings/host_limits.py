@@ -7,7 +7,7 @@ Rules of this module:
 * Of a host each limit is that of the nearest name that says it: of the host, of the longest domain, of "*". A limit of
   0 is none, and hides that of a wider name.
 * A file is such a mapping as JSON, or has a line for each name: the name, and its limits.
-* The command line gives a mapping as JSON text. What comes from outside (`read_limits_text`) reads no file.
+* The command line gives a mapping as JSON text. What comes from outside names no file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scrapy_ubi.ground.untrusted.checks import HOST, is_number, is_whole
 
@@ -49,15 +49,15 @@ class Limits(NamedTuple):
         """These, and what they do not say as the wider ones say it."""
         if self is UNSAID:
             return wider
-        return Limits(*(mine if mine is not None else other for mine, other in zip(self, wider, strict=True)))
+        return wider._replace(**self.said)
 
     @property
-    def said(self) -> dict[str, float]:
+    def said(self) -> dict[str, Any]:
         """What is said, by name."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
     def __str__(self) -> str:
-        return ", ".join(f"{name}={value:g}" if type(value) is float else f"{name}={value}" for name, value in self.said.items())
+        return ", ".join(f"{name}={value:.15g}" for name, value in self.said.items())
 
 
 UNSAID = Limits()
@@ -114,15 +114,13 @@ class HostLimitsTable(NamedTuple):
         return json.dumps({name: limits.said for name, limits in rows.items()}, separators=(",", ":"))
 
 
+def names_file(text: str) -> bool:
+    """Whether a text is neither limits nor JSON."""
+    return not text.lstrip().startswith("{") and "=" not in text
+
+
 def read_table(value: object) -> HostLimitsTable:
-    """The table that is written so; a text that is neither limits nor JSON names a file. Raises ValueError, OSError."""
-    if isinstance(value, Path) or (isinstance(value, str) and not _is_written(value)):
-        return _read_file(Path(value))
-    return read_written(value)
-
-
-def read_written(value: object) -> HostLimitsTable:
-    """The same, of what names no file. Raises ValueError."""
+    """The table that is written so; no file is read. Raises ValueError."""
     if isinstance(value, HostLimitsTable):
         return value
     if isinstance(value, str) and value.lstrip().startswith("{"):
@@ -132,10 +130,6 @@ def read_written(value: object) -> HostLimitsTable:
             return HostLimitsTable(others=read_limits(value))
         return _table(value)
     return HostLimitsTable(others=read_limits(value))
-
-
-def _is_written(text: str) -> bool:
-    return text.lstrip().startswith("{") or "=" in text
 
 
 def _object(text: str) -> Mapping[object, object]:
@@ -163,7 +157,8 @@ def _table(rows: Mapping[object, object]) -> HostLimitsTable:
     return HostLimitsTable(named, others)
 
 
-def _read_file(path: Path) -> HostLimitsTable:
+def read_file(path: Path) -> HostLimitsTable:
+    """The table in a file. Raises OSError, ValueError."""
     if path.stat().st_size > MOST_FILE:
         raise ValueError(f"the file has more than {MOST_FILE:,} bytes")
     text = path.read_text(encoding="utf-8")
@@ -186,13 +181,13 @@ def read_limits(value: object) -> Limits:
         value = _pairs(value)
     if not isinstance(value, Mapping):
         raise ValueError(f"{str(value)[:60]!r} is neither a text of limits nor a mapping")
-    read = {}
+    read: dict[str, Any] = {}
     for name, amount in value.items():
         if name not in _MOST:
             raise ValueError(f"{str(name)[:40]!r} is no limit: {', '.join(NAMES)} are")
         if amount is not None:
             read[str(name)] = _amount(str(name), amount)
-    return Limits(**read)  # type: ignore[arg-type]  # whole numbers where they are wanted
+    return Limits(**read)
 
 
 def _pairs(text: str) -> dict[str, object]:
@@ -214,9 +209,10 @@ def _amount(name: str, value: object) -> float:
         units = _SIZES if name == "bytes" else _SPANS if name in ("seconds", "delay") else {"": 1.0}
         found = _AMOUNT.fullmatch(value.strip())
         if found is None or found[2].upper() not in units:
-            raise ValueError(f"{name}={value[:40]!r} is no number" + (f" with one of {', '.join(filter(None, units))}" if len(units) > 1 else ""))
+            more = f" with one of {', '.join(filter(None, units))}" if len(units) > 1 else ""
+            raise ValueError(f"{name}={value[:40]!r} is no number{more}")
         number = float(found[1].replace("_", "")) * units[found[2].upper()]
-    if isinstance(number, bool) or not is_number(number, _MOST[name]) or number < 0:
+    if isinstance(number, bool) or not is_number(number, _MOST[name] + 1) or number < 0:
         raise ValueError(f"{name}={str(value)[:40]!r} is no number of 0 to {_MOST[name]:,.0f}")
     if name in ("seconds", "delay"):
         return float(number)

@@ -63,11 +63,11 @@ def by_host(site: Site) -> Counter[str]:
 
 
 LIMITS: dict[str, tuple[dict[str, Any], int, str]] = {
-    "pages": ({"UBI_HOST_MAX_PAGES": 12}, 12, "ubi/failed/limit/host_pages"),
-    "known": ({"UBI_HOST_MAX_KNOWN": 12}, 12, "ubi/limits/host_known"),
-    "depth": ({"UBI_HOST_MAX_DEPTH": 2}, 7, "ubi/limits/host_depth"),
+    "pages": ({"UBI_HOST_LIMITS": "pages=12"}, 12, "ubi/failed/limit/host_pages"),
+    "known": ({"UBI_HOST_LIMITS": "known=12"}, 12, "ubi/limits/host_known"),
+    "depth": ({"UBI_HOST_LIMITS": "depth=2"}, 7, "ubi/limits/host_depth"),
     "iterations": (
-        {"UBI_HOST_MAX_ITERATIONS": 4, "UBI_HOST_LOAD_TAKE": 3},
+        {"UBI_HOST_LIMITS": "iterations=4", "UBI_HOST_LOAD_TAKE": 3},
         12,
         "ubi/failed/limit/host_iterations",
     ),
@@ -79,7 +79,7 @@ LIMITS: dict[str, tuple[dict[str, Any], int, str]] = {
 )
 def test_a_trap_without_end_ends_and_other_hosts_are_whole(trap: Site, limit: str, agents: int) -> None:
     settings, pages, stat = LIMITS[limit]
-    if "UBI_HOST_MAX_DEPTH" in settings:  # a chain of ten pages would be cut as well
+    if limit == "depth":  # a chain of ten pages would be cut as well
         trap.page(f"{PLAIN}/0", links(*(f"{PLAIN}/{number}" for number in range(10))))
     outcomes = crawl(Walk, trap.proxy, agents, settings=settings)
     assert {outcome.reason for outcome in outcomes} == {"finished"}
@@ -92,7 +92,7 @@ def test_iterations_without_news(site: Site) -> None:
     pages = [f"{PLAIN}/{number}" for number in range(30)]
     for page in pages:
         site.page(page, links(*pages))
-    settings = {"UBI_HOST_STABLE_ITERATIONS": 2, "UBI_HOST_LOAD_TAKE": 5}
+    settings = {"UBI_HOST_LIMITS": "stable=2", "UBI_HOST_LOAD_TAKE": 5}
     (outcome,) = crawl(Walk, site.proxy, settings=settings, start_urls=[f"{PLAIN}/0"])
     assert outcome.reason == "finished"
     assert by_host(site) == {"plain.example": 15}

@@ -159,7 +159,9 @@ def _spent_added_up() -> Any:
             sums[agent] += amount
         return tuple(sorted(sums.items()))
 
-    return patch.object(Notes, "merged", lambda self, other: max(self, other)._replace(spent=add(self.spent, other.spent)))
+    return patch.object(
+        Notes, "merged", lambda self, other: max(self, other)._replace(spent=add(self.spent, other.spent))
+    )
 
 
 def _spent_not_handed_over() -> Any:

@@ -299,7 +299,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"UBI_HOST_RULES": ["startsWith(www.) =", "synonym(h2.example) = h1.example"]},
     {"UBI_FILTERS": ["length(40); scope(hosts=h1.example); depth(2); extensions(-html)"]},
     {"UBI_FILTERS": ["visited; schemes(http, https)"]},
-    {"UBI_HOST_MAX_KNOWN": 3},
+    {"UBI_HOST_LIMITS": "known=3"},
     {"UBI_PRIVATE_HOSTS": "allow", "UBI_LINK_SCHEMES": ["ftp"]},
     {"UBI_CRAWL_MAX_DEPTH": 2},
     SCORED,
