@@ -24,6 +24,7 @@ from scrapy_ubi.agent.group.leave import Leave
 from scrapy_ubi.agent.group.limit_watch import LimitWatch
 from scrapy_ubi.agent.group.lost_agents import LostAgents
 from scrapy_ubi.agent.group.ticker import Ticker
+from scrapy_ubi.agent.hosts.complete_hosts import CompleteHosts
 from scrapy_ubi.agent.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.agent.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.agent.hosts.host_concurrency import HostConcurrency
@@ -126,7 +127,7 @@ def build_node(
     lost = LostAgents(crawl, io, transport, exchanges.control)
     join = Join(crawl, settings, io, transport, start.predecessor, start.started, beats.publish, clock)
     leave = Leave(crawl, settings, fatal, exchanges, publisher.renew, clock, lost.find_lost)
-    limit_watch = LimitWatch(crawl_limits, crawl, io, transport)
+    limit_watch = LimitWatch(crawl_limits, crawl, io, transport, waker.arm)
     status = Status(crawl, hosts, crawl_limits, live, exchanges, beats, leave, fatal, clock)
 
     # -- requests: found, handed out, ended
@@ -163,6 +164,7 @@ def build_node(
         beats,
         ticker,
         GroupWatch(crawl, io, transport, settings),
+        CompleteHosts(crawl, hosts, limits, note, events.host_complete),
         limit_watch,
         access,
         choice,

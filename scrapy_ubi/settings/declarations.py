@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from scrapy_ubi.settings.crawl_caps import NO_CAPS, CrawlCaps
 from scrapy_ubi.settings.declare import derived, derived_of, made_of, rules_of, seconds, setting, settings_of
 from scrapy_ubi.settings.host_limits import HostLimitsTable
 from scrapy_ubi.settings.loads_at_once import ONE_AT_A_TIME, Loads, LoadsByHost
@@ -439,33 +440,12 @@ class Declarations:
 
     # -- How much in all
 
-    crawl_max_pages: int = setting(
-        0,
-        "Pages that all agents together load before the crawl ends; 0: any number.",
+    crawl_limits: CrawlCaps = setting(
+        NO_CAPS,
+        "How much of all: pages, bytes, seconds, URLs known, depth; and the free disk below which an agent pauses.",
+        "crawl_limits",
         group="How much in all",
-        low=0,
-        high=1_000_000_000_000_000,
-        live="crawl",
-    )
-    crawl_max_known: int = setting(
-        0,
-        "URLs known to all agents together before new ones are dropped; 0: any number.",
-        low=0,
-        high=1_000_000_000_000_000,
-        live="crawl",
-    )
-    crawl_max_depth: int = setting(
-        0,
-        "How many links from the seeds pages may be; 0: any number.",
-        low=0,
-        high=1_000_000,
-        live="crawl",
-    )
-    crawl_max_seconds: float = seconds(
-        0.0,
-        "How long the crawl may run before it ends; 0: any time.",
-        low=0,
-        high=315_360_000,
+        shown="no limit",
         live="crawl",
     )
 
@@ -652,6 +632,10 @@ _FLUSHES = "remove it, it follows from UBI_HEARTBEAT_INTERVAL"
 _FIXED = "remove it, it is the same for all crawls"
 
 GONE: Mapping[str, str] = {
+    "UBI_CRAWL_MAX_PAGES": "use UBI_CRAWL_LIMITS, for example 'pages=100000'",
+    "UBI_CRAWL_MAX_KNOWN": "use UBI_CRAWL_LIMITS, for example 'known=1e6'",
+    "UBI_CRAWL_MAX_DEPTH": "use UBI_CRAWL_LIMITS, for example 'depth=10'",
+    "UBI_CRAWL_MAX_SECONDS": "use UBI_CRAWL_LIMITS, for example 'seconds=40h'",
     "UBI_DUPLICATES_ACTION": "write it into UBI_DUPLICATES, for example 'near(3, skip)'",
     "UBI_ERROR_BURST_SECONDS": "remove it, UBI_ERROR_BURST counts the errors of a minute",
     "UBI_ERROR_LOG": "remove it, the file is errors.log in UBI_DIR",

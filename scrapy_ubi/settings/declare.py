@@ -43,6 +43,7 @@ Kind = Literal[
     "shards",
     "host_loads",
     "host_limits",
+    "crawl_limits",
     "name_servers",
     "concurrency",
     "words",
@@ -103,6 +104,7 @@ _BOUNDS: Mapping[str, str] = {
     "shards": "a mapping from hosts to numbers of shards, 2 to 1024: {'shop.example': 8}, or (8, 'fast')",
     "host_limits": "limits such as 'pages=500, bytes=2GB, depth=5, seconds=2h, delay=1', a mapping of host, .domain or "
     "'*' -> one of these, or the path of a file of them",
+    "crawl_limits": "limits such as 'pages=100000, bytes=50GB, seconds=40h, known=1e6, depth=10, free=5GB'",
     "host_loads": "a whole number of 1 to 1000, 'auto(8)', or a mapping of host -> one of these ('*': all others)",
 }
 _UNITS: Mapping[str, str] = {"int": "a whole number", "float": "a number", "seconds": "a number of seconds"}

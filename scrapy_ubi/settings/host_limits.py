@@ -24,6 +24,7 @@ OTHERS = "*"
 MOST_NAMED = 1_000_000  # hosts and domains, some 300 bytes each
 MOST_FILE = 200_000_000  # bytes
 MOST_SHOWN = 3  # names
+SIZES, SPANS = ("bytes", "free"), ("seconds", "delay")  # what may have a unit of bytes, and of times
 
 _SIZES = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 _SPANS = {"": 1.0, "S": 1.0, "M": 60.0, "H": 3600.0, "D": 86_400.0}
@@ -177,17 +178,22 @@ def read_file(path: Path) -> HostLimitsTable:
 
 def read_limits(value: object) -> Limits:
     """The limits of one name: a text as "pages=500, bytes=2GB, seconds=2h", or a mapping. Raises ValueError."""
+    return Limits(**read_amounts(value, _MOST))
+
+
+def read_amounts(value: object, most: Mapping[str, float]) -> dict[str, Any]:
+    """Amounts by name, of which each may be so much at `most`, written as those limits. Raises ValueError."""
     if isinstance(value, str):
         value = _pairs(value)
     if not isinstance(value, Mapping):
         raise ValueError(f"{str(value)[:60]!r} is neither a text of limits nor a mapping")
     read: dict[str, Any] = {}
     for name, amount in value.items():
-        if name not in _MOST:
-            raise ValueError(f"{str(name)[:40]!r} is no limit: {', '.join(NAMES)} are")
+        if name not in most:
+            raise ValueError(f"{str(name)[:40]!r} is no limit: {', '.join(most)} are")
         if amount is not None:
-            read[str(name)] = _amount(str(name), amount)
-    return Limits(**read)
+            read[str(name)] = _amount(str(name), amount, most[name])
+    return read
 
 
 def _pairs(text: str) -> dict[str, object]:
@@ -202,20 +208,20 @@ def _pairs(text: str) -> dict[str, object]:
     return found
 
 
-def _amount(name: str, value: object) -> float:
+def _amount(name: str, value: object, most: float) -> float:
     """A number, or a text with a unit: of bytes KB, MB, GB, TB (thousands), of times s, m, h, d."""
     number = value
     if isinstance(value, str):
-        units = _SIZES if name == "bytes" else _SPANS if name in ("seconds", "delay") else {"": 1.0}
+        units = _SIZES if name in SIZES else _SPANS if name in SPANS else {"": 1.0}
         found = _AMOUNT.fullmatch(value.strip())
         if found is None or found[2].upper() not in units:
             more = f" with one of {', '.join(filter(None, units))}" if len(units) > 1 else ""
             raise ValueError(f"{name}={value[:40]!r} is no number{more}")
         number = float(found[1].replace("_", "")) * units[found[2].upper()]
-    if isinstance(number, bool) or not is_number(number, _MOST[name] + 1) or number < 0:
-        raise ValueError(f"{name}={str(value)[:40]!r} is no number of 0 to {_MOST[name]:,.0f}")
-    if name in ("seconds", "delay"):
+    if isinstance(number, bool) or not is_number(number, most + 1):
+        raise ValueError(f"{name}={str(value)[:40]!r} is no number of 0 to {most:,.0f}")
+    if name in SPANS:
         return float(number)
-    if not is_whole(whole := int(number), 0, int(_MOST[name])) or whole != number:
+    if not is_whole(whole := int(number), 0, int(most)) or whole != number:
         raise ValueError(f"{name}={str(value)[:40]!r} is no whole number")
     return whole

@@ -64,7 +64,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "UBI_FAILURE_TIMEOUT": 6,
         "UBI_LEAVE_TIMEOUT": 5,
         "UBI_REDIS_WAIT": 1,
-        "UBI_CRAWL_MAX_PAGES": 1000,
+        "UBI_CRAWL_LIMITS": "pages=1000",
         "UBI_ROBOTS_GIVE_UP": 10,
     },
 }

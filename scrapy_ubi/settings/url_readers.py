@@ -9,6 +9,7 @@ from pathlib import Path
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.policy.recrawl import read_recrawl
 from scrapy_ubi.settings import host_limits
+from scrapy_ubi.settings.crawl_caps import CrawlCaps, read_caps
 from scrapy_ubi.settings.declare import Kind, Setting
 from scrapy_ubi.settings.host_limits import HostLimitsTable
 from scrapy_ubi.settings.readers import Reader, read_path
@@ -84,6 +85,14 @@ def _read_host_limits(row: Setting, value: object) -> HostLimitsTable:
         raise UbiSettingError(row.setting, f"does not hold{where}: {error}", f"give {row.bounds}") from None
 
 
+def _read_crawl_limits(row: Setting, value: object) -> CrawlCaps:
+    """Limits of the crawl."""
+    try:
+        return value if isinstance(value, CrawlCaps) else read_caps(value)
+    except ValueError as error:
+        raise UbiSettingError(row.setting, f"does not hold: {error}", f"give {row.bounds}") from None
+
+
 READERS: Mapping[Kind, Reader] = {
     "steps": _read_steps,
     "rules": _read_rules,
@@ -91,4 +100,5 @@ READERS: Mapping[Kind, Reader] = {
     "shards": _read_shards,
     "recrawl": _read_recrawl,
     "host_limits": _read_host_limits,
+    "crawl_limits": _read_crawl_limits,
 }

@@ -126,20 +126,19 @@ def test_the_crawl_ends_at_so_many_pages_and_goes_on_with_a_higher_limit(
 ) -> None:
     def pages(most: int) -> tuple[str, int]:
         before = len(trap.visits)
-        (outcome,) = crawl(
-            Walk, trap.proxy, settings={"UBI_CRAWL_MAX_PAGES": most, "UBI_DIR": str(tmp_path / "a"), "UBI_CRAWL": "c"}
-        )
+        settings = {"UBI_CRAWL_LIMITS": f"pages={most}", "UBI_DIR": str(tmp_path / "a"), "UBI_CRAWL": "c"}
+        (outcome,) = crawl(Walk, trap.proxy, settings=settings)
         return outcome.reason, len(trap.visits) - before
 
     caplog.set_level("INFO", "scrapy_ubi")
     assert pages(20) == ("limit/crawl_pages", 20)
-    assert "UBI_CRAWL_MAX_PAGES" in caplog.text
+    assert "UBI_CRAWL_LIMITS" in caplog.text
     assert pages(20) == ("limit/crawl_pages", 0)
     assert pages(40) == ("limit/crawl_pages", 20)
 
 
 def test_depth_of_the_crawl(trap: Site) -> None:
-    (outcome,) = crawl(Walk, trap.proxy, settings={"UBI_CRAWL_MAX_DEPTH": 3}, start_urls=[f"{TRAP}/0"])
+    (outcome,) = crawl(Walk, trap.proxy, settings={"UBI_CRAWL_LIMITS": "depth=3"}, start_urls=[f"{TRAP}/0"])
     assert outcome.reason == "finished"
     assert max(item["depth"] for item in outcome.items) == 3
     assert by_host(trap)["trap.example"] == 15

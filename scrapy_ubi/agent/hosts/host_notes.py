@@ -39,6 +39,7 @@ from scrapy_ubi.urls.host_shards import MARK, NO_SHARDS, HostShards
 
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
 DELAY, UNTIL, END = "delay", "until", "end"
+COMPLETE = "complete"  # since when (unix s) nothing of it is left (`complete_hosts`)
 BUDGET = "budget"  # limits of its own: kept when it is ended
 ERROR = "error"  # what its last load has ended with, where that was an error: `http/503`, `exception/...`
 LOADED, PASSED = "loaded", "passed"  # pages done when the host was ended; those done without a load

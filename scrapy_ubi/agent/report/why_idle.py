@@ -87,6 +87,8 @@ class WhyIdle:
             return reason(kinds.START_WAIT, until=self._unix(begun + wait, now) if begun is not None else 0.0)
         if not agent.group.may_act(now):
             return reason(kinds.UNSEEN, self._status.others)
+        if status.crawl_limits.low_disk:
+            return reason(kinds.DISK_LOW, more=f"{status.crawl_limits.least_free / 1e9:g} GB")
         limit = status.limit_reached
         return reason(kinds.LIMIT, more=limit) if limit else None
 

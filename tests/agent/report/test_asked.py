@@ -12,6 +12,7 @@ from scrapy_ubi.agent.report import answers_under_way
 from scrapy_ubi.agent.report.queries import Question
 from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.ground import clock
+from scrapy_ubi.settings.crawl_caps import CrawlCaps
 from scrapy_ubi.transport.shelf import Shelf
 from tests.agent.crawler import SETTINGS, crawl, entry
 from tests.agent.groups import Alone
@@ -97,7 +98,7 @@ def test_a_long_answer_comes_of_many_turns_of_the_loop(monkeypatch: pytest.Monke
 
 def test_no_limit_of_known_urls_refuses_what_failed() -> None:
     async def run() -> None:
-        asked = Asked(**limited(crawl_max_known=1, known=1))
+        asked = Asked(**limited(crawl_limits=CrawlCaps(known=1), known=1))
         await asked.ready()
         await asked.fail("http://h0.example/1")
         await until(lambda: asked.node.status.crawl_limits.refuses(0))

@@ -305,8 +305,8 @@ def test_known_urls_of_a_host_and_depths_are_limited_while_it_runs() -> None:
         await alone.ready("http://h0.example/1")
         assert alone.node.discover(*entry("http://h0.example/2")).is_taken
         said(alone.hub, "UBI_HOST_LIMITS", "known=2")
-        said(alone.hub, "UBI_CRAWL_MAX_DEPTH", 3, n=2)
-        await until(lambda: alone.node.live.now.crawl_max_depth == 3)
+        said(alone.hub, "UBI_CRAWL_LIMITS", "depth=3", n=2)
+        await until(lambda: alone.node.live.now.crawl_limits.depth == 3)
         assert not alone.node.discover(*entry("http://h0.example/3")).is_taken
         assert not alone.node.discover(*entry("http://h1.example/3", depth=4)).is_taken
         assert alone.node.discover(*entry("http://h1.example/3", depth=3)).is_taken
@@ -325,7 +325,7 @@ def test_the_crawl_ends_at_a_number_of_pages_that_is_set_while_it_runs() -> None
         visit = alone.node.next_visit()
         assert visit is not None
         alone.node.end_visit(visit)
-        said(alone.hub, "UBI_CRAWL_MAX_PAGES", 1)
+        said(alone.hub, "UBI_CRAWL_LIMITS", "pages=1")
         await until(lambda: not alone.node.status.crawl_limits.idle)
         assert alone.node.next_visit() is None
         assert [name for name, _ in alone.limited] == ["limit/crawl_pages"]
