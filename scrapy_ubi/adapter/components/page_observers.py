@@ -29,6 +29,7 @@ from scrapy_ubi.adapter.scheduling import project_observers
 from scrapy_ubi.adapter.scheduling.page_requisites import PageRequisites
 from scrapy_ubi.adapter.scheduling.page_robots import PageRobots, bot_of
 from scrapy_ubi.adapter.scheduling.received_bytes import ReceivedBytes
+from scrapy_ubi.adapter.scheduling.seed_pages import SeedPages
 from scrapy_ubi.adapter.scheduling.sessions import Sessions
 from scrapy_ubi.adapter.scheduling.visited_pages import VisitedPages
 from scrapy_ubi.adapter.scrapy_private.scraper import raise_bound
@@ -150,7 +151,9 @@ def add_sitemaps(scheduler: UbiScheduler) -> None:
 
 
 def add_limits(scheduler: UbiScheduler) -> None:
-    """Add what counts bytes, where limits want that now."""
+    """Add what limits want now: what counts bytes, and what follows the marks of seeds."""
     wanted = not scheduler.node.limits.idle or scheduler.settings.crawl_limits.bytes
     if wanted and scheduler.observers.find_observer(ReceivedBytes) is None:
         scheduler.observers.add(ReceivedBytes(scheduler.node))
+    if not scheduler.node.limits.idle and scheduler.observers.find_observer(SeedPages) is None:
+        scheduler.observers.add(SeedPages(scheduler.node, scheduler.count))

@@ -110,10 +110,15 @@ class HostLimits:
         return 0.0 if self.idle else self.of(state).delay or 0.0
 
     def bring(self, state: HostState, limits: Limits) -> None:
-        """A seed has brought limits of the host: what it says holds from now on, beside what others have said."""
+        """A seed has brought limits of the host: what it says holds from now on, beside what others have said. Where that
+        is news, a host that a limit has ended is fetched again, until it reaches one of these."""
         brought = self._hosts.get(state, BUDGET)
         before = read_budget(brought) if brought is not None else UNSAID
-        self._hosts.put(state, BUDGET, limits.over(before).said)
+        if (after := limits.over(before)) == before:
+            return
+        self._hosts.put(state, BUDGET, after.said)
+        if self._hosts.read_end_reason(state).startswith(PREFIX):
+            self._hosts.lift(state.host)
 
     def received(self, state: HostState, size: int) -> None:
         """So many bytes of this host have come."""

@@ -49,9 +49,10 @@ class Question:
     """What is asked. `agent`: of this one only ("": of all). `expires`: unix seconds after which no command waits for
     an answer. `hosts` has `sort`, `limit`, `copies`, `search` (a part of the name), `complete` (those alone, and shards
     of all) and `after` (a place in that order, see `host_answers.place`); `host` has `host`, and the `limit` of what is
-    shown of its queue; `url` has `host` and `key` (16 hex digits); `failed` and `requeue` choose by `reason`, `host`, and `url` with `key` (all that are given
-    have to hold); `requeue` chooses everything with `everything` only, and of all this what failed `before` (unix
-    seconds; 0: whenever). With `outputs_of` it is about pages whose outputs that agent has, in place of failures.
+    shown of its queue; `url` has `host` and `key` (16 hex digits); `failed` and `requeue` choose by `reason`, `host`,
+    and `url` with `key` (all that are given have to hold); `requeue` chooses everything with `everything` only, and of
+    all this what failed `before` (unix seconds; 0: whenever). With `outputs_of` it is about pages whose outputs that
+    agent has, in place of failures.
     `history` has `limit`, and looks back `span` seconds (0: to the beginning).
     """
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from scrapy_ubi.adapter.requests.outside import MOST_PRIORITY, PRIORITY
 from scrapy_ubi.cli.commands.number_arguments import seconds, whole
+from scrapy_ubi.urls.scope import KINDS
 
 _PRIORITY = whole(-MOST_PRIORITY, MOST_PRIORITY)
 
@@ -15,7 +16,8 @@ Gives URLs to a crawl that runs, from any machine that reaches its Redis. They w
 their host has them on its disk, and are fetched before the links of their host. The crawl does not end meanwhile; one
 that is over refuses them. One that no agent is at work in finds them at its next start.
 
-A file has a URL a line; a line that begins with { is a request in JSON: {"url": ..., "method": ..., "callback": ...}.
+A file has a URL a line; a line that begins with { is a request in JSON: {"url": ..., "method": ..., "callback": ...};
+it may have "limits", "scope" and "label" of its own, which win over the options.
 Empty lines, and those that begin with #, are passed over. A line that is no URL is refused, with its number.
 
 With --wait, what became of each is printed: OK (taken), KNOWN (fetched before, or queued), or REFUSED and why.
@@ -37,6 +39,9 @@ def add_seed_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentPar
         type=_PRIORITY,
         help=f"higher comes first (default: {PRIORITY})",
     )
+    seed.add_argument("--limits", metavar="LIMITS", help="of their hosts: 'pages=500, bytes=2GB' (UBI_HOST_LIMITS)")
+    seed.add_argument("--scope", choices=KINDS, help="links keep to this part of the web")
+    seed.add_argument("--label", metavar="TEXT", help="meta['ubi_label'] of all their pages; JSON: fields of items")
     seed.add_argument("--force", action="store_true", help="fetch them even if they are known")
     seed.add_argument("--wait", action="store_true", help="wait until each is answered, and print the answers")
     seed.add_argument(

@@ -164,11 +164,10 @@ def test_an_agent_pauses_while_its_disk_has_less_room_than_wanted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It goes on by itself when there is room, or when nobody wants that any more."""
-    room = 5 * 10**9
-    monkeypatch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=room))
+    room = [5 * 10**9]
+    monkeypatch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=room[-1]))
 
     async def run() -> None:
-        nonlocal room
         one = Watched(0, free=4 * 10**9)
         one.crawl.disk.history = Path()
         one.limits.begun = True
@@ -179,7 +178,8 @@ def test_an_agent_pauses_while_its_disk_has_less_room_than_wanted(
                     await one.look()
                     await asyncio.sleep(0.001)
 
-        for room, low in ((10**9, True), (5 * 10**9, False), (10**9, True)):
+        for free, low in ((10**9, True), (5 * 10**9, False), (10**9, True)):
+            room.append(free)
             await is_low(low)
         assert not one.stopped and not one.limits.over
         one.limits.follow(UbiSettings())
