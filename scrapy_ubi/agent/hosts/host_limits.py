@@ -110,8 +110,8 @@ class HostLimits:
         return 0.0 if self.idle else self.of(state).delay or 0.0
 
     def bring(self, state: HostState, limits: Limits) -> None:
-        """A seed has brought limits of the host: what it says holds from now on, beside what others have said. Where that
-        is news, a host that a limit has ended is fetched again, until it reaches one of these."""
+        """A seed has brought limits of the host: what it says holds from now on, beside what others have said. Where
+        that is news, a host that a limit has ended is fetched again, until it reaches one of these."""
         brought = self._hosts.get(state, BUDGET)
         before = read_budget(brought) if brought is not None else UNSAID
         if (after := limits.over(before)) == before:
