@@ -846,6 +846,10 @@ CAUGHT: dict[str, int] = {
     "pending_hosts_not_listed": 18,
     "resent_never": 4,
     "restored_outbox_thrown_away": 3,
+    "spent_added_up": 0,
+    "spent_not_handed_over": 3,
+    "spent_not_told": 2,
+    "spent_of_the_winner_counts": 0,
     "watched_by_the_clock_of_the_server_alone": 2,
     "watched_ids_ignored": 0,
 }

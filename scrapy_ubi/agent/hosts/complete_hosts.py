@@ -7,6 +7,8 @@ Rules of this module:
   it is told at least once; for one number of pages it has one identity.
 * A link, a seed or a request that is queued once more opens it again: the note is taken back, and it is told once more
   when that is done. What fails only, as a limit has ended the host, opens nothing.
+* It has to be so for `QUIET` seconds: of a host that others link to, a first page is often done before the next is
+  known. Of more than `MOST_QUIET` hosts at once the others are told without that wait.
 * Hosts are gone through a piece at each tick (`PIECE`), not page by page: what hosts cost is the same whatever they do,
   and it does not matter how the last page of one came to its end: by a load, by its dead owner, or by a limit.
 * When the crawl has ended, all that are left are looked at at once: nobody looks later.
@@ -28,6 +30,8 @@ from scrapy_ubi.protocol.host import HostState
 logger = logging.getLogger("scrapy_ubi")
 
 PIECE = 1_000  # hosts looked at a tick, of which there are some a second: a millisecond
+QUIET = 5.0  # s
+MOST_QUIET = 100_000  # hosts
 ALL = "all"  # why it is complete, where no limit and no failure has ended it
 Figures = Mapping[str, object]
 
@@ -53,6 +57,7 @@ class CompleteHosts:
         self._limits = limits
         self._note = note
         self._told = told
+        self._quiet: dict[str, float] = {}  # hosts that wait to be told of -> since when they are complete (s)
         self._round: Iterator[HostState] = iter(())
         self._over = False  # and all were looked at since
 
@@ -74,6 +79,8 @@ class CompleteHosts:
 
     def _look_at(self, state: HostState, now: float) -> None:
         complete = is_complete(state)
+        if not complete:
+            self._quiet.pop(state.host, None)
         if complete is (f'"{COMPLETE}"' in state.notes.text) or not state.done_count:
             return
         agent = self._crawl.agent
@@ -82,18 +89,27 @@ class CompleteHosts:
         if not (agent.finished or agent.work.may_fetch(state, now)):
             return
         if complete:
-            self._complete(state)
+            if agent.finished or self._is_quiet(state.host, now):
+                self._complete(state)
         elif not self._hosts.read_end_reason(state) and (state.waiting or state.out):
             self._hosts.put(state, COMPLETE, None)
             self._note("reopened", state.host)
             logger.info("Host %s is open again: %d URLs wait.", state.host, state.waiting + len(state.out))
 
+    def _is_quiet(self, host: str, now: float) -> bool:
+        since = self._quiet.get(host)
+        if since is None and len(self._quiet) < MOST_QUIET:
+            self._quiet[host] = now
+            return False
+        return since is None or now - since >= QUIET
+
     def _complete(self, state: HostState) -> None:
+        self._quiet.pop(state.host, None)
         reason = self._hosts.read_end_reason(state) or ALL
         figures = {
             "host": state.host,
             "complete": reason,
-            "pages": max(0, self._hosts.before(state) + 1),
+            "pages": self._hosts.loaded(state),
             "urls": state.done_count,
             "bytes": state.notes.total_spent,
             "when": int(unix()),

@@ -322,6 +322,11 @@ class HostNotes:
         done = state.done_count + len(state.out) - 1
         return done - passed if type(passed) is int and 0 <= passed <= done else done
 
+    def loaded(self, state: HostState) -> int:
+        """How many pages of the host were loaded: done, but for those that failed as the host was ended."""
+        noted = self._read(state).get(LOADED) if self.read_end_reason(state) else None
+        return noted if type(noted) is int and 0 <= noted <= state.done_count else max(0, self.before(state) + 1)
+
     def pass_one(self, state: HostState) -> None:
         """One of its requests that are out is done without a load: it does not count as a page of `before`."""
         passed = self._read(state).get(PASSED)
