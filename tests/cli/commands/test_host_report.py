@@ -21,7 +21,7 @@ def row(host: str, agent: str, **more: Any) -> dict[str, Any]:
 
 
 def test_a_host_that_is_cut_is_complete_when_all_of_its_shards_are() -> None:
-    rows = [row("a", "shop.example#0", complete="all", bytes=5), row("b", "shop.example#1", complete="", bytes=7)]
+    rows = [row("shop.example#0", "a", complete="all", bytes=5), row("shop.example#1", "b", complete="", bytes=7)]
     (whole,) = added_up(rows)
     assert (whole["complete"], whole["bytes"]) == ("", 12)
     (whole,) = added_up([{**one, "complete": "all"} for one in rows])
