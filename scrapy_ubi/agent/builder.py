@@ -24,6 +24,7 @@ from scrapy_ubi.agent.group.leave import Leave
 from scrapy_ubi.agent.group.limit_watch import LimitWatch
 from scrapy_ubi.agent.group.lost_agents import LostAgents
 from scrapy_ubi.agent.group.ticker import Ticker
+from scrapy_ubi.agent.hosts.complete_hosts import CompleteHosts
 from scrapy_ubi.agent.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.agent.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.agent.hosts.host_concurrency import HostConcurrency
@@ -103,7 +104,7 @@ def build_node(
     concurrency = HostConcurrency.from_settings(settings, hosts)
     loads_at_once = concurrency.limit if concurrency is not None else None
     iterations = Iterations.from_settings(settings)
-    pace = HostPace(live, hosts, clock)
+    pace = HostPace(live, hosts, limits, clock)
     may_take = iterations.may_take if iterations is not None else None
     rated = RatedHosts.from_settings(settings, hosts, clock)
     on_turn = pace.on_turn if rated is None else rated.after(pace.on_turn)
@@ -129,7 +130,7 @@ def build_node(
     lost = LostAgents(crawl, io, transport, exchanges.control)
     join = Join(crawl, settings, io, transport, start.predecessor, start.started, beats.publish, clock)
     leave = Leave(crawl, settings, fatal, exchanges, publisher.renew, clock, lost.find_lost)
-    limit_watch = LimitWatch(crawl_limits, crawl, io, transport)
+    limit_watch = LimitWatch(crawl_limits, crawl, io, transport, waker.arm)
     status = Status(crawl, hosts, crawl_limits, live, exchanges, beats, leave, fatal, clock)
 
     # -- requests: found, handed out, ended
@@ -166,6 +167,7 @@ def build_node(
         beats,
         ticker,
         GroupWatch(crawl, io, transport, settings),
+        CompleteHosts(crawl, hosts, limits, note, events.host_complete),
         limit_watch,
         access,
         choice,

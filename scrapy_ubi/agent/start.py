@@ -62,6 +62,9 @@ class NodeEvents:
         """Take this seed, which has come from outside and has this id, or say why not."""
         return SeedOutcome(REFUSED, "this crawl takes none")
 
+    def host_complete(self, figures: Mapping[str, object]) -> None:
+        """A host is complete: its name, why, and its figures (`hosts.complete_hosts`)."""
+
     def held_up(self) -> tuple[bool, IdleReason | None]:
         """Whether no further request is asked for, and what those under way wait for (None: nothing is)."""
         return False, None

@@ -20,6 +20,7 @@ from scrapy_ubi.agent.group.beats import Beats
 from scrapy_ubi.agent.group.group_watch import GroupWatch
 from scrapy_ubi.agent.group.limit_watch import LimitWatch
 from scrapy_ubi.agent.group.ticker import Ticker
+from scrapy_ubi.agent.hosts.complete_hosts import CompleteHosts
 from scrapy_ubi.agent.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.agent.hosts.host_limits import HostLimits
 from scrapy_ubi.agent.hosts.host_pace import HostPace
@@ -54,6 +55,7 @@ class Turns:
         beats: Beats,
         ticker: Ticker,
         group_watch: GroupWatch,
+        complete_hosts: CompleteHosts,
         limit_watch: LimitWatch,
         access: HostAccess,
         choice: NextRequest,
@@ -68,6 +70,7 @@ class Turns:
         self._beats = beats
         self._ticker = ticker
         self._group_watch = group_watch
+        self._complete_hosts = complete_hosts
         self._limit_watch = limit_watch
         self._access = access
         self._choice = choice
@@ -106,6 +109,7 @@ class Turns:
         self._limit_watch.check_limits(now)
         if self._iterations is not None:
             self._iterations.barrier.close_stalled()
+        self._complete_hosts.look(now)
         self._choice.read_ahead(now)
         self._waker.arm()
 
@@ -132,8 +136,8 @@ class Steered:
         live.follow(self._follow)
 
     def _follow(self, live: RuntimeSettings) -> None:
-        self._pace.follow(live, self._crawl.frontier)
         self._limits.follow(live.now, live.of_host)
+        self._pace.follow(live, self._crawl.frontier)
         self._crawl.agent.discovery.refuses = refuses_by(self._limits)
         self._crawl_limits.follow(live.now)
         self._seeds.finishing = live.finish_asked

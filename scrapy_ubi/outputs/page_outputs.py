@@ -19,6 +19,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -37,6 +38,7 @@ from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.adapter.requests.reason_phrase import as_it_came
 from scrapy_ubi.adapter.robots.fetch import load_of
 from scrapy_ubi.agent.profile.idle_reason import OUTPUTS
+from scrapy_ubi.outputs.delivery.delivering import DeliveringStore
 from scrapy_ubi.outputs.page_text import kind_of
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import ROBOTS, Page, Store
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 KEY = "ubi_key"  # meta key: the name of the page
-START, LOCAL = "start", "local"
+START, LOCAL, HOST_NAME = "start", "local", "host"
 MOST_COUNTED = 1_000_000  # contents of start items, and requests without a host, that are told apart by number
 
 WAITS = (
@@ -317,6 +319,18 @@ class PageOutputs(PageObserver):
         digest = blake2b(b"\0".join(kept.values()), digest_size=16).digest()
         page = Page(self._numbered(START, digest), 0, "ok", Request("about:blank"), items=kept, numbered={0: kept})
         self._hand_over_items(page)
+
+    def completed(self, host: Mapping[str, object]) -> None:
+        """A host is complete: stores that tell of hosts give it as they give items."""
+        digest = blake2b("{host} {urls}".format_map(host).encode(), digest_size=16)
+        name = f"{HOST_NAME}.{digest.hexdigest()}"
+        text = json.dumps(host).encode()
+        for store in self._of_items:
+            if isinstance(store, DeliveringStore) and store.tells_hosts:
+                kept = {store.name: text}
+                page = Page(name, 0, "ok", Request("about:blank"), items=kept, numbered={0: kept})
+                if (payload := store.page(page)) is not None:
+                    self._writer.put([Bundle(store, name, 0, page.kind, payload, len(text))])
 
     def _hand_over_items(self, page: Page) -> None:
         bundles = [

@@ -139,9 +139,16 @@ class Keeping:
         before = state.notes
         if text == before.text or before.version >= MOST_VERSION or self.frontier.find(state.host) is not state:
             return False
-        self.frontier.note(state, Notes(before.version + 1, text))
+        self.frontier.note(state, Notes(before.version + 1, text, before.spent))
         self.noted[state.host] = None
         return True
+
+    def spend(self, state: HostState, amount: int) -> None:
+        """Count what this agent has spent on a host, before what it was spent for is done: who knows that it is done
+        knows what it has cost, as notes are told first. Of a host that is not held any more nothing is counted."""
+        if amount > 0 and self.frontier.find(state.host) is state:
+            self.frontier.note(state, state.notes.spend(self.me, amount))
+            self.noted[state.host] = None
 
     def tell_notes(self) -> None:
         """Tell what was noted since the last time."""

@@ -119,5 +119,6 @@ def size(record: Record) -> int:
         outlinks = sum(RECORD_SIZE + len(host) + weight(entry) for host, entry in record.redo.outlinks)
         return RECORD_SIZE + len(record.host) + outlinks + RECORD_SIZE * len(record.redo.own) // 2
     if record.notes is not None:
-        return RECORD_SIZE + len(record.host) + len(record.notes.text)
+        spent = RECORD_SIZE * len(record.notes.spent) // 2
+        return RECORD_SIZE + len(record.host) + len(record.notes.text) + spent
     return RECORD_SIZE + len(record.host)

@@ -99,7 +99,7 @@ def _rest(records: list[Record], requests: Written) -> str:
             known, known_xor, done_count, done_xor = record.offer
             last += f',"offer":[{known},"{known_xor:016x}",{done_count},"{done_xor:016x}"]'
         elif record.notes is not None:
-            last += f',"notes":[{record.notes.version},{record.notes.text}]'
+            last += f',"notes":{record.notes.shown()}'
     text = f',"done":[{",".join(done)}]' if done else ""
     if redos:
         text += f',"redo":[{",".join([_redo_out(redo, requests) for redo in redos])}]'

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from scrapy_ubi.settings.crawl_caps import NO_CAPS, CrawlCaps
 from scrapy_ubi.settings.declare import derived, derived_of, made_of, rules_of, seconds, setting, settings_of
+from scrapy_ubi.settings.host_limits import HostLimitsTable
 from scrapy_ubi.settings.loads_at_once import ONE_AT_A_TIME, Loads, LoadsByHost
 from scrapy_ubi.settings.proxy_pool import NO_POOL, ProxyPool
 from scrapy_ubi.settings.rates import NO_RATES, RateTable
@@ -437,47 +439,11 @@ class Declarations:
 
     # -- How much of a host
 
-    host_max_pages: int = setting(
-        0,
-        "Pages of a host that are done before it is ended (PLmax); 0: any number.",
+    host_limits: HostLimitsTable | None = setting(
+        None,
+        "How much of a host: pages, bytes, depth, seconds, and more; of all hosts, of domains, of single hosts.",
+        "host_limits",
         group="How much of a host",
-        low=0,
-        high=1_000_000_000_000,
-        live="host",
-    )
-    host_max_known: int = setting(
-        0,
-        "URLs of a host that are known before new ones of it are dropped (TTmax); 0: any number.",
-        low=0,
-        high=1_000_000_000_000,
-        live="host",
-    )
-    host_max_depth: int = setting(
-        0,
-        "How many links deeper than the first page of a host its pages may be; 0: any number.",
-        low=0,
-        high=1_000_000,
-        live="host",
-    )
-    host_max_seconds: float = seconds(
-        0.0,
-        "Time after the first load of a host at which it is ended (TDLmax); 0: never.",
-        low=0,
-        high=315_360_000,
-        live="host",
-    )
-    host_max_iterations: int = setting(
-        0,
-        "Iterations of a host, of UBI_HOST_LOAD_TAKE pages each, before it is ended (Imax); 0: any number.",
-        low=0,
-        high=1_000_000_000_000,
-        live="host",
-    )
-    host_stable_iterations: int = setting(
-        0,
-        "Iterations in a row without a new URL of the host before it is ended (TSTmax); 0: any number.",
-        low=0,
-        high=1_000_000,
         live="host",
     )
     max_load_seconds: float = seconds(
@@ -490,33 +456,12 @@ class Declarations:
 
     # -- How much in all
 
-    crawl_max_pages: int = setting(
-        0,
-        "Pages that all agents together load before the crawl ends; 0: any number.",
+    crawl_limits: CrawlCaps = setting(
+        NO_CAPS,
+        "How much of all: pages, bytes, seconds, URLs known, depth; and the free disk below which an agent pauses.",
+        "crawl_limits",
         group="How much in all",
-        low=0,
-        high=1_000_000_000_000_000,
-        live="crawl",
-    )
-    crawl_max_known: int = setting(
-        0,
-        "URLs known to all agents together before new ones are dropped; 0: any number.",
-        low=0,
-        high=1_000_000_000_000_000,
-        live="crawl",
-    )
-    crawl_max_depth: int = setting(
-        0,
-        "How many links from the seeds pages may be; 0: any number.",
-        low=0,
-        high=1_000_000,
-        live="crawl",
-    )
-    crawl_max_seconds: float = seconds(
-        0.0,
-        "How long the crawl may run before it ends; 0: any time.",
-        low=0,
-        high=315_360_000,
+        shown="no limit",
         live="crawl",
     )
 
@@ -710,12 +655,22 @@ _FLUSHES = "remove it, it follows from UBI_HEARTBEAT_INTERVAL"
 _FIXED = "remove it, it is the same for all crawls"
 
 GONE: Mapping[str, str] = {
+    "UBI_CRAWL_MAX_PAGES": "use UBI_CRAWL_LIMITS, for example 'pages=100000'",
+    "UBI_CRAWL_MAX_KNOWN": "use UBI_CRAWL_LIMITS, for example 'known=1e6'",
+    "UBI_CRAWL_MAX_DEPTH": "use UBI_CRAWL_LIMITS, for example 'depth=10'",
+    "UBI_CRAWL_MAX_SECONDS": "use UBI_CRAWL_LIMITS, for example 'seconds=40h'",
     "UBI_DUPLICATES_ACTION": "write it into UBI_DUPLICATES, for example 'near(3, skip)'",
     "UBI_ERROR_BURST_SECONDS": "remove it, UBI_ERROR_BURST counts the errors of a minute",
     "UBI_ERROR_LOG": "remove it, the file is errors.log in UBI_DIR",
     "UBI_FLUSH_INTERVAL": _FLUSHES,
     "UBI_FLUSH_RECORDS": _MEMORY,
     "UBI_HANDOFF_TIMEOUT": _TIMES,
+    "UBI_HOST_MAX_PAGES": "use UBI_HOST_LIMITS, for example 'pages=500'",
+    "UBI_HOST_MAX_KNOWN": "use UBI_HOST_LIMITS, for example 'known=5000'",
+    "UBI_HOST_MAX_DEPTH": "use UBI_HOST_LIMITS, for example 'depth=5'",
+    "UBI_HOST_MAX_SECONDS": "use UBI_HOST_LIMITS, for example 'seconds=2h'",
+    "UBI_HOST_MAX_ITERATIONS": "use UBI_HOST_LIMITS, for example 'iterations=10'",
+    "UBI_HOST_STABLE_ITERATIONS": "use UBI_HOST_LIMITS, for example 'stable=3'",
     "UBI_HOST_COOKIES": "remove it, cookies always go with their host; COOKIES_ENABLED = False keeps none",
     "UBI_LETTER_RECORDS": _FIXED,
     "UBI_MAX_BODY_TYPES": "write UBI_MAX_BODY = 'all(1000000)' to cut everything, and a number to cut HTML",

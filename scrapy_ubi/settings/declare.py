@@ -42,6 +42,8 @@ Kind = Literal[
     "partition",
     "shards",
     "host_loads",
+    "host_limits",
+    "crawl_limits",
     "name_servers",
     "concurrency",
     "rates",
@@ -105,6 +107,9 @@ _BOUNDS: Mapping[str, str] = {
     "rules": "a list of rules, or the path of a file of them",
     "partition": "'host', 'domain' or the dotted path of a function of the project",
     "shards": "a mapping from hosts to numbers of shards, 2 to 1024: {'shop.example': 8}, or (8, 'fast')",
+    "host_limits": "limits such as 'pages=500, bytes=2GB, depth=5, seconds=2h, delay=1', a mapping of host, .domain or "
+    "'*' -> one of these, or the path of a file of them",
+    "crawl_limits": "limits such as 'pages=100000, bytes=50GB, seconds=40h, known=1e6, depth=10, free=5GB'",
     "host_loads": "a whole number of 1 to 1000, 'auto(8)', or a mapping of host -> one of these ('*': all others)",
 }
 _UNITS: Mapping[str, str] = {"int": "a whole number", "float": "a number", "seconds": "a number of seconds"}

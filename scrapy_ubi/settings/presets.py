@@ -33,7 +33,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "UBI_DELAY_FACTOR": 5,
         "UBI_MAX_DELAY": 30,
         "UBI_POLITE_BY_IP": True,
-        "UBI_HOST_MAX_PAGES": 10_000,
+        "UBI_HOST_LIMITS": "pages=10000",
         "UBI_MAX_LOAD_SECONDS": 60,
         "UBI_MAX_BODY": 2_000_000,
         "UBI_MEMORY_MB": 1024,
@@ -64,7 +64,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
         "UBI_FAILURE_TIMEOUT": 6,
         "UBI_LEAVE_TIMEOUT": 5,
         "UBI_REDIS_WAIT": 1,
-        "UBI_CRAWL_MAX_PAGES": 1000,
+        "UBI_CRAWL_LIMITS": "pages=1000",
         "UBI_ROBOTS_GIVE_UP": 10,
     },
 }

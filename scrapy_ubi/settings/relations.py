@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings import presets
+from scrapy_ubi.settings.host_limits import HostLimitsTable
 from scrapy_ubi.settings.loads_at_once import MOST, Loads, LoadsByHost
 from scrapy_ubi.settings.values import SitemapUse
 from scrapy_ubi.urls import HostRules
@@ -51,6 +52,7 @@ def check_relations(settings: UbiSettings) -> None:
         )
     check_shards(settings.host_shards, settings.partition, settings.host_rules)
     check_hosts(settings.host_concurrency, settings.partition, settings.host_rules, by_ip=settings.polite_by_ip)
+    check_limits(settings.host_limits, settings.partition, settings.host_rules)
     check_recrawl(settings.recrawl, settings.recrawl_rounds, iterate=settings.host_iterate, sitemaps=settings.sitemaps)
     fingerprinter = settings.fingerprinter if settings.fingerprints else None
     check_iterations(settings.host_iterate, settings.max_load_seconds, settings.rank, fingerprinter)
@@ -79,6 +81,17 @@ def check_hosts(loads: LoadsByHost, partition: Partition, rules: HostRules | Non
             f"is {loads.others} for all hosts, and UBI_POLITE_BY_IP is on",
             "name the hosts that may have more than one load at once, or turn UBI_POLITE_BY_IP off",
         )
+
+
+def check_limits(limits: HostLimitsTable | None, partition: Partition, rules: HostRules | None) -> None:
+    """Raise UbiSettingError where limits are said of no host: they would be passed over in silence."""
+    if limits is None or (partition == "host" and rules is None):
+        return
+    for name in limits.named:
+        if not name.startswith(".") and (key := partition_key(f"http://{name}/", partition, rules)) != name:
+            raise UbiSettingError(
+                "UBI_HOST_LIMITS", f"names {name!r:.100}, which is a part of {key!r:.100}", f"name {key!r:.100} instead"
+            )
 
 
 def check_recrawl(recrawl: str, rounds: int | None, *, iterate: bool, sitemaps: SitemapUse) -> None:

@@ -8,7 +8,10 @@ from pathlib import Path
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.policy.recrawl import read_recrawl
+from scrapy_ubi.settings import host_limits
+from scrapy_ubi.settings.crawl_caps import CrawlCaps, read_caps
 from scrapy_ubi.settings.declare import Kind, Setting
+from scrapy_ubi.settings.host_limits import HostLimitsTable
 from scrapy_ubi.settings.readers import Reader, read_path
 from scrapy_ubi.urls import host_rules, host_shards, normaliser
 from scrapy_ubi.urls.host_rules import HostRules
@@ -68,10 +71,34 @@ def _read_recrawl(row: Setting, value: object) -> str:
     return str(read_recrawl(value) or "")
 
 
+def _read_host_limits(row: Setting, value: object) -> HostLimitsTable:
+    """Limits by host, from what is written or from a file."""
+    where = f" in {str(value)!r:.200}" if isinstance(value, str | Path) else ""
+    try:
+        if isinstance(value, Path) or (isinstance(value, str) and host_limits.names_file(value)):
+            return host_limits.read_file(read_path(row, value))
+        return host_limits.read_table(value)
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        raise UbiSettingError(row.setting, f"cannot be read{where} ({reason})", f"give {row.bounds}") from None
+    except ValueError as error:
+        raise UbiSettingError(row.setting, f"does not hold{where}: {error}", f"give {row.bounds}") from None
+
+
+def _read_crawl_limits(row: Setting, value: object) -> CrawlCaps:
+    """Limits of the crawl."""
+    try:
+        return value if isinstance(value, CrawlCaps) else read_caps(value)
+    except ValueError as error:
+        raise UbiSettingError(row.setting, f"does not hold: {error}", f"give {row.bounds}") from None
+
+
 READERS: Mapping[Kind, Reader] = {
     "steps": _read_steps,
     "rules": _read_rules,
     "partition": _read_partition,
     "shards": _read_shards,
     "recrawl": _read_recrawl,
+    "host_limits": _read_host_limits,
+    "crawl_limits": _read_crawl_limits,
 }

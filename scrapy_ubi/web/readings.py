@@ -92,6 +92,7 @@ _HOSTS = {
     "agent": _NAME,
     "copies": _FLAG,
     "shards": _FLAG,
+    "complete": _FLAG,
 }
 
 READINGS: Mapping[str, Reading] = {

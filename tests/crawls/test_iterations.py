@@ -161,9 +161,9 @@ def test_without_the_barrier_the_order_depends_on_how_long_loads_take() -> None:
 @pytest.mark.parametrize(
     ("limit", "reason"),
     [
-        ({"UBI_HOST_MAX_PAGES": 6}, "finished"),
-        ({"UBI_HOST_MAX_ITERATIONS": 2}, "finished"),
-        ({"UBI_CRAWL_MAX_PAGES": 6}, "limit/crawl_pages"),
+        ({"UBI_HOST_LIMITS": "pages=6"}, "finished"),
+        ({"UBI_HOST_LIMITS": "iterations=2"}, "finished"),
+        ({"UBI_CRAWL_LIMITS": "pages=6"}, "limit/crawl_pages"),
         ({"CLOSESPIDER_PAGECOUNT": 6}, "closespider_pagecount"),
     ],
     ids=["host_pages", "host_iterations", "crawl_pages", "closespider"],

@@ -63,11 +63,11 @@ def by_host(site: Site) -> Counter[str]:
 
 
 LIMITS: dict[str, tuple[dict[str, Any], int, str]] = {
-    "pages": ({"UBI_HOST_MAX_PAGES": 12}, 12, "ubi/failed/limit/host_pages"),
-    "known": ({"UBI_HOST_MAX_KNOWN": 12}, 12, "ubi/limits/host_known"),
-    "depth": ({"UBI_HOST_MAX_DEPTH": 2}, 7, "ubi/limits/host_depth"),
+    "pages": ({"UBI_HOST_LIMITS": "pages=12"}, 12, "ubi/failed/limit/host_pages"),
+    "known": ({"UBI_HOST_LIMITS": "known=12"}, 12, "ubi/limits/host_known"),
+    "depth": ({"UBI_HOST_LIMITS": "depth=2"}, 7, "ubi/limits/host_depth"),
     "iterations": (
-        {"UBI_HOST_MAX_ITERATIONS": 4, "UBI_HOST_LOAD_TAKE": 3},
+        {"UBI_HOST_LIMITS": "iterations=4", "UBI_HOST_LOAD_TAKE": 3},
         12,
         "ubi/failed/limit/host_iterations",
     ),
@@ -79,7 +79,7 @@ LIMITS: dict[str, tuple[dict[str, Any], int, str]] = {
 )
 def test_a_trap_without_end_ends_and_other_hosts_are_whole(trap: Site, limit: str, agents: int) -> None:
     settings, pages, stat = LIMITS[limit]
-    if "UBI_HOST_MAX_DEPTH" in settings:  # a chain of ten pages would be cut as well
+    if limit == "depth":  # a chain of ten pages would be cut as well
         trap.page(f"{PLAIN}/0", links(*(f"{PLAIN}/{number}" for number in range(10))))
     outcomes = crawl(Walk, trap.proxy, agents, settings=settings)
     assert {outcome.reason for outcome in outcomes} == {"finished"}
@@ -92,7 +92,7 @@ def test_iterations_without_news(site: Site) -> None:
     pages = [f"{PLAIN}/{number}" for number in range(30)]
     for page in pages:
         site.page(page, links(*pages))
-    settings = {"UBI_HOST_STABLE_ITERATIONS": 2, "UBI_HOST_LOAD_TAKE": 5}
+    settings = {"UBI_HOST_LIMITS": "stable=2", "UBI_HOST_LOAD_TAKE": 5}
     (outcome,) = crawl(Walk, site.proxy, settings=settings, start_urls=[f"{PLAIN}/0"])
     assert outcome.reason == "finished"
     assert by_host(site) == {"plain.example": 15}
@@ -126,20 +126,19 @@ def test_the_crawl_ends_at_so_many_pages_and_goes_on_with_a_higher_limit(
 ) -> None:
     def pages(most: int) -> tuple[str, int]:
         before = len(trap.visits)
-        (outcome,) = crawl(
-            Walk, trap.proxy, settings={"UBI_CRAWL_MAX_PAGES": most, "UBI_DIR": str(tmp_path / "a"), "UBI_CRAWL": "c"}
-        )
+        settings = {"UBI_CRAWL_LIMITS": f"pages={most}", "UBI_DIR": str(tmp_path / "a"), "UBI_CRAWL": "c"}
+        (outcome,) = crawl(Walk, trap.proxy, settings=settings)
         return outcome.reason, len(trap.visits) - before
 
     caplog.set_level("INFO", "scrapy_ubi")
     assert pages(20) == ("limit/crawl_pages", 20)
-    assert "UBI_CRAWL_MAX_PAGES" in caplog.text
+    assert "UBI_CRAWL_LIMITS" in caplog.text
     assert pages(20) == ("limit/crawl_pages", 0)
     assert pages(40) == ("limit/crawl_pages", 20)
 
 
 def test_depth_of_the_crawl(trap: Site) -> None:
-    (outcome,) = crawl(Walk, trap.proxy, settings={"UBI_CRAWL_MAX_DEPTH": 3}, start_urls=[f"{TRAP}/0"])
+    (outcome,) = crawl(Walk, trap.proxy, settings={"UBI_CRAWL_LIMITS": "depth=3"}, start_urls=[f"{TRAP}/0"])
     assert outcome.reason == "finished"
     assert max(item["depth"] for item in outcome.items) == 3
     assert by_host(trap)["trap.example"] == 15

@@ -103,7 +103,7 @@ SETTINGS: list[tuple[dict[str, Any], list[str]]] = [
     (
         {
             "UBI_FILTERS": ["scope(hosts=h0.example, hosts=h2.example); extensions(-html)", "visited"],
-            "UBI_HOST_MAX_KNOWN": 3,
+            "UBI_HOST_LIMITS": "known=3",
         },
         [],
     ),
@@ -422,6 +422,6 @@ def test_a_page_without_end_lets_others_have_their_turn(site: Site) -> None:
             if response.url == f"{HOSTS[0]}/":
                 yield PlainLinks(many)
 
-    outcomes = crawl(Many, site.proxy, settings={"UBI_HOST_MAX_PAGES": 3, "LOG_LEVEL": "INFO"})
+    outcomes = crawl(Many, site.proxy, settings={"UBI_HOST_LIMITS": "pages=3", "LOG_LEVEL": "INFO"})
     assert outcomes[0].stats["ubi/scheduler/enqueued"] == 2_501
     assert outcomes[0].reason == "finished"

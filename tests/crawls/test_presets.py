@@ -101,4 +101,4 @@ def test_a_crawl_under_development_ends_after_a_thousand_pages(site: Site, agent
     outcomes = crawl(Kind, site.proxy, agents, {"UBI_PRESET": "development", "UBI_FAILURE_TIMEOUT": 8})
     assert fetched(outcomes) == {"http://h0.example/", *pages}
     own = read(outcomes[0])
-    assert (own.crawl_max_pages, own.start_wait, own.leave_timeout) == (1000, 0, 5)
+    assert (own.crawl_limits.pages, own.start_wait, own.leave_timeout) == (1000, 0, 5)

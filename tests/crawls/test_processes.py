@@ -98,9 +98,9 @@ def test_a_refusal_is_in_the_log_file_and_once_on_standard_error(project: Projec
 
 
 def test_a_limit_that_the_user_has_set_is_no_error(project: Project, site: Site) -> None:
-    status, output = project.run("crawl", "walk", "-s", "UBI_CRAWL_MAX_PAGES=1")
+    status, output = project.run("crawl", "walk", "-s", "UBI_CRAWL_LIMITS=pages=1")
     assert status == 0 and "Closing spider (limit/crawl_pages)" in output, output
-    assert "INFO: The agents have loaded 1 pages, and the crawl ends (UBI_CRAWL_MAX_PAGES)" in output
+    assert "INFO: The agents have loaded 1 pages, and the crawl ends (UBI_CRAWL_LIMITS)" in output
     assert "ERROR" not in output and "log_count/ERROR" not in output
 
 
@@ -479,7 +479,7 @@ def test_a_limit_of_the_crawl_ends_all_agents(project: Project, site: Site, one_
     for number, page in enumerate(pages):
         site.page(page, links(*pages[10 * number + 1 : 10 * number + 11]))
     site.page(f"{HOST}/", links(*pages[:20]))
-    options = ["-s", f"UBI_REDIS_URL={one_server.url}", "-s", "UBI_CRAWL_MAX_PAGES=100", "-s", "UBI_HOST_DELAY=0.3"]
+    options = ["-s", f"UBI_REDIS_URL={one_server.url}", "-s", "UBI_CRAWL_LIMITS=pages=100", "-s", "UBI_HOST_DELAY=0.3"]
     with until_joined(site, f"{HOST}/", one_server, 2):
         running = [project.start("crawl", "walk", *options, "-s", f"UBI_AGENT_ID=a{number}") for number in range(2)]
     for process in running:

@@ -102,7 +102,7 @@ def test_what_a_stranger_writes_into_redis_changes_nothing(site: Site) -> None:
             entry = json.dumps([{"host": "evil.example", "discovered": [["0" * 16, evil, 0, 0]]}])
             letter |= {"view": "0" * 16, "enc": "json", "body": entry, "run": stranger.run}
             stranger.post(scheduler.agent_id, {name.encode(): text.encode() for name, text in letter.items()})
-        said = LiveEntry("UBI_CRAWL_MAX_PAGES", "", 1, 2**52, "mallory", 1.0)
+        said = LiveEntry("UBI_CRAWL_LIMITS", "", "pages=1", 2**52, "mallory", 1.0)
         stranger.shelf.control[said.field.encode()] = said.text.encode()
         assert await outside.told(outside.push(evil)) == [f"REFUSED {UNSIGNED}"]
         seed = signed(crawl, "seed", "", {"url": f"{HOSTS[0]}/"})

@@ -354,7 +354,7 @@ def test_a_seed_beyond_a_limit_is_refused_with_the_reason(site: Site) -> None:
         assert first == ["OK"]
         assert "limit" in second[0] and second[0].startswith("REFUSED")
 
-    serve(site, scene, UBI_HOST_MAX_KNOWN=1)
+    serve(site, scene, UBI_HOST_LIMITS="known=1")
 
 
 def test_a_redis_that_is_emptied_loses_only_what_was_not_answered(site: Site) -> None:

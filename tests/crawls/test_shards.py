@@ -92,7 +92,7 @@ def test_the_items_are_those_of_plain_scrapy_and_no_more_loads_than_shards_are_o
 
 def test_the_shares_of_a_limit_are_the_limit(site: Site) -> None:
     shop(site)
-    outcomes = crawl(Shop, site.proxy, 3, {**SHARDS, "UBI_HOST_MAX_PAGES": 20})
+    outcomes = crawl(Shop, site.proxy, 3, {**SHARDS, "UBI_HOST_LIMITS": "pages=20"})
     assert 8 < len(site.urls()) <= 20
     assert [outcome.reason for outcome in outcomes] == ["finished"] * 3
 

@@ -96,7 +96,7 @@ def test_every_line_says_what_it_is_for() -> None:
 def test_ubicrawler(site: Site) -> None:
     """Hosts that are chains of pages, and a bush at the first: breadth first, to a depth."""
     hosts = [f"http://h{number}.example" for number in range(6)]
-    depth = settings_of("UbiCrawler")["UBI_HOST_MAX_DEPTH"]
+    depth = int(settings_of("UbiCrawler")["UBI_HOST_LIMITS"].removeprefix("depth="))
     for host, following in zip(hosts, [*hosts[1:], hosts[0]], strict=True):
         site.page(f"{host}/", links(f"{host}/1", f"{following}/", *(f"{host}/leaf/{number}" for number in range(4))))
         for number in range(1, depth + 4):

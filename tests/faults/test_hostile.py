@@ -35,7 +35,7 @@ from tests.support.site import Site
 pytestmark = pytest.mark.processes
 
 AGENTS = ("a0", "a1")
-MOST_PAGES = 40  # UBI_HOST_MAX_PAGES: a calendar ends by nothing else
+MOST_PAGES = 40  # of UBI_HOST_LIMITS: a calendar ends by nothing else
 MOST_REDIRECTS = 20  # REDIRECT_MAX_TIMES, Scrapy's default
 TAKEN = 20_000_000  # bytes of a gigabyte that may be on their way, in all buffers, until the transfer is stopped
 
@@ -55,7 +55,7 @@ class Crawl:
 
     def __init__(self, place: Path, web: Hostile, server: Server, limit: float, **settings: object) -> None:
         self.place, self.project = place, Project(place, web.site.proxy)
-        broad = {"UBI_HOST_MAX_PAGES": MOST_PAGES, "UBI_MAX_BODY": 200_000}
+        broad = {"UBI_HOST_LIMITS": f"pages={MOST_PAGES}", "UBI_MAX_BODY": 200_000}
         wanted = {"UBI_REDIS_URL": server.url, "ROBOTSTXT_OBEY": 1, **broad, **settings}
         self._options = [part for name, value in wanted.items() for part in ("-s", f"{name}={value}")]
         agents = {name: self._start(name) for name in AGENTS}

@@ -27,7 +27,7 @@ from tests.support.village import Village, page
 
 FIRST, SECOND = '{"robots":1}', '{"robots":2}'
 
-notes = st.builds(Notes, st.integers(0, 5), st.sampled_from(["{}", FIRST, SECOND]))
+notes = st.builds(Notes, st.integers(0, 5), st.sampled_from(["{}", FIRST, SECOND]), st.just(()))
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),

@@ -70,7 +70,7 @@ class Logged:
     def note(self, state: HostState, notes: Notes) -> bool:
         news = super().note(state, notes)
         if news:
-            self.changes.append(Change(state.host, notes=notes))
+            self.changes.append(Change(state.host, notes=state.notes))
         return news
 
     def drop(self, host: str) -> None:

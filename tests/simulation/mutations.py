@@ -12,6 +12,7 @@ part is named that fails with it.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -36,6 +37,7 @@ from scrapy_ubi.protocol.loss_counter import LossCounter
 from scrapy_ubi.protocol.losses import LossBook
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.memory_state import SetState
+from scrapy_ubi.protocol.notes import Notes
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.records import Record, whole
@@ -147,6 +149,54 @@ def _notes_of_the_sender_win() -> Any:
         return before != notes
 
     return patch.object(HostState, "merge_notes", overwrite)
+
+
+def _spent_added_up() -> Any:
+    """A limit is counted twice: what two agents know of one sum is added."""
+
+    def add(one: Any, other: Any) -> Any:
+        sums = Counter(dict(one))
+        for agent, amount in other:
+            sums[agent] += amount
+        return tuple(sorted(sums.items()))
+
+    return patch.object(
+        Notes, "merged", lambda self, other: max(self, other)._replace(spent=add(self.spent, other.spent))
+    )
+
+
+def _spent_not_handed_over() -> Any:
+    """A limit is forgotten at a hand-over: neither an offer nor the whole state says what was spent."""
+    put, every = Outbox.put, whole
+
+    def bare(record: Record) -> Record:
+        return record if record.notes is None else record._replace(notes=record.notes._replace(spent=()))
+
+    def leave_out(self: Outbox, receiver: str, kind: str, record: Record, view: Any) -> None:
+        put(self, receiver, kind, record if record.flush else bare(record), view)
+
+    def without(state: Any, flush: int) -> Any:
+        return map(bare, every(state, flush))
+
+    def both() -> Iterator[None]:
+        with patch.object(Outbox, "put", leave_out), patch.object(handover, "whole", without):
+            yield
+
+    return contextmanager(both)()
+
+
+def _spent_of_the_winner_counts() -> Any:
+    """Of two notes one counts as a whole, with what it says of what was spent."""
+    return patch.object(Notes, "merged", lambda self, other: max(self, other))
+
+
+def _spent_not_told() -> Any:
+    """What is spent is no news to the keepers of the host, until something else is noted."""
+
+    def spend(self: Keeping, state: HostState, amount: int) -> None:
+        self.frontier.note(state, state.notes.spend(self.me, amount))
+
+    return patch.object(Keeping, "spend", spend)
 
 
 # -- who may fetch
@@ -725,6 +775,10 @@ AIM: dict[str, tuple[str, ...]] = {
     "rows_not_handed_over": ("join", "join", "restart"),
     "restored_done_marks_early": ("comeback", "blackout"),
     "restored_outbox_thrown_away": ("comeback", "blackout"),
+    "spent_added_up": ("join", "leave"),
+    "spent_not_handed_over": ("join", "join", "leave"),
+    "spent_not_told": ("crash",),
+    "spent_of_the_winner_counts": ("pause", "slow", "join", "leave"),
     "sure_at_once": ("amnesia", "join", "outage"),
     "watched_by_the_clock_of_the_server_alone": ("forsake",),
     "watched_ids_ignored": ("forsake",),
@@ -835,6 +889,10 @@ CAUGHT: dict[str, int] = {
     "pending_hosts_not_listed": 18,
     "resent_never": 4,
     "restored_outbox_thrown_away": 3,
+    "spent_added_up": 0,
+    "spent_not_handed_over": 3,
+    "spent_not_told": 2,
+    "spent_of_the_winner_counts": 0,
     "watched_by_the_clock_of_the_server_alone": 116,
     "watched_ids_ignored": 0,
 }

@@ -448,6 +448,7 @@ class Process:
                 return
             visit.rated = True
             self.world.rated.append(self.world.now)
+        self.world.budgets.begin(self, visit.state)
         visit.load = self.world.referee.begin(self.world.now, self.name, visit.entry.url, visit.generation)
         self.world.referee.due(self.name, visit.entry.url, visit.before)
         load, duration = visit.load, self.world.load_time()
@@ -492,6 +493,7 @@ class Process:
         self.free(visit)
         visit.loaded = True
         self.world.referee.loaded(self, visit.entry.url, visit.generation)
+        self.world.budgets.loaded(self, visit.state, visit.entry.key)
         self.after(self.world.random.choice((0.0, 0.01, 0.5)), lambda: self.parsed(visit))
         self.work()
 

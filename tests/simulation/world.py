@@ -18,6 +18,7 @@ from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.urls.host_shards import HostShards
+from tests.simulation.budgets import Budgets
 from tests.simulation.checkers import Referee, key_of
 from tests.simulation.mailstore import Incoming, Outgoing, Redis
 from tests.simulation.outputs import Outputs
@@ -130,6 +131,7 @@ class World:
         self.seeds = [self.web.url(h, 0) for h in range(min(4, hosts))]
         self.happened: Counter[str] = Counter()
         self.referee = Referee(self)
+        self.budgets = Budgets(self)
         self.watch = Watchers(self)
         self._declared: set[str] = set()
         self._forgotten: set[str] = set()  # incarnations that were there when Redis lost what it had

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from scrapy_ubi.adapter.components.ending import Ending
-from scrapy_ubi.adapter.components.page_observers import add_sitemaps
+from scrapy_ubi.adapter.components.page_observers import add_limits, add_sitemaps
 from scrapy_ubi.adapter.feeds.feed_claims import FeedClaims
 from scrapy_ubi.adapter.process.agent_directory import AgentDirectory
 from scrapy_ubi.adapter.scheduling import held_up
@@ -74,6 +74,10 @@ class SchedulerEvents(NodeEvents):
     def seed(self, number: str, fields: Mapping[str, str]) -> SeedOutcome:
         return self._take_seed(number, fields)
 
+    def host_complete(self, figures: Mapping[str, object]) -> None:
+        for completed in self._scheduler.observers.completed:
+            completed(figures)
+
     def held_up(self) -> tuple[bool, IdleReason | None]:
         scheduler = self._scheduler
         for full in scheduler.observers.full:
@@ -105,6 +109,7 @@ class LiveChanges:
         if settings.sitemaps != before.sitemaps:
             scheduler.sitemaps.follow(settings.sitemaps)
             add_sitemaps(scheduler)
+        add_limits(scheduler)
         self._errors.follow(settings)
         if settings.filters != before.filters:
             try:

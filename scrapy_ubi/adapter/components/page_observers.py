@@ -28,6 +28,8 @@ from scrapy_ubi.adapter.robots.sitemaps import Sitemaps, SitemapsOnly
 from scrapy_ubi.adapter.scheduling import project_observers
 from scrapy_ubi.adapter.scheduling.page_requisites import PageRequisites
 from scrapy_ubi.adapter.scheduling.page_robots import PageRobots, bot_of
+from scrapy_ubi.adapter.scheduling.received_bytes import ReceivedBytes
+from scrapy_ubi.adapter.scheduling.seed_pages import SeedPages
 from scrapy_ubi.adapter.scheduling.sessions import Sessions
 from scrapy_ubi.adapter.scheduling.visited_pages import VisitedPages
 from scrapy_ubi.adapter.scrapy_private.scraper import raise_bound
@@ -69,6 +71,7 @@ def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
         add(LearnedContent())
     add(parts.errors)
     add_sitemaps(scheduler)
+    add_limits(scheduler)
     for observer in parts.projects:
         add(observer, project_observers.isolation(crawler, count))
 
@@ -145,3 +148,12 @@ def add_sitemaps(scheduler: UbiScheduler) -> None:
     only = scheduler.observers.find_observer(SitemapsOnly)
     if scheduler.sitemaps.use.mode == "only" and only is None:
         scheduler.observers.add(SitemapsOnly(scheduler.sitemaps))
+
+
+def add_limits(scheduler: UbiScheduler) -> None:
+    """Add what limits want now: what counts bytes, and what follows the marks of seeds."""
+    wanted = not scheduler.node.limits.idle or scheduler.settings.crawl_limits.bytes
+    if wanted and scheduler.observers.find_observer(ReceivedBytes) is None:
+        scheduler.observers.add(ReceivedBytes(scheduler.node))
+    if not scheduler.node.limits.idle and scheduler.observers.find_observer(SeedPages) is None:
+        scheduler.observers.add(SeedPages(scheduler.node, scheduler.count))

@@ -34,8 +34,8 @@ QUEUES = (
 
 # What closes one agent: the setting that does the same for the whole crawl, where there is one.
 CLOSING = {
-    "CLOSESPIDER_PAGECOUNT": "UBI_CRAWL_MAX_PAGES",
-    "CLOSESPIDER_TIMEOUT": "UBI_CRAWL_MAX_SECONDS",
+    "CLOSESPIDER_PAGECOUNT": "pages in UBI_CRAWL_LIMITS",
+    "CLOSESPIDER_TIMEOUT": "seconds in UBI_CRAWL_LIMITS",
     "CLOSESPIDER_ITEMCOUNT": "",
     "CLOSESPIDER_ERRORCOUNT": "",
     "CLOSESPIDER_TIMEOUT_NO_ITEM": "",
@@ -88,7 +88,7 @@ def settings_remarks(settings: BaseSettings, wanted: UbiSettings) -> Iterator[st
 def _closing_one_agent(settings: BaseSettings) -> Iterator[str]:
     for name, of_crawl in CLOSING.items():
         if settings.getfloat(name) > 0:
-            remedy = f"{of_crawl} ends" if of_crawl else "UBI_CRAWL_MAX_PAGES and UBI_CRAWL_MAX_SECONDS end"
+            remedy = f"{of_crawl or 'UBI_CRAWL_LIMITS'} ends"
             yield (
                 f"{name} is set: it counts what this agent does and closes this agent only; the other agents take over "
                 f"its hosts and go on. {remedy} the crawl on all agents."

@@ -16,7 +16,7 @@ middleware know none by name: each goes through the list of its hook. Rules of t
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 from scrapy.http import Response
@@ -70,6 +70,9 @@ class PageObserver:
     def ended(self, flight: Flight) -> None:
         """The page is over: its whole output was taken, pipelines included. It is told to be done after this."""
 
+    def completed(self, host: Mapping[str, object]) -> None:
+        """A host is complete (UBI_HOST_LIMITS): `host`, why it is `complete`, its `pages`, `urls`, `bytes`."""
+
     def withdrawn(self, flight: Flight) -> None:
         """The page was not fetched, by no fault of its own, and waits in the queue again."""
 
@@ -85,6 +88,7 @@ HOOKS = (
     "yielded",
     "ended",
     "withdrawn",
+    "completed",
 )  # fmt: skip
 
 _Observer = TypeVar("_Observer", bound=PageObserver)
@@ -104,6 +108,7 @@ class Observers:
         self.yielded: list[Callable[[Flight, Response, object], object]] = []
         self.ended: list[Callable[[Flight], object]] = []
         self.withdrawn: list[Callable[[Flight], object]] = []
+        self.completed: list[Callable[[Mapping[str, object]], object]] = []
         self.marks: list[str] = []
         self._flights = flights
         self._there: list[PageObserver] = []

@@ -3,7 +3,8 @@
 Rules of this module:
 
 * A seed is taken whole or refused with one short reason. Its fields: `url`, or `request` (a JSON object: `url`, and
-  what `codec` writes of a request), or `listed` (an element of UBI_SEED_LIST); `priority`, `force` and `id` besides.
+  what `codec` writes of a request), or `listed` (an element of UBI_SEED_LIST); `priority`, `force` and `id` besides,
+  and the marks of a seed (`seed_marks`), which may stand in `request` as well.
 * What `request` says is judged by the check that letters pass. A listed one is made by Scrapy's own classes, and has to
   hold no more than what could travel: no proxy that UBI_PROXIES does not name.
 * A listed element is what scrapy-redis takes: a URL, or a JSON object with `url`, `method`, `meta`, whose other fields
@@ -22,6 +23,7 @@ from scrapy import FormRequest, Request
 
 from scrapy_ubi.adapter.requests.check import parse_object
 from scrapy_ubi.adapter.requests.codec import Codec
+from scrapy_ubi.adapter.requests.seed_marks import FIELDS, NO_MARKS, SeedMarks, read_marks
 from scrapy_ubi.adapter.requests.untravelled import CodecError
 from scrapy_ubi.ground.untrusted.checks import Malformed, is_text, is_whole
 from scrapy_ubi.protocol.host import Entry
@@ -31,7 +33,7 @@ PRIORITY = 1000  # of a seed that says none: links are seldom given more, so it 
 MOST_PRIORITY = 10**9
 
 _WAYS = ("url", "request", LISTED)
-_FIELDS = frozenset({*_WAYS, "priority", "force", "id"})
+_FIELDS = frozenset({*_WAYS, "priority", "force", "id", *FIELDS})
 _NUMBER = re.compile(r"[+-]?[0-9]{1,10}")
 _FORCE = {"": False, "0": False, "false": False, "1": True, "true": True}
 
@@ -49,6 +51,7 @@ class Seed(NamedTuple):
     request: Request
     again: bool
     odd: tuple[str, ...] = ()
+    marks: SeedMarks = NO_MARKS
 
 
 def why_no_seed(text: str) -> str:
@@ -56,7 +59,9 @@ def why_no_seed(text: str) -> str:
     What is allowed to travel is judged by the agents."""
     if text.startswith("{"):
         try:
-            url = parse_object(text).get("url")
+            said = parse_object(text)
+            read_marks(said)
+            url = said.get("url")
         except Malformed as error:
             return f"no request in JSON ({error})"
         if not isinstance(url, str):
@@ -85,11 +90,14 @@ def read_seed(fields: Mapping[str, str], codec: Codec) -> Seed:
     priority = _priority(fields["priority"]) if "priority" in fields else None
     try:
         if ways == ["request"]:
-            return Seed(_request(fields["request"], priority, codec), force)
+            said = parse_object(fields["request"])
+            marks = read_marks({**{name: said.pop(name) for name in FIELDS if name in said}, **fields})
+            return Seed(_request(said, priority, codec), force, (), marks)
+        marks = read_marks(fields)
         priority = PRIORITY if priority is None else priority
         if ways == [LISTED]:
-            return _listed(fields[LISTED].strip(), priority, codec)
-        return Seed(Request(fields["url"].strip(), priority=priority), force)
+            return _listed(fields[LISTED].strip(), priority, codec)._replace(marks=marks)
+        return Seed(Request(fields["url"].strip(), priority=priority), force, (), marks)
     except Malformed:
         raise
     except CodecError as error:
@@ -104,9 +112,8 @@ def _priority(text: str) -> int:
     return int(text)
 
 
-def _request(text: str, priority: int | None, codec: Codec) -> Request:
+def _request(said: dict[str, Any], priority: int | None, codec: Codec) -> Request:
     """The request that our JSON says; a priority in it counts where the seed has none of its own."""
-    said = parse_object(text)
     url, own = said.pop("url", None), said.pop("priority", PRIORITY)
     if not isinstance(url, str):
         raise Malformed("request: it has no 'url'")

@@ -6,6 +6,8 @@ Rules of this module:
   them (docs/how-to/secure-redis.md). Their callback is `parse`, unless they name another one of the spider's.
 * A seed is the same request as a link to its page, and as a bare seed of start(): it is known when one of these is. One
   that is forced has a key of its own, made of its id, so that it is fetched once, however often it is read.
+* A seed may bring limits of its host, which hold at once, also where its URL is known; a scope, and a label
+  (`seed_marks`): where hosts have limits.
 * Every seed has its answer: nothing here raises.
 """
 
@@ -19,7 +21,9 @@ from scrapy.spiders import CrawlSpider, CSVFeedSpider, XMLFeedSpider
 from scrapy_ubi.adapter.process.log_once import Notices
 from scrapy_ubi.adapter.requests.check import NONCE
 from scrapy_ubi.adapter.requests.codec import depth_of
+from scrapy_ubi.adapter.requests.identity import Place
 from scrapy_ubi.adapter.requests.outside import Seed, read_seed
+from scrapy_ubi.adapter.requests.seed_marks import NO_MARKS
 from scrapy_ubi.adapter.scheduling.link_decision import LinkDecision
 from scrapy_ubi.agent.mail.seed_inbox import KNOWN, REFUSED, SeedOutcome
 from scrapy_ubi.agent.work.link_verdict import Verdict
@@ -33,6 +37,7 @@ FORM_DATA = (
     "'request' (docs/how-to/wait-for-urls.md)."
 )
 _NO_PARSE = "the spider has no parse(): name one of its callbacks, in the field 'request'"
+_NO_LIMITS = "it brings limits, a scope or a label: the crawl takes these with UBI_HOST_LIMITS, which may be {}"
 _NO_HOST = "no http or https URL"
 
 
@@ -72,9 +77,25 @@ class OutsideSeeds:
         place = decision.keys.place(request)
         if place is None:
             return SeedOutcome(REFUSED, _NO_HOST)
+        if seed.marks != NO_MARKS and decision.node.limits.idle:
+            return SeedOutcome(REFUSED, _NO_LIMITS)
         agent = decision.node.agent
         if (owner := agent.keeping.owner(place.host)) != agent.me:
             return SeedOutcome(owner=owner)
+        request.meta.update(seed.marks.meta)
+        self._bring(seed, place)
+        outcome = self._outcome(number, seed, place)
+        self._bring(seed, place)  # the host may have been met only now
+        return outcome
+
+    def _bring(self, seed: Seed, place: Place) -> None:
+        state = self._decision.node.frontier.find(place.host)
+        if seed.marks.limits is not None and state is not None:
+            self._decision.node.limits.bring(state, seed.marks.limits)
+
+    def _outcome(self, number: str, seed: Seed, place: Place) -> SeedOutcome:
+        """Take a seed of an own host."""
+        decision, request = self._decision, seed.request
         for name in seed.odd:
             self._notices.once(name, FORM_DATA.format(name))
         if seed.again:

@@ -13,8 +13,8 @@ Rules of this module:
   a host's `next_at` of the disk that neither its delays nor `until` explain.
 * A host may be *ended* (section `end`: why). Nothing of it is fetched any more: what waits, and what is found later,
   fails with that reason when its turn comes, a slice at a time (`Node.next_visit`). All else that was noted of it, but
-  its last error, is forgotten, until it is lifted. What failed so is done and was not loaded: how much that was is
-  noted when it is lifted (section `passed`), for limits that count pages.
+  its last error and limits of its own, is forgotten, until it is lifted. What failed so is done and was not loaded: how
+  much that was is noted when it is lifted (section `passed`), for limits that count pages.
 * Where a requeued request comes from another agent, it lifts its host: who had the record of its failure may keep
   nothing of the host any more.
 * A section that wants more room than `MOST_NOTES` is left out and counted.
@@ -39,6 +39,8 @@ from scrapy_ubi.urls.host_shards import MARK, NO_SHARDS, HostShards
 
 MOST_POSTPONE = 86_400.0  # s: a day; whatever a host has said, it is asked again then
 DELAY, UNTIL, END = "delay", "until", "end"
+COMPLETE = "complete"  # since when (unix s) nothing of it is left (`complete_hosts`)
+BUDGET = "budget"  # limits of its own: kept when it is ended
 ERROR = "error"  # what its last load has ended with, where that was an error: `http/503`, `exception/...`
 LOADED, PASSED = "loaded", "passed"  # pages done when the host was ended; those done without a load
 RETRY_AFTER = "retry-after"  # why a host is left alone that has asked for it
@@ -128,6 +130,10 @@ class HostNotes:
             notes.pop(section, None)
             text = canonical(notes)
         self._agent.keeping.note(state, text)
+
+    def spend(self, state: HostState, amount: int) -> None:
+        """So much was spent on this host (`Keeping.spend`)."""
+        self._agent.keeping.spend(state, amount)
 
     @property
     def parsed(self) -> int:
@@ -276,7 +282,9 @@ class HostNotes:
             if not self.read_end_reason(one):
                 self.counted[f"ended/{reason}"] += 1
                 known = error_of(self._read(one))
-                kept = {END: reason, LOADED: max(0, self.before(one)), **({ERROR: known} if known else {})}
+                budget = self.get(one, BUDGET)
+                kept: dict[str, object] = {END: reason, LOADED: max(0, self.before(one))}
+                kept |= {name: value for name, value in ((ERROR, known), (BUDGET, budget)) if value}
                 self._agent.keeping.note(one, canonical(kept))
                 self.follow_delays(one)
                 self._hasten(one)
@@ -313,6 +321,11 @@ class HostNotes:
         passed = self._read(state).get(PASSED)
         done = state.done_count + len(state.out) - 1
         return done - passed if type(passed) is int and 0 <= passed <= done else done
+
+    def loaded(self, state: HostState) -> int:
+        """How many pages of the host were loaded: done, but for those that failed as the host was ended."""
+        noted = self._read(state).get(LOADED) if self.read_end_reason(state) else None
+        return noted if type(noted) is int and 0 <= noted <= state.done_count else max(0, self.before(state) + 1)
 
     def pass_one(self, state: HostState) -> None:
         """One of its requests that are out is done without a load: it does not count as a page of `before`."""

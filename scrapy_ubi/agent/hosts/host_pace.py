@@ -6,6 +6,7 @@ Rules of this module:
   one waits no longer than by the new one, but for what else postpones its host.
 * A host's own delay (`scrapy ubi set --host`) is one of its sources of delays beside its robots.txt and others, of
   which the largest counts, the crawl's among them. It holds here and now, and is not noted: every agent knows it.
+* So is what the limits of a host say (`delay` in UBI_HOST_LIMITS, or brought by a seed), from its next turn on.
 * A paused host is put off a little whenever its turn comes. Nothing of that is kept: it goes on when it is let go.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from scrapy_ubi.agent.hosts.host_limits import HostLimits
 from scrapy_ubi.agent.hosts.host_notes import HostNotes
 from scrapy_ubi.agent.steering.runtime import RuntimeSettings
 from scrapy_ubi.protocol.frontier_contract import Frontier
@@ -25,8 +27,9 @@ PUT_OFF = 1.0  # s until a paused host is looked at again
 class HostPace:
     """The delays of one agent's hosts. `clock` is the agent's (s)."""
 
-    def __init__(self, live: RuntimeSettings, hosts: HostNotes, clock: Callable[[], float]) -> None:
+    def __init__(self, live: RuntimeSettings, hosts: HostNotes, limits: HostLimits, clock: Callable[[], float]) -> None:
         self._live = live
+        self._limits = limits
         self._hosts = hosts
         self._clock = clock
         self._own: dict[str, float] = {}  # by host: the delay that people have given it
@@ -58,13 +61,13 @@ class HostPace:
                 self._hosts.put_off_again(state)
 
     def _give(self, state: HostState) -> None:
-        delay = self._own.get(state.host, 0.0)
+        delay = max(self._own.get(state.host, 0.0), self._limits.delay(state))
         if self._hosts.delays(state).get(SOURCE, 0.0) != delay:
             self._hosts.set_delay(state, SOURCE, delay, kept=False)
 
     def on_turn(self, state: HostState, now: float) -> None:
         """The turn of this host has come."""
-        if state.host in self._own:  # it may have been met, or have come here, only now
+        if state.host in self._own or not self._limits.idle:  # it may have been met, or have come here, only now
             self._give(state)
         if state.host in self._live.paused_hosts:
             self._hosts.wait_until(state, now + PUT_OFF)

@@ -52,6 +52,7 @@ class Tally:
         self.begun = now
         self.ended: float | None = None
         self.pages = 0
+        self.body_bytes = 0  # of bodies received, where a limit counts them
         self.dead_letters = 0
         self.writes_refused = 0
         self.lost_agents = 0
@@ -140,6 +141,7 @@ def counters(agent: Agent, tally: Tally, now: float, sums: HostSums | None = Non
     return {
         **sums.as_counters(),
         "pages": tally.pages,
+        "body_bytes": tally.body_bytes,
         "done": c.done,
         "known": sums.unique + sums.queued + agent.work.out,
         "in_flight": agent.work.out,
@@ -182,6 +184,7 @@ def kept(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
     return {
         "agent": asdict(agent.counters),
         "pages": tally.pages,
+        "body_bytes": tally.body_bytes,
         "dead_letters": tally.dead_letters,
         "writes_refused": tally.writes_refused,
         "failed": dict(tally.failed),
@@ -203,7 +206,7 @@ def restore(agent: Agent, tally: Tally, facts: Mapping[str, Any]) -> None:
     for name in asdict(agent.counters):
         if isinstance(own, Mapping) and is_count(own.get(name)):
             setattr(agent.counters, name, own[name])
-    for name in ("pages", "dead_letters", "writes_refused"):
+    for name in ("pages", "body_bytes", "dead_letters", "writes_refused"):
         if is_count(before.get(name)):
             setattr(tally, name, before[name])
     for name, counts in (

@@ -38,7 +38,7 @@ class HostSums:
         self._usual = agent.frontier.delay
         self._longest = -1.0
         self._slowest: SlowHost | None = None
-        self.unique = self.queued = self._hosts = self._held = self._busy = self._waiting = 0
+        self.unique = self.queued = self._hosts = self._held = self._busy = self._waiting = self._complete = 0
 
     def add(self, states: Iterable[HostState]) -> None:
         """These hosts, too."""
@@ -58,6 +58,8 @@ class HostSums:
                 self._busy += 1
             elif waits:
                 self._waiting += 1
+            elif not state.open_work and state.done_count:
+                self._complete += 1
             if needs is not None and waits and needs.at_most(state, waits, usual, now) > self._longest:
                 found = needs.needs_of(state, usual, now)
                 if (takes := found.needs()) > self._longest:
@@ -75,4 +77,5 @@ class HostSums:
             "hosts_held": self._held,
             "hosts_busy": self._busy,
             "hosts_waiting": self._waiting,
+            "hosts_complete": self._complete,
         }

@@ -20,7 +20,7 @@ LONGEST_NAME, LONGEST_MORE = 100, 200  # characters
 # Kinds. Of the agent:
 LEAVING, PAUSED, DISK_FULL, REDIS_FULL = "leaving", "paused", "disk_full", "redis_full"
 JOINING, START_WAIT, FENCED, UNSEEN, REDIS_AWAY = "joining", "start_wait", "fenced", "unseen", "redis_away"
-LIMIT, OUTBOX, STALLED, PIPELINES = "limit", "outbox", "stalled", "pipelines"
+LIMIT, OUTBOX, STALLED, PIPELINES, DISK_LOW = "limit", "outbox", "stalled", "pipelines", "disk_low"
 # Of what Scrapy holds:
 MEMORY, OUTPUTS, CALLBACKS, LOADS, ROBOTS, PERMITS = "memory", "outputs", "callbacks", "loads", "robots", "permits"
 # Of its hosts:
@@ -145,6 +145,7 @@ SENTENCES: Mapping[str, Callable[[IdleReason, float], str]] = {
     ),
     PAUSED: lambda why, now: f"people have paused the crawl{_since(why, now)}; `scrapy ubi resume` lets it go on",
     DISK_FULL: lambda why, now: f"the disk is full{_since(why, now)}: make room",
+    DISK_LOW: lambda why, now: f"less than {_more(why)} of the disk is free (free in UBI_CRAWL_LIMITS): make room",
     PIPELINES: lambda why, now: (
         f"items are not taken{_since(why, now)}, by pipelines (ubi_flush_items), a stream or a webhook; the log names "
         "which, and why"

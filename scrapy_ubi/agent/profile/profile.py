@@ -46,6 +46,7 @@ STATES = ("joining", "crawling", "waiting", "paused", "blocked", "fenced", "leav
 # lists them.
 COUNTERS: Mapping[str, str] = {
     "pages": "responses fetched",
+    "body_bytes": "bytes of bodies received, where a limit counts them",
     "done": "URLs finished here: fetched and parsed, or failed permanently",
     "unique": "finished URLs, each counted once, of the hosts the agent owns",
     "known": "URLs known of the hosts the agent owns",
@@ -55,6 +56,7 @@ COUNTERS: Mapping[str, str] = {
     "hosts_held": "owned hosts with URLs waiting that may not be fetched yet, since they are still being handed over",
     "hosts_busy": "owned hosts of which a URL is handed to Scrapy now",
     "hosts_waiting": "owned hosts of which none is, with URLs waiting",
+    "hosts_complete": "owned hosts of which all known URLs are finished and settled",
     "outbox": "records not yet acknowledged by their receivers",
     "forwarded": "URLs sent to other agents",
     "suppressed": "URLs not sent because their owner was known to have them",
@@ -80,7 +82,10 @@ COUNTERS: Mapping[str, str] = {
 
 # Counters that say what an agent has now, not what it has done: those of a dead agent describe what others have taken
 # over.
-STANDING = ("unique", "known", "queued", "in_flight", "hosts", "hosts_held", "hosts_busy", "hosts_waiting", "outbox")
+STANDING = (
+    *("unique", "known", "queued", "in_flight", "outbox"),
+    *("hosts", "hosts_held", "hosts_busy", "hosts_waiting", "hosts_complete"),
+)
 
 
 @dataclass(frozen=True, slots=True)

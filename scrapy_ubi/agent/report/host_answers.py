@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* The hosts of a question are those whose names have its `search` in them, in its order, from its place `after` on: so
-  no page of a million hosts costs more than the first.
+* The hosts of a question are those whose names have its `search` in them, or those alone that are `complete`, in its
+  order, from its place `after` on: so no page of a million hosts costs more than the first.
 * Hosts are gone through in pieces, between which the crawl goes on: what it does meanwhile may be in the answer or not.
 * The cookies among a host's notes are left out: they are somebody's keys.
 """
@@ -18,7 +18,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from scrapy_ubi.agent.hosts.host_notes import error_of
+from scrapy_ubi.agent.hosts.complete_hosts import ALL, is_complete
+from scrapy_ubi.agent.hosts.host_notes import ended_by, error_of
 from scrapy_ubi.agent.hosts.learned_forms import LEARNED
 from scrapy_ubi.agent.report.answers_under_way import Answer, Steps
 from scrapy_ubi.ground.clock import unix
@@ -70,6 +71,8 @@ def _pieces(states: list[HostState]) -> Iterator[list[HostState]]:
 
 
 def _meant(question: Question, source: Source, states: list[HostState]) -> list[HostState]:
+    if question.complete:
+        states = [state for state in states if MARK in state.host or complete(state, source.role(state))]
     if question.search:
         states = [state for state in states if question.search in host_of_key(state.host)]
     return states if question.copies else [state for state in states if source.role(state) != COPY]
@@ -139,6 +142,8 @@ def row(state: HostState, source: Source) -> Answer:
         "loads": source.loads(state.host) if role != COPY else "",
         "delay": delay(state, source.frontier.delay),
         "needs": needed(state, source) if state.waiting else 0.0,
+        "complete": complete(state, role),
+        "bytes": state.notes.total_spent,
     }
 
 
@@ -146,6 +151,13 @@ def _learned(notes: Mapping[str, Any]) -> str:
     """What was learned of a host: steps of the normal form, and whether a browser shows its pages."""
     found = learned.shown(notes.get(LEARNED)), shown_judgement(notes.get(BROWSER), unix())
     return "; ".join(filter(None, found))
+
+
+def complete(state: HostState, role: str) -> str:
+    """Why a host is complete, as its owner knows it: `all`, or what has ended it; empty where it is not."""
+    if role == COPY or not is_complete(state):
+        return ""
+    return ended_by(_notes(state)) or ALL
 
 
 def _notes(state: HostState) -> dict[str, Any]:

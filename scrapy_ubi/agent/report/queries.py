@@ -47,11 +47,12 @@ class BadQuestion(Malformed):
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is asked. `agent`: of this one only ("": of all). `expires`: unix seconds after which no command waits for
-    an answer. `hosts` has `sort`, `limit`, `copies`, `search` (a part of the name) and `after` (a place in that order,
-    see `host_answers.place`); `host` has `host`, and the `limit` of what is shown of its queue; `url` has `host` and
-    `key` (16 hex digits); `failed` and `requeue` choose by `reason`, `host`, and `url` with `key` (all that are given
-    have to hold); `requeue` chooses everything with `everything` only, and of all this what failed `before` (unix
-    seconds; 0: whenever). With `outputs_of` it is about pages whose outputs that agent has, in place of failures.
+    an answer. `hosts` has `sort`, `limit`, `copies`, `search` (a part of the name), `complete` (those alone, and shards
+    of all) and `after` (a place in that order, see `host_answers.place`); `host` has `host`, and the `limit` of what is
+    shown of its queue; `url` has `host` and `key` (16 hex digits); `failed` and `requeue` choose by `reason`, `host`,
+    and `url` with `key` (all that are given have to hold); `requeue` chooses everything with `everything` only, and of
+    all this what failed `before` (unix seconds; 0: whenever). With `outputs_of` it is about pages whose outputs that
+    agent has, in place of failures.
     `history` has `limit`, and looks back `span` seconds (0: to the beginning).
     """
 
@@ -71,6 +72,7 @@ class Question:
     search: str = ""
     after: str = ""
     span: float = 0.0
+    complete: bool = False
 
     def text(self) -> str:
         """As JSON: what is not at its default."""
@@ -141,6 +143,7 @@ _CHECKS: Mapping[str, Callable[[Any], bool]] = {
     "outputs_of": lambda value: fits(value, NAME),
     "search": lambda value: is_text(value, 300),
     "after": lambda value: is_text(value, 400) and _is_place(value),
+    "complete": lambda value: isinstance(value, bool),
     "span": lambda value: is_number(value, LATEST),
 }
 

@@ -111,7 +111,7 @@ class Status:
     def limit_reached(self) -> str:
         """The limit of the crawl because of which nothing more is fetched; empty while there is none."""
         full = self.crawl_limits.full(self._crawl.tally.pages + self.agent.work.out)
-        return "UBI_CRAWL_MAX_PAGES or UBI_CRAWL_MAX_SECONDS" if full else ""
+        return "UBI_CRAWL_LIMITS" if full else ""
 
     @property
     def trouble(self) -> MailTrouble:

@@ -91,6 +91,8 @@ class WhyIdle:
             return reason(kinds.START_WAIT, agent.group.expected, until=until)
         if not agent.group.may_act(now):
             return reason(kinds.UNSEEN, self._status.others)
+        if status.crawl_limits.low_disk:
+            return reason(kinds.DISK_LOW, more=f"{status.crawl_limits.least_free / 1e9:g} GB")
         limit = status.limit_reached
         return reason(kinds.LIMIT, more=limit) if limit else None
 

@@ -7,6 +7,7 @@ from typing import cast
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings import read_value
 from scrapy_ubi.settings.declare import Setting
+from scrapy_ubi.settings.host_limits import names_file
 from scrapy_ubi.urls.filters.chain import check_live
 
 
@@ -15,6 +16,8 @@ def read_live(row: Setting, value: object) -> object:
     read, because it says so. Raises `UbiSettingError`."""
     if not isinstance(value, bool | int | float | str | list):
         raise UbiSettingError(row.setting, f"is a {type(value).__name__}", f"give {row.bounds}")
+    if row.kind == "host_limits" and isinstance(value, str) and names_file(value):
+        raise UbiSettingError(row.setting, f"is {value[:100]!r}", "write the limits: a running crawl reads no file")
     read = read_value(row, value)
     if row.kind == "filters":
         check_live(cast("tuple[object, ...]", read))

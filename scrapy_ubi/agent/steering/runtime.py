@@ -22,6 +22,7 @@ from scrapy_ubi.agent.steering.live_entries import FINISH, PAUSE, LiveEntry, Liv
 from scrapy_ubi.agent.steering.live_values import read_live
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.settings.host_limits import HostLimitsTable
 from scrapy_ubi.settings.live_rows import LIVE
 
 logger = logging.getLogger("scrapy_ubi")
@@ -36,8 +37,9 @@ def refusal(entry: LiveEntry, started: UbiSettings | None = None) -> str:
     if entry.host and row.live != "host":
         return f"{entry.name} is one for the whole crawl: set it without a host."
     try:
-        if entry.stands:
-            read_live(row, entry.value)
+        read = read_live(row, entry.value) if entry.stands else None
+        if entry.host and isinstance(read, HostLimitsTable) and read.named:
+            return f"{entry.name} of a host is a text of limits: it names no hosts."
     except UbiSettingError as error:
         return str(error)
     if started is not None and row.name == "browser" and started.browser == "off" and entry.value not in (None, "off"):

@@ -3,7 +3,8 @@
 Rules of this module:
 
 * All of it touches memory only.
-* Nothing is handed out while people have paused the crawl, its mail is choked, or a limit of the crawl is reached.
+* Nothing is handed out while people have paused the crawl, its mail is choked, a limit of the crawl is reached, or the
+  disk has less room than people want.
 * What may have made a host ready arms the waker.
 """
 
@@ -63,7 +64,7 @@ class Handout:
         self._mail.turn(now)
         self._crawl_limits.begun = True
         self._check_limits(now)
-        waits = self._live.paused or self._mail.choked
+        waits = self._live.paused or self._mail.choked or self._crawl_limits.low_disk
         waits = waits or self._crawl_limits.full(self._crawl.tally.pages + self._crawl.agent.work.out)
         found = None if waits else self._choice.find_next(now)
         self._choice.read_ahead(now)

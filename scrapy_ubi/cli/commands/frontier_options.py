@@ -182,6 +182,7 @@ def _add_hosts(sub: Sub) -> None:
     _limit(hosts, "hosts")
     hosts.add_argument("--copies", action="store_true", help="also the copies that successors keep")
     hosts.add_argument("--shards", action="store_true", help="each shard of a host (UBI_HOST_SHARDS) by itself")
+    hosts.add_argument("--complete", action="store_true", help="only hosts of which nothing is left to fetch, and why")
     hosts.add_argument("--search", metavar="TEXT", help="only hosts whose names have this in them")
     hosts.add_argument("--after", metavar="PLACE", type=_place, help="the next page: `after` of the JSON before")
 

@@ -44,12 +44,19 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Ask and show. Raises UbiError."""
     sort, limit, search = opts.sort, opts.limit, (opts.search or "").lower()
     most = min(limit + 1, MOST_ROWS)  # one more says whether there are more
-    asked = Question("hosts", 0.0, opts.agent or "", sort, most, opts.copies, search=search, after=opts.after or "")
+    asked = Question(
+        *("hosts", 0.0, opts.agent or "", sort, most, opts.copies),
+        search=search,
+        after=opts.after or "",
+        complete=opts.complete,
+    )
     found = gather(settings, opts, lambda group: asked)
     rows = found.rows()
-    cut = {row["host"] if opts.shards else host_of_key(row["host"]) for row in rows if MARK in row["host"]}
+    rows = rows if opts.shards else added_up(rows)
+    rows = [row for row in rows if row["complete"] or not opts.complete]
+    cut = {row["host"] for row in rows if MARK in row["host"] or "shards" in row}
     total = found.total("total") + len(cut)
-    rows, after = _page(rows if opts.shards else added_up(rows), opts)
+    rows, after = _page(rows, opts)
     more = {"search": search} if search else {}
     document = {**found.document(), "sort": sort, **more, "total": total, "after": after, "hosts": rows}
     return QueryReport(_lines(found, opts, rows, total), document, found.answers.complaint)
@@ -98,6 +105,8 @@ def _sum(host: str, parts: list[Answer]) -> Answer:
         "learned": "",
         "loads": next((row["loads"] for row in parts if row["loads"]), ""),
         "delay": max((row["delay"] for row in parts if row["delay"] is not None), default=None),
+        "complete": min((row["complete"] for row in parts), default=""),
+        "bytes": sum(row["bytes"] for row in parts),
         "needs": max((row["needs"] for row in parts if row["needs"] is not None), default=None),
         "shards": len(parts),
         "agents": agents,
@@ -110,6 +119,8 @@ def _lines(found: Gathered, opts: argparse.Namespace, rows: list[Answer], total:
     if not rows:
         return head
     more = [(column, name) for column, name in zip(_LATER, _FIELDS, strict=True) if any(row[name] for row in rows)]
+    if opts.complete:
+        more += [(Column("complete"), "complete")]
     columns = (*_COLUMNS, *(column for column, _ in more))
     cells = [[*_cells(row), *(row[name] for _, name in more)] for row in rows]
     if opts.sort == "slowest":  # by this number: there is no room for both

@@ -39,6 +39,7 @@ from scrapy_ubi.transport.clients import client_of
 from scrapy_ubi.transport.faults import FAULTS, explain
 from scrapy_ubi.transport.item_stream import FOLLOW, GONE_AFTER, ItemStream, NoSuchGroup, read_id
 
+HOST_ID = "host."  # how the id of a line begins that says that a host is complete
 START, NOW = "start", "now"
 BLOCK = 1.0  # s of waiting for items, so that Ctrl-C is soon heard
 QUIET = 5.0  # s without an item, after which is said what is waited for
@@ -137,7 +138,8 @@ def line_of(at: str, fields: dict[str, str]) -> str | None:
         value = json.loads(item)
         if "\n" in item or "\r" in item:
             item = json.dumps(value)
-        return f'{{"id":{json.dumps(fields["id"])},"run":{json.dumps(fields["run"])},"at":"{at}","item":{item}}}\n'
+        what = "host" if fields["id"].startswith(HOST_ID) else "item"
+        return f'{{"id":{json.dumps(fields["id"])},"run":{json.dumps(fields["run"])},"at":"{at}","{what}":{item}}}\n'
     except (KeyError, ValueError, RecursionError):
         return None
 

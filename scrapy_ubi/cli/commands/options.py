@@ -21,6 +21,7 @@ from scrapy_ubi.cli.commands.steer_options import add_steering_subcommands
 from scrapy_ubi.cli.commands.web_options import add_web_subcommand
 from scrapy_ubi.cli.mapping.url_list import MOST_URLS
 from scrapy_ubi.urls.listings.entries import start_of
+from scrapy_ubi.urls.scope import KINDS
 
 _LETTERS = whole(1, 10_000)  # asked for at once; a letter may have a megabyte
 _ITEMS = whole(1, 10_000)
@@ -104,7 +105,8 @@ Gives URLs to a crawl that runs, from any machine that reaches its Redis. They w
 their host has them on its disk, and are fetched before the links of their host. The crawl does not end meanwhile; one
 that is over refuses them. One that no agent is at work in finds them at its next start.
 
-A file has a URL a line; a line that begins with { is a request in JSON: {"url": ..., "method": ..., "callback": ...}.
+A file has a URL a line; a line that begins with { is a request in JSON: {"url": ..., "method": ..., "callback": ...};
+it may have "limits", "scope" and "label" of its own, which win over the options.
 Empty lines, and those that begin with #, are passed over. A line that is no URL is refused, with its number.
 
 With --wait, what became of each is printed: OK (taken), KNOWN (fetched before, or queued), or REFUSED and why.
@@ -269,6 +271,9 @@ def _seed(sub: argparse.ArgumentParser) -> None:
         type=_PRIORITY,
         help=f"higher comes first (default: {PRIORITY})",
     )
+    sub.add_argument("--limits", metavar="LIMITS", help="of their hosts: 'pages=500, bytes=2GB' (UBI_HOST_LIMITS)")
+    sub.add_argument("--scope", choices=KINDS, help="links keep to this part of the web")
+    sub.add_argument("--label", metavar="TEXT", help="meta['ubi_label'] of all their pages; JSON: fields of items")
     sub.add_argument("--force", action="store_true", help="fetch them even if they are known")
     sub.add_argument("--wait", action="store_true", help="wait until each is answered, and print the answers")
     sub.add_argument(

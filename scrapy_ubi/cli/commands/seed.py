@@ -15,6 +15,7 @@ Rules of this module:
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter
@@ -27,6 +28,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.adapter.requests.outside import why_no_seed
+from scrapy_ubi.adapter.requests.seed_marks import FIELDS, read_marks
 from scrapy_ubi.cli.commands import signing
 from scrapy_ubi.cli.commands.crawl_choice import UbiNoCrawl, choose_crawl, given_crawl
 from scrapy_ubi.cli.commands.query import QueryReport
@@ -34,6 +36,7 @@ from scrapy_ubi.cli.commands.redis_connection import RedisConnection, connect
 from scrapy_ubi.cli.monitor.status import CrawlStatus
 from scrapy_ubi.cli.monitor.text_table import count
 from scrapy_ubi.errors import UbiError
+from scrapy_ubi.ground.untrusted.checks import Malformed
 from scrapy_ubi.ground.untrusted.terminal_text import plain
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.transport.seed_scripts import APPEND
@@ -79,6 +82,10 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Write the seeds; wait for the answers if asked. Raises UbiError, UsageError."""
     if not opts.url and opts.file is None:
         raise UsageError("scrapy ubi seed wants URLs, or a file of them (-f).", print_help=False)
+    try:
+        read_marks({name: getattr(opts, name, None) for name in FIELDS})
+    except Malformed as error:
+        raise UsageError(f"scrapy ubi seed: --{error}", print_help=False) from None
     with ExitStack() as stack:
         lines = stack.enter_context(_opened(opts.file)) if opts.file is not None else None
         to = stack.enter_context(connect(settings, opts))
@@ -140,12 +147,16 @@ def _seeds(opts: argparse.Namespace, lines: Iterable[Line], refuse: Callable[[Li
     more: Fields = {"priority": str(opts.priority)} if opts.priority is not None else {}
     if opts.force:
         more["force"] = "1"
-    seeds = []
+    more |= {name: value for name in FIELDS if (value := getattr(opts, name, None)) is not None}
+    seeds: list[Fields] = []
     for line in lines:
         if why := why_no_seed(line.text):
             refuse(line, why)
         else:
-            seeds.append({"request" if line.text.startswith("{") else "url": line.text, **more})
+            is_object = line.text.startswith("{")
+            own = [name for name in FIELDS if name in more and is_object and name in json.loads(line.text)]
+            said = {name: value for name, value in more.items() if name not in own}
+            seeds.append({"request" if is_object else "url": line.text, **said})
     return seeds
 
 

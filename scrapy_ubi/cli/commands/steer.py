@@ -53,6 +53,8 @@ from scrapy_ubi.cli.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.cli.monitor.url_owner import group_of
 from scrapy_ubi.errors import UbiError, UbiSettingError
 from scrapy_ubi.ground.untrusted.terminal_text import plain
+from scrapy_ubi.settings.crawl_caps import CrawlCaps
+from scrapy_ubi.settings.host_limits import HostLimitsTable
 from scrapy_ubi.settings.live_rows import LIVE, why_not_live
 from scrapy_ubi.settings.values import MaxBody
 from scrapy_ubi.transport.redis_keys import RedisKeys
@@ -175,6 +177,10 @@ def _value(name: str, host: str, text: str) -> object:
     read = read_live(LIVE[name], value)
     if isinstance(read, MaxBody):
         read = str(read) if read.of_all else read.size
+    if isinstance(read, HostLimitsTable):
+        read = read.as_json()
+    if isinstance(read, CrawlCaps):
+        read = str(read)
     read = list(read) if isinstance(read, tuple) else read
     entry = LiveEntry(name, host, read, 1, "", 0.0)
     if why := refusal(entry):

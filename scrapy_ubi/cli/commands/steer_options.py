@@ -39,7 +39,7 @@ Asks a crawl that waits for seeds to end when it is empty. Any other crawl ends 
 """
 EXAMPLES = {
     "set": (
-        "examples:\n  scrapy ubi set UBI_HOST_DELAY=2\n  scrapy ubi set UBI_HOST_MAX_PAGES=500 --host shop.example\n"
+        "examples:\n  scrapy ubi set UBI_HOST_DELAY=2\n  scrapy ubi set UBI_HOST_LIMITS=pages=500 --host shop.example\n"
         '  scrapy ubi set \'UBI_FILTERS=["length(500)", "scope(domains=site.example)"]\''
     ),
     "unset": "examples:\n  scrapy ubi unset UBI_HOST_DELAY\n  scrapy ubi unset --all",

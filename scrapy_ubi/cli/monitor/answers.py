@@ -95,6 +95,8 @@ _LATER: Mapping[str, Mapping[str, tuple[Check, object]]] = {
         "loads": (_is_text, ""),
         "delay": (_is_time, None),
         "needs": (_is_time, None),
+        "complete": (_is_text, ""),
+        "bytes": (_is_count, 0),
     }
 }
 _FAILED: Mapping[str, Check] = {

@@ -27,7 +27,7 @@ def settings_of(rules: PageRules) -> dict[str, str]:
     if scope := filter_of(rules):
         found["UBI_FILTERS"] = scope
     if crawl.max_pages:
-        found["UBI_CRAWL_MAX_PAGES"] = str(crawl.max_pages)
+        found["UBI_CRAWL_LIMITS"] = f"pages={crawl.max_pages}"
     if crawl.delay is not None:
         found |= {"DOWNLOAD_DELAY": f"{crawl.delay:g}", "UBI_DELAY_FACTOR": "0"}
     if crawl.sitemaps != "no":

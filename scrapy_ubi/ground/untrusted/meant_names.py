@@ -18,8 +18,8 @@ def find_meant(name: str, known: Iterable[str]) -> list[str]:
     """Return the known names that were probably meant by one that is not known, at most `MOST_MEANT` that are equally
     near; none where it would be a guess.
 
-    They share most of its words, each perhaps misspelt. Letters alone mislead: `UBI_MAX_PAGES` is nearer to
-    `UBI_MAX_DELAY` than to `UBI_CRAWL_MAX_PAGES`. A word that all known names begin with says nothing.
+    They share most of its words, each perhaps misspelt. Letters alone mislead: `UBI_LIMITS` is nearer to
+    `UBI_FILTERS` than to `UBI_CRAWL_LIMITS`. A word that all known names begin with says nothing.
     """
     names = list(known)
     said, words = _words(name.lower()), [_words(one.lower()) for one in names]

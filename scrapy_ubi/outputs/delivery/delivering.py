@@ -13,6 +13,7 @@ Rules of this module:
 * Two places are kept beside the files (`<store>.state`): `sent`, and `low`, behind which the receiver may still lose
   what it was given. A state that is older than it should be only gives something again. Sealed parts before `low` are
   deleted.
+* With `hosts=yes` it gives a line for each host that is complete as well, by the same way; its id begins with `host.`.
 * Of one agent items come in the order in which their pages have ended, those of one page in the order in which it has
   yielded them; between agents there is no order.
 """
@@ -32,7 +33,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.outputs.items import LINES, ItemsStore
 from scrapy_ubi.outputs.part_files import INDEX, OPEN, SHORT
-from scrapy_ubi.outputs.stores import Page
+from scrapy_ubi.outputs.stores import Page, choice
 from scrapy_ubi.settings import UbiSettings
 
 logger = logging.getLogger("scrapy_ubi")
@@ -78,6 +79,7 @@ class DeliveringStore(ItemsStore):
     def __init__(self, arguments: dict[str, tuple[str, ...]], settings: BaseSettings) -> None:
         arguments.setdefault("size", (SIZE,))
         arguments.setdefault("seconds", (SECONDS,))
+        self.tells_hosts = choice(arguments, "hosts", default=False)
         super().__init__(arguments, settings)
         self.sent: Places = {}
         self.low: Places = {}

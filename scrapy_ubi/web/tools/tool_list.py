@@ -168,7 +168,7 @@ TOOLS: Mapping[str, Tool] = {
             "limit": _number(_LIMIT, 1, 200, 20),
             "after": _text("the next page: `after` of the answer before", 2 * MOST_NAME),
         },
-        _fixed(READINGS["hosts"].answer, copies=False, shards=False),
+        _fixed(READINGS["hosts"].answer, copies=False, shards=False, complete=False),
     ),
     "failures": Tool(
         "Pages that failed permanently, the newest first, with the reason of each and the count of each reason.",

@@ -68,7 +68,7 @@ GROUP = {"UBI_REDIS_URL": "redis://h.example:6379/0"}
 def test_what_closes_one_agent_of_a_group_is_said(name: str) -> None:
     (sentence,) = settings_remarks(Settings({name: 5, **GROUP}), UbiSettings.from_scrapy(Settings(GROUP)))
     assert sentence.startswith(f"{name} is set") and "this agent only" in sentence
-    assert (CLOSING[name] or "UBI_CRAWL_MAX_PAGES and UBI_CRAWL_MAX_SECONDS") in sentence
+    assert (CLOSING[name] or "UBI_CRAWL_LIMITS ends") in sentence
     assert said(Settings({name: 5})) == [], "a crawl of one agent is closed by it, as in plain Scrapy"
     assert said(Settings({name: 0, **GROUP})) == []
 

@@ -299,9 +299,9 @@ SETTINGS: list[dict[str, Any]] = [
     {"UBI_HOST_RULES": ["startsWith(www.) =", "synonym(h2.example) = h1.example"]},
     {"UBI_FILTERS": ["length(40); scope(hosts=h1.example); depth(2); extensions(-html)"]},
     {"UBI_FILTERS": ["visited; schemes(http, https)"]},
-    {"UBI_HOST_MAX_KNOWN": 3},
+    {"UBI_HOST_LIMITS": "known=3"},
     {"UBI_PRIVATE_HOSTS": "allow", "UBI_LINK_SCHEMES": ["ftp"]},
-    {"UBI_CRAWL_MAX_DEPTH": 2},
+    {"UBI_CRAWL_LIMITS": "depth=2"},
     SCORED,
     {"UBI_SCORE": ["keywords(a)"], "UBI_FILTERS": ["visited"], "DEPTH_PRIORITY": -1, "UBI_NORMALISE": "larm"},
     *([{"DEPTH_LIMIT": 2, "DEPTH_STATS_VERBOSE": True}] if version_info >= (2, 18) else []),  # 2.17 counts less
@@ -447,7 +447,7 @@ def test_links_too_large_for_a_letter_are_no_duplicates(caplog: pytest.LogCaptur
         stats = outcome["stats"]
         assert stats["ubi/scheduler/dropped/too_large"] == len(far) - own
         assert stats["ubi/scheduler/enqueued"] == own and "ubi/scheduler/duplicates" not in stats
-        limited = compare([(large, 1)], {**scrapy, "UBI_CRAWL_MAX_DEPTH": 1}, group=True)
+        limited = compare([(large, 1)], {**scrapy, "UBI_CRAWL_LIMITS": "depth=1"}, group=True)
         assert "ubi/scheduler/dropped/too_large" not in limited["stats"]
     assert "UBI_MAX_LETTER_BYTES), and its host is another agent's: it is dropped" in caplog.text
 

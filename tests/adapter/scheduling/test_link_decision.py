@@ -82,8 +82,8 @@ SCENES: dict[Verdict, list[tuple[Callable[[World], Verdict], dict[str, Any]]]] =
     Verdict.LOCAL: [(lambda world: found(world, "data:,x"), {})],
     Verdict.KNOWN: [(lambda world: twice(world, f"{PAGE}a"), {})],
     Verdict.LIMITED: [
-        (lambda world: found(world, f"{PAGE}a"), {"UBI_HOST_MAX_KNOWN": 1}),
-        (lambda world: found(world, f"{PAGE}a", meta={"depth": 2}), {"UBI_CRAWL_MAX_DEPTH": 1}),
+        (lambda world: found(world, f"{PAGE}a"), {"UBI_HOST_LIMITS": "known=1"}),
+        (lambda world: found(world, f"{PAGE}a", meta={"depth": 2}), {"UBI_CRAWL_LIMITS": "depth=1"}),
     ],
     Verdict.FILTERED: [(lambda world: found(world, f"{PAGE}{'a' * 50}"), {"UBI_FILTERS": ["length(40)"]})],
     Verdict.UNREACHABLE: [

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from scrapy_ubi.agent.group.limit_watch import LimitWatch
 from scrapy_ubi.agent.hosts.crawl_limits import AT_ONCE, PAGES, CrawlLimits
 from scrapy_ubi.agent.mail.io_thread import IoThread
 from scrapy_ubi.agent.profile.figures import PUBLISH
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.settings.crawl_caps import CrawlCaps
 from scrapy_ubi.transport import TransportDown
 from tests.agent.parts import Part
 from tests.cli.monitor.by_hand import profile
@@ -33,10 +38,11 @@ class Published:
 class Watched(Part):
     """`stopped`: for which limits."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, free: int = 0) -> None:
         super().__init__()
         self.stopped: list[str] = []
-        self.limits = CrawlLimits(UbiSettings(crawl_max_pages=most), "a", lambda name, _: self.stopped.append(name))
+        caps = CrawlCaps(pages=most, free=free)
+        self.limits = CrawlLimits(UbiSettings(crawl_limits=caps), "a", lambda name, _: self.stopped.append(name))
         self.published: Any = Published()
         self.watch = LimitWatch(self.limits, self.crawl, IoThread(own_thread=False), self.published)
 
@@ -152,3 +158,34 @@ def test_a_redis_that_takes_longer_than_profiles_do_is_heard_all_the_same() -> N
         assert one.published.reads == len(answers)
 
     asyncio.run(run())
+
+
+def test_an_agent_pauses_while_its_disk_has_less_room_than_wanted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It goes on by itself when there is room, or when nobody wants that any more."""
+    room = [5 * 10**9]
+    monkeypatch.setattr("shutil.disk_usage", lambda place: SimpleNamespace(free=room[-1]))
+
+    async def run() -> None:
+        one = Watched(0, free=4 * 10**9)
+        one.crawl.disk.history = Path()
+        one.limits.begun = True
+
+        async def is_low(wanted: bool) -> None:
+            async with asyncio.timeout(20):
+                while one.limits.low_disk is not wanted:
+                    await one.look()
+                    await asyncio.sleep(0.001)
+
+        for free, low in ((10**9, True), (5 * 10**9, False), (10**9, True)):
+            room.append(free)
+            await is_low(low)
+        assert not one.stopped and not one.limits.over
+        one.limits.follow(UbiSettings())
+        await is_low(False)
+
+    caplog.set_level("INFO")
+    asyncio.run(run())
+    assert caplog.text.count("has 1.00 GB free, less than the 4.00 GB of UBI_CRAWL_LIMITS") == 2
+    assert caplog.text.count("room again") == 1

@@ -13,6 +13,7 @@ from scrapy_ubi.agent.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.agent.profile import figures
 from scrapy_ubi.agent.profile.figures import PUBLISH
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.settings.crawl_caps import CrawlCaps
 from scrapy_ubi.transport.in_process import MemoryHub
 from tests.agent.crawler import SETTINGS, Crawler, Log, crawl
 from tests.cli.monitor.by_hand import profile
@@ -23,7 +24,9 @@ SEEDS = ["http://h0.example/1"]
 def limits(**settings: Any) -> tuple[CrawlLimits, list[tuple[str, str]]]:
     """The limits as agent `me` sees them, and how it was stopped."""
     stopped: list[tuple[str, str]] = []
-    return CrawlLimits(UbiSettings(**settings), "me", lambda *words: stopped.append(words)), stopped
+    return CrawlLimits(
+        UbiSettings(crawl_limits=CrawlCaps(**settings)), "me", lambda *words: stopped.append(words)
+    ), stopped
 
 
 def told(**counters: dict[str, Any]) -> dict[str, str]:
@@ -32,7 +35,7 @@ def told(**counters: dict[str, Any]) -> dict[str, str]:
 
 
 def test_pages_of_all_are_added_up_and_the_own_ones_are_counted_now() -> None:
-    one, stopped = limits(crawl_max_pages=100)
+    one, stopped = limits(pages=100)
     one.read_profiles(told(me={"pages": 5}, other={"pages": 60}, gone={"pages": 30}), alive={"other"})
     one.check(9, 1.0)
     assert not stopped and not one.over
@@ -40,12 +43,12 @@ def test_pages_of_all_are_added_up_and_the_own_ones_are_counted_now() -> None:
     one.check(11, 1.0)
     assert one.over
     assert stopped == [
-        ("limit/crawl_pages", "The agents have loaded 100 pages, and the crawl ends (UBI_CRAWL_MAX_PAGES).")
+        ("limit/crawl_pages", "The agents have loaded 100 pages, and the crawl ends (UBI_CRAWL_LIMITS).")
     ]
 
 
 def test_what_is_under_way_counts_for_what_is_begun() -> None:
-    one, stopped = limits(crawl_max_pages=100)
+    one, stopped = limits(pages=100)
     one.read_profiles(told(other={"pages": 60}), alive={"other"})
     assert not one.full(39) and one.full(40)
     one.check(39, 1.0)
@@ -54,20 +57,20 @@ def test_what_is_under_way_counts_for_what_is_begun() -> None:
 
 
 def test_the_time_is_that_of_who_has_crawled_longest() -> None:
-    one, stopped = limits(crawl_max_seconds=60.0)
+    one, stopped = limits(seconds=60.0)
     one.read_profiles(told(other={"seconds": 59.0}), alive={"other"})
     one.check(0, 5.0)
     assert not stopped
     one.read_profiles(told(other={"seconds": 61.0}), alive={"other"})
     one.check(0, 5.0)
-    assert stopped == [("limit/crawl_seconds", "The crawl has run for 61 s, and ends (UBI_CRAWL_MAX_SECONDS).")]
-    alone, stopped = limits(crawl_max_seconds=60.0)
+    assert stopped == [("limit/crawl_seconds", "The crawl has run for 61 s, and ends (UBI_CRAWL_LIMITS).")]
+    alone, stopped = limits(seconds=60.0)
     alone.check(0, 60.0)
     assert stopped
 
 
 def test_known_urls_are_those_of_the_living() -> None:
-    one, stopped = limits(crawl_max_known=100)
+    one, stopped = limits(known=100)
     profiles = told(me={"known": 30}, other={"known": 60}, dead={"known": 60})
     one.read_profiles(profiles, alive={"other"})
     assert not one.refuses(0)
@@ -78,7 +81,7 @@ def test_known_urls_are_those_of_the_living() -> None:
 
 
 def test_depth() -> None:
-    one, _ = limits(crawl_max_depth=3)
+    one, _ = limits(depth=3)
     assert [one.refuses(depth) for depth in (0, 3, 4)] == ["", "", "limit/crawl_depth"]
     assert one.idle, "nobody else is to be asked"
 
@@ -91,28 +94,41 @@ def test_without_limits_nothing_is_read_or_refused() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", "\ud800", json.dumps(profile("other", counters={"pages": "many"}))])
 def test_what_cannot_be_read_counts_for_nothing(text: str) -> None:
-    one, stopped = limits(crawl_max_pages=100)
+    one, stopped = limits(pages=100)
     one.read_profiles({"other": text, **told(third={"pages": 50})}, alive={"other"})
     one.check(50, 1.0)
     assert stopped
 
 
 def test_profiles_are_read_as_often_as_they_are_published() -> None:
-    one, _ = limits(crawl_max_pages=1)
+    one, _ = limits(pages=1)
     due = [one.is_due(10.0), one.is_due(10.1), one.is_due(10.0 + PUBLISH), one.is_due(11.0 + PUBLISH)]
     assert due == [True, False, True, False]
+
+
+def test_bytes_of_all_are_added_up() -> None:
+    one, stopped = limits(bytes=1000)
+    one.read_profiles(told(other={"body_bytes": 600}, gone={"body_bytes": 300}), alive={"other"})
+    one.check(9, 1.0, 99)
+    assert not stopped
+    one.check(9, 1.0, 100)
+    assert stopped == [
+        ("limit/crawl_bytes", "The agents have received 1,000 bytes, and the crawl ends (UBI_CRAWL_LIMITS).")
+    ]
 
 
 # -- whole crawls: 8 hosts of 20 pages
 
 
-def run(agents: int, hub: MemoryHub | None = None, **settings: Any) -> tuple[Log, list[tuple[str, str]], list[Crawler]]:
+def run(
+    agents: int, hub: MemoryHub | None = None, host_delay: float = 0.0, **caps: Any
+) -> tuple[Log, list[tuple[str, str]], list[Crawler]]:
     """A crawl in which agents that reach a limit go, as Scrapy lets them."""
     log, stopped = Log(), []
     group: list[Crawler] = []
 
     def member(number: int, hub: MemoryHub) -> Crawler:
-        one = Crawler(hub, f"a{number}", log, replace(SETTINGS, **settings))
+        one = Crawler(hub, f"a{number}", log, replace(SETTINGS, host_delay=host_delay, crawl_limits=CrawlCaps(**caps)))
 
         def stop(reason: str, sentence: str) -> None:
             stopped.append((one.name, reason))
@@ -131,14 +147,14 @@ def run(agents: int, hub: MemoryHub | None = None, **settings: Any) -> tuple[Log
 
 
 def test_one_agent_stops_at_the_number_of_pages() -> None:
-    log, stopped, _ = run(1, crawl_max_pages=30)
+    log, stopped, _ = run(1, pages=30)
     assert stopped == [("a0", "limit/crawl_pages")]
     assert sum(log.fetched.values()) == 30
 
 
 def test_all_agents_stop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "PUBLISH", 0.02)
-    log, stopped, group = run(3, crawl_max_pages=30, host_delay=0.05)
+    log, stopped, group = run(3, pages=30, host_delay=0.05)
     assert sorted(stopped) == [(f"a{number}", "limit/crawl_pages") for number in range(3)]
     assert 30 <= sum(log.fetched.values()) < 160, "how many are loaded before others hear of it, the machine decides"
     assert not any(one.node.over for one in group)
@@ -146,20 +162,20 @@ def test_all_agents_stop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_known_urls_of_the_crawl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(figures, "PUBLISH", 0.0)
-    log, stopped, (one,) = run(1, crawl_max_known=40, host_delay=0.02)
+    log, stopped, (one,) = run(1, known=40, host_delay=0.02)
     assert not stopped and one.node.over
     assert sum(log.fetched.values()) < 160
     assert one.node.limits.counted["crawl_known"] > 0
 
 
 def test_depth_of_the_crawl() -> None:
-    log, _, (one,) = run(1, crawl_max_depth=2)
+    log, _, (one,) = run(1, depth=2)
     assert one.node.over
     assert 3 < sum(log.fetched.values()) <= 1 + 3 + 9
     assert one.node.crawl.tally.noted["refused/limit/crawl_depth"] == one.node.limits.counted["crawl_depth"] > 0
 
 
 def test_a_time_that_is_over_ends_the_crawl() -> None:
-    log, stopped, _ = run(1, crawl_max_seconds=0.05, host_delay=0.1)
+    log, stopped, _ = run(1, seconds=0.05, host_delay=0.1)
     assert stopped == [("a0", "limit/crawl_seconds")]
     assert sum(log.fetched.values()) < 160

@@ -24,6 +24,7 @@ from scrapy_ubi.protocol.received import Delta, Received
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.in_process import MemoryHub
 from tests.agent.crawler import SETTINGS, Crawler, Log, crawl
+from tests.agent.limited import limited
 
 HOST = "h1.example"
 EPOCH = 1_800_000_000.0
@@ -37,7 +38,7 @@ class House:
         self.now = 100.0
         self.noted: Counter[str] = Counter()
         self.hosts = HostNotes(lambda: self.now, self.wall)
-        self.limits = HostLimits(UbiSettings(**limits), self.hosts, self.wall, self._note)
+        self.limits = HostLimits(UbiSettings(**limited(**limits)), self.hosts, self.wall, self._note)
         self.frontier, policy = frontier or MemoryFrontier(), host_policy(self.hosts, self.limits, None)
         self.agent = Agent("a", "5" * 8, Config(), self.frontier, lambda: "1" * 8, self.now, policy)
         self.agent.lease.acknowledged(self.now)
@@ -90,7 +91,7 @@ def test_without_limits_nothing_is_looked_at() -> None:
 
 
 def test_pages() -> None:
-    house = House(host_max_pages=3)
+    house = House(pages=3)
     house.find(*range(5))
     assert house.turns() == ["", "", "", "limit/host_pages", "limit/host_pages"]
     assert house.noted == {"ended/limit/host_pages": 1}
@@ -101,14 +102,14 @@ def test_pages() -> None:
 
 
 def test_a_limit_that_is_just_met_ends_nothing() -> None:
-    house = House(host_max_pages=3, host_max_known=3, host_max_iterations=3)
+    house = House(pages=3, known=3, iterations=3)
     house.find(*range(3))
     assert house.turns() == ["", "", ""]
     assert not house.noted
 
 
 def test_known_urls() -> None:
-    house = House(host_max_known=3)
+    house = House(known=3)
     assert house.find(*range(5)) == 3
     assert house.find(1, 2) == 0, "known ones are no new ones"
     assert house.limits.refused == 2
@@ -116,7 +117,7 @@ def test_known_urls() -> None:
 
 
 def test_known_urls_that_others_send_are_not_taken_either() -> None:
-    house = House(host_max_known=3)
+    house = House(known=3)
     house.find(0)
     entries = tuple(Entry(1 + n, f"http://{HOST}/{n}", 1) for n in range(9))
     house.agent.receive(Received("z", "z/a/discovery", DISCOVERY, 1, 1, "", (Delta(HOST, entries),)))
@@ -127,7 +128,7 @@ def test_known_urls_that_others_send_are_not_taken_either() -> None:
 
 
 def test_what_is_taken_in_again_is_no_new_url() -> None:
-    house = House(host_max_known=3)
+    house = House(known=3)
     house.find(*range(5))
     assert house.turns() == ["", "", ""]
     for why in (REQUEUED, UNJOINED):
@@ -143,10 +144,10 @@ def test_what_is_taken_in_again_is_no_new_url() -> None:
 @pytest.mark.parametrize("kind", [DISCOVERY, STATE])
 def test_a_request_that_another_agent_requeues_lifts_its_host(kind: str, why: str, taken: int) -> None:
     """The agent with the record of its failure may keep nothing of the host any more."""
-    house = House(host_max_pages=2)
+    house = House(pages=2)
     house.find(*range(3))
     assert house.turns() == ["", "", "limit/host_pages"]
-    house = House(house.frontier, host_max_pages=4)
+    house = House(house.frontier, pages=4)
     again = KEYS.again(page := Entry(3, f"http://{HOST}/2", 0), again_nonce(why, page))
     assert again is not None
     house.agent.receive(Received("z", f"z/a/{kind}", kind, 1, 1, "", (Delta(HOST, (again,)),)))
@@ -161,7 +162,7 @@ def _more() -> tuple[Entry, ...]:
 
 
 def test_depth_counts_from_the_first_page_of_the_host() -> None:
-    house = House(host_max_depth=2)
+    house = House(depth=2)
     house.find(0, depth=7)
     assert house.turn(find=(1,), depth=8) == ""
     assert house.turn(find=(2, 3), depth=9) == ""
@@ -172,7 +173,7 @@ def test_depth_counts_from_the_first_page_of_the_host() -> None:
 
 
 def test_pages_that_are_too_deep_and_were_taken_before_fail_alone() -> None:
-    house = House(host_max_depth=1)
+    house = House(depth=1)
     for number, depth in enumerate((5, 6, 7, 9)):
         house.find(number, depth=depth)
     assert house.turns() == ["", "", "limit/host_depth", "limit/host_depth"]
@@ -180,7 +181,7 @@ def test_pages_that_are_too_deep_and_were_taken_before_fail_alone() -> None:
 
 
 def test_a_page_nearer_to_the_seeds_moves_the_first_depth() -> None:
-    house = House(host_max_depth=1)
+    house = House(depth=1)
     house.find(0, depth=5)
     assert house.turn() == ""
     house.find(1, depth=2)
@@ -189,7 +190,7 @@ def test_a_page_nearer_to_the_seeds_moves_the_first_depth() -> None:
 
 
 def test_seconds_count_from_the_first_load() -> None:
-    house = House(host_max_seconds=60.0)
+    house = House(seconds=60.0)
     house.find(*range(4))
     assert house.turn() == ""
     house.now += 59.0
@@ -199,13 +200,13 @@ def test_seconds_count_from_the_first_load() -> None:
 
 
 def test_iterations_are_so_many_pages() -> None:
-    house = House(host_max_iterations=2, host_load_take=3)
+    house = House(iterations=2, host_load_take=3)
     house.find(*range(8))
     assert house.turns() == [""] * 6 + ["limit/host_iterations"] * 2
 
 
 def test_iterations_without_new_urls() -> None:
-    house = House(host_stable_iterations=2, host_load_take=2)
+    house = House(stable=2, host_load_take=2)
     house.find(*range(10))
     assert house.turn(find=(20,)) == ""
     assert house.turn() == ""  # the first iteration found one
@@ -215,7 +216,7 @@ def test_iterations_without_new_urls() -> None:
 
 
 def test_a_new_url_makes_iterations_count_anew() -> None:
-    house = House(host_stable_iterations=2, host_load_take=1)
+    house = House(stable=2, host_load_take=1)
     house.find(*range(10))
     assert [house.turn(find=find) for find in ((), (20,), (), (21,), (), ())] == [""] * 6
     assert house.turn() == "limit/host_stable"
@@ -223,7 +224,7 @@ def test_a_new_url_makes_iterations_count_anew() -> None:
 
 def test_what_is_counted_goes_on_with_another_agent() -> None:
     """As after a handoff or a restart: only state and notes are left."""
-    limits = {"host_stable_iterations": 3, "host_max_seconds": 60.0, "host_max_depth": 2}
+    limits = {"stable": 3, "seconds": 60.0, "depth": 2}
     first = House(**limits)
     first.find(*range(9), depth=4)
     assert [first.turn() for _ in range(3)] == [""] * 3
@@ -240,7 +241,7 @@ def test_what_is_counted_goes_on_with_another_agent() -> None:
     assert fourth.turn() == "limit/host_seconds"
 
 
-@pytest.mark.parametrize("limit", ["host_max_pages", "host_max_iterations"])
+@pytest.mark.parametrize("limit", ["pages", "iterations"])
 def test_what_failed_by_a_limit_does_not_count_when_the_host_is_lifted(limit: str) -> None:
     """`scrapy ubi requeue` lifts it, and takes what has failed in again, under other keys."""
     house = House(**{limit: 3})
@@ -254,7 +255,7 @@ def test_what_failed_by_a_limit_does_not_count_when_the_host_is_lifted(limit: st
 
 
 def test_what_failed_as_its_host_was_given_up_does_not_count_either() -> None:
-    house = House(host_max_pages=4)
+    house = House(pages=4)
     house.find(*range(9))
     house.turn()
     house.hosts.end(house.state, "host/dead")
@@ -264,7 +265,7 @@ def test_what_failed_as_its_host_was_given_up_does_not_count_either() -> None:
     assert 3 <= house.turns().count("") <= 4, "the page whose load failed last counts or not"
 
 
-@pytest.mark.parametrize(("limit", "most"), [("host_max_pages", 3), ("host_max_iterations", 3)])
+@pytest.mark.parametrize(("limit", "most"), [("pages", 3), ("iterations", 3)])
 def test_what_is_done_without_a_load_counts_for_no_limit(limit: str, most: int) -> None:
     """A link to the page of a seed, say."""
     house = House(**{limit: most})
@@ -285,7 +286,7 @@ def test_without_limits_nothing_is_noted_of_it() -> None:
 
 @pytest.mark.parametrize("passed", [None, "x", -1, 99, True])
 def test_whatever_another_agent_says_was_passed(passed: object) -> None:
-    house = House(host_max_pages=3)
+    house = House(pages=3)
     house.find(*range(9))
     house.hosts.put(house.state, "passed", passed)
     assert house.turns().count("") == 3
@@ -295,7 +296,7 @@ def test_whatever_another_agent_says_was_passed(passed: object) -> None:
     "value", [None, 7, "x", [], [1, 2], ["a", None, -1], [True, 1.5, 2**60], [None, None, None], {"begun": 1}]
 )
 def test_whatever_another_agent_has_noted(value: object) -> None:
-    house = House(host_stable_iterations=5, host_max_seconds=60.0, host_max_depth=2)
+    house = House(stable=5, seconds=60.0, depth=2)
     house.find(*range(3))
     house.hosts.put(house.state, SECTION, value)
     assert house.turns() == [""] * 3
@@ -303,7 +304,7 @@ def test_whatever_another_agent_has_noted(value: object) -> None:
 
 
 def test_notes_are_written_when_they_change_only() -> None:
-    house = House(host_max_seconds=60.0, host_max_depth=3)
+    house = House(seconds=60.0, depth=3)
     house.find(*range(20))
     house.turns()
     assert house.state.notes.version == 1
@@ -312,7 +313,7 @@ def test_notes_are_written_when_they_change_only() -> None:
 def test_hosts_watched_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrapy_ubi.agent.hosts.host_limits.MOST_WATCHED", 2)
     assert MOST_WATCHED > 2
-    house = House(host_stable_iterations=2)
+    house = House(stable=2)
     for number in range(9):
         page = Entry(number + 1, f"http://h{number}.example/", 0)
         house.agent.discover(f"h{number}.example", page)
@@ -341,7 +342,9 @@ def run(
 
     async def main() -> None:
         hub = MemoryHub()
-        group.extend(Crawler(hub, f"a{number}", log, replace(SETTINGS, **limits)) for number in range(agents))
+        group.extend(
+            Crawler(hub, f"a{number}", log, replace(SETTINGS, **limited(**limits))) for number in range(agents)
+        )
         tasks = [one.start(SEEDS if one is group[0] else []) for one in group]
         if during is not None:
             await during(group, log)
@@ -352,18 +355,18 @@ def run(
 
 
 @pytest.mark.parametrize("agents", [1, 3])
-@pytest.mark.parametrize("limits", [{"host_max_pages": 4}, {"host_max_iterations": 2, "host_load_take": 2}])
+@pytest.mark.parametrize("limits", [{"pages": 4}, {"iterations": 2, "host_load_take": 2}])
 def test_no_host_gives_more_pages_than_that(agents: int, limits: dict[str, int]) -> None:
     log, group = run(agents, **limits)
     assert max(by_host(log).values()) == 4
     assert all(one.node.over for one in group)
     failed = sum((Counter(one.node.counters()["failed"]) for one in group), Counter())
-    assert list(failed) == [f"limit/{next(iter(limits)).replace('max_', '')}"]
+    assert list(failed) == [f"limit/host_{next(iter(limits))}"]
 
 
 @pytest.mark.parametrize("agents", [1, 3])
 def test_no_host_is_known_by_more_urls_than_that_in_a_crawl(agents: int) -> None:
-    log, group = run(agents, host_max_known=5)
+    log, group = run(agents, known=5)
     assert max(by_host(log).values()) == 5
     assert sum(one.node.limits.refused for one in group) > 0
 
@@ -377,7 +380,7 @@ def test_pages_of_a_host_are_counted_across_a_leave_and_a_crash() -> None:
         await group[0].task
         await group[1].crash()
 
-    log, _ = run(4, during, host_max_pages=6)
+    log, _ = run(4, during, pages=6)
     counts = by_host(log)
     assert set(counts) == {f"h{number}.example" for number in range(8)}
     assert min(counts.values()) == 6

@@ -20,6 +20,7 @@ from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls.host_shards import NO_SHARDS, HostShards
+from tests.agent.limited import limited
 from tests.agent.office import Office, found, inbox_check, letter
 from tests.frontier.frontiers import DictKind, reopened
 
@@ -100,7 +101,7 @@ def test_what_follows_for_one_shard_follows_for_all_that_are_here() -> None:
 
 
 def test_the_pages_of_all_shards_are_the_limit() -> None:
-    house = House(host_max_pages=6)
+    house = House(**limited(pages=6))
     loaded = 0
     for number in range(4):
         state = house.frontier.add(f"shop.example#{number}", [Entry(n, f"http://x/{n}", 0) for n in range(1, 6)])[0]

@@ -12,9 +12,11 @@ from scrapy_ubi.agent.report import answers_under_way
 from scrapy_ubi.agent.report.queries import Question
 from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.ground import clock
+from scrapy_ubi.settings.crawl_caps import CrawlCaps
 from scrapy_ubi.transport.shelf import Shelf
 from tests.agent.crawler import SETTINGS, crawl, entry
 from tests.agent.groups import Alone
+from tests.agent.limited import limited
 from tests.transport.worlds import until
 
 FAR = 1e12  # unix seconds: a question that does not expire
@@ -96,7 +98,7 @@ def test_a_long_answer_comes_of_many_turns_of_the_loop(monkeypatch: pytest.Monke
 
 def test_no_limit_of_known_urls_refuses_what_failed() -> None:
     async def run() -> None:
-        asked = Asked(crawl_max_known=1, host_max_known=1)
+        asked = Asked(**limited(crawl_limits=CrawlCaps(known=1), known=1))
         await asked.ready()
         await asked.fail("http://h0.example/1")
         await until(lambda: asked.node.status.crawl_limits.refuses(0))

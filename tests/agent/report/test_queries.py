@@ -155,6 +155,8 @@ def test_a_host_tells_its_state_and_its_last_failure(agent: Agent) -> None:
         "loads": "",
         "delay": agent.frontier.delay,
         "needs": 2 * agent.frontier.delay,
+        "complete": "",
+        "bytes": 0,
     }
 
 

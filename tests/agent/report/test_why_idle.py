@@ -13,6 +13,7 @@ from scrapy_ubi.agent.profile.idle_reason import IdleReason
 from scrapy_ubi.agent.report.why_idle import WhyIdle
 from scrapy_ubi.ground import clock
 from scrapy_ubi.ground.clock import unix
+from scrapy_ubi.settings.crawl_caps import CrawlCaps
 from scrapy_ubi.transport.in_process import MemoryHub
 from tests.agent.crawler import SETTINGS, Crawler, Log, crawl, entry
 from tests.agent.groups import Alone
@@ -102,7 +103,7 @@ def test_people_have_paused_it() -> None:
 
 
 def test_a_limit_of_the_crawl_is_reached() -> None:
-    @alone(URL, crawl_max_pages=1)
+    @alone(URL, crawl_limits=CrawlCaps(pages=1))
     async def _(one: Alone) -> None:
         visit = one.node.next_visit()
         assert visit is not None

@@ -24,10 +24,12 @@ from scrapy_ubi.ground.untrusted.checks import Malformed
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings.live_rows import LIVE
 
-NAMES = ("UBI_HOST_DELAY", "UBI_HOST_MAX_PAGES", "pause")
+NAMES = ("UBI_HOST_DELAY", "UBI_HOST_LIMITS", "pause")
 
 
 def values(name: str) -> st.SearchStrategy[object]:
+    if name == "UBI_HOST_LIMITS":
+        return st.sampled_from([None, "pages=1", "pages=2", "depth=3"])
     return st.sampled_from([None, True] if name == "pause" else [None, 1, 2, 3])
 
 
@@ -111,10 +113,12 @@ BAD = {
     f"{FIELD}UBI_HOST_DELAY": (GOOD % '"soon"', "give a number of seconds"),
     f"{FIELD}UBI_HOST_DELAY:a b": (GOOD % 1, "the host is no name"),
     f"{FIELD}UBI_HOST_DELAY:c.example": (GOOD % '{"a":1}', "dict"),
-    f"{FIELD}UBI_HOST_MAX_PAGES": (GOOD % -1, "whole number"),
-    f"{FIELD}UBI_HOST_MAX_KNOWN": ("]", "not JSON"),
-    f"{FIELD}UBI_HOST_MAX_DEPTH": ('{"n":0,"who":"a","when":1,"value":1}', "no version"),
-    f"{FIELD}UBI_HOST_MAX_SECONDS": ('{"n":1,"who":"a","when":NaN,"value":1}', "not JSON"),
+    f"{FIELD}UBI_HOST_LIMITS": (GOOD % '"pages=-1"', "pages=500, bytes=2GB"),
+    f"{FIELD}UBI_HOST_LIMITS:a.example": (GOOD % '"limits.txt"', "reads no file"),
+    f"{FIELD}UBI_HOST_LIMITS:b.example": (GOOD % '"{\\"c.example\\": \\"pages=1\\"}"', "names no hosts"),
+    f"{FIELD}UBI_ROBOTS_TIMEOUT": ("]", "not JSON"),
+    f"{FIELD}UBI_HOST_TRIES": ('{"n":0,"who":"a","when":1,"value":1}', "no version"),
+    f"{FIELD}UBI_CRAWL_LIMITS": ('{"n":1,"who":"a","when":NaN,"value":1}', "not JSON"),
     f"{FIELD}UBI_MAX_BODY": (GOOD % '"%s"' % ("1" * 9000), "characters"),
     f"{FIELD}UBI_MAX_BODY:h.example": (GOOD % 1, "for the whole crawl"),
     f"{FIELD}UBI_FILTERS": (GOOD % '["os.system(x)"]', "class of yours"),

@@ -16,6 +16,7 @@ from scrapy_ubi.agent.steering.live_entries import FINISH, PAUSE, LiveEntry, fie
 from scrapy_ubi.ground import clock
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.visit_row import VisitRow
+from scrapy_ubi.settings.host_limits import Limits
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.urls.host_shards import HostShards
 from tests.agent.crawler import SETTINGS, Crawler, Log, crawl, entry, links
@@ -33,6 +34,11 @@ def said(hub: MemoryHub, name: str, value: object, host: str = "", n: int = 1) -
 def control(hub: MemoryHub, name: str, host: str = "") -> dict[str, Any] | None:
     raw = hub.shelf(SETTINGS.crawl).control.get(field_of(name, host).encode())
     return None if raw is None else json.loads(raw)
+
+
+def limits_of(crawler: Any) -> Limits | None:
+    table = crawler.node.live.now.host_limits
+    return None if table is None else table.others
 
 
 def counters(hub: MemoryHub) -> dict[str, int]:
@@ -140,21 +146,21 @@ def test_redis_that_has_forgotten_is_told_again_and_newcomers_know_before_their_
         hub, log = MemoryHub(), Log(hold_after=5)
         crawlers = group(hub, log, 2)
         await held(log)
-        one = said(hub, "UBI_HOST_MAX_DEPTH", 3)
+        one = said(hub, "UBI_HOST_LIMITS", "depth=3")
         said(hub, PAUSE, True, "h3.example", n=2)
-        await until(lambda: all(crawler.node.live.now.host_max_depth == 3 for crawler in crawlers))
+        await until(lambda: all(limits_of(crawler) == Limits(depth=3) for crawler in crawlers))
         marks = {crawler.node.live.table.mark for crawler in crawlers}
         assert len(marks) == 1
         await until(lambda: {profile(hub, crawler.name).get("live") for crawler in crawlers} == marks)
         hub.flush()
-        await until(lambda: control(hub, "UBI_HOST_MAX_DEPTH") == json.loads(one.text))
+        await until(lambda: control(hub, "UBI_HOST_LIMITS") == json.loads(one.text))
         await until(lambda: control(hub, PAUSE, "h3.example") is not None)
         names = {crawler.name.encode() for crawler in crawlers}
         await until(lambda: names <= hub.shelf(SETTINGS.crawl).beats.keys())  # without Redis a newcomer waits for none
         late = Crawler(hub, "late", log)
         late.start(SEEDS)
         await until(lambda: late.node.live.begun)
-        assert late.node.live.now.host_max_depth == 3 and late.node.live.paused_hosts == {"h3.example"}
+        assert limits_of(late) == Limits(depth=3) and late.node.live.paused_hosts == {"h3.example"}
         said(hub, PAUSE, None, "h3.example", n=3)
         log.go.set()
         await ends(*crawlers, late)
@@ -304,9 +310,8 @@ def test_pages_of_a_host_are_limited_while_it_runs(host: str) -> None:
         visit = alone.node.next_visit()
         assert visit is not None
         alone.node.end_visit(visit)
-        said(alone.hub, "UBI_HOST_MAX_PAGES", 1, host)
-        said(alone.hub, "UBI_HOST_MAX_KNOWN", 6, host, n=2)
-        await until(lambda: not alone.node.limits.idle and len(alone.node.live.table.entries) == 2)
+        said(alone.hub, "UBI_HOST_LIMITS", "pages=1, known=6", host)
+        await until(lambda: not alone.node.limits.idle and len(alone.node.live.table.entries) == 1)
         assert alone.node.next_visit() is None
         assert set(alone.given_up) == {"limit/host_pages"}
         assert not alone.node.discover(*entry("http://h0.example/77")).is_taken, "it is ended"
@@ -320,13 +325,13 @@ def test_known_urls_of_a_host_and_depths_are_limited_while_it_runs() -> None:
         alone = Alone()
         await alone.ready("http://h0.example/1")
         assert alone.node.discover(*entry("http://h0.example/2")).is_taken
-        said(alone.hub, "UBI_HOST_MAX_KNOWN", 2)
-        said(alone.hub, "UBI_CRAWL_MAX_DEPTH", 3, n=2)
-        await until(lambda: alone.node.live.now.crawl_max_depth == 3)
+        said(alone.hub, "UBI_HOST_LIMITS", "known=2")
+        said(alone.hub, "UBI_CRAWL_LIMITS", "depth=3", n=2)
+        await until(lambda: alone.node.live.now.crawl_limits.depth == 3)
         assert not alone.node.discover(*entry("http://h0.example/3")).is_taken
         assert not alone.node.discover(*entry("http://h1.example/3", depth=4)).is_taken
         assert alone.node.discover(*entry("http://h1.example/3", depth=3)).is_taken
-        said(alone.hub, "UBI_HOST_MAX_KNOWN", None, n=3)
+        said(alone.hub, "UBI_HOST_LIMITS", None, n=3)
         await until(lambda: alone.node.limits.idle)
         assert alone.node.discover(*entry("http://h0.example/3")).is_taken
         await alone.node.leave("test")
@@ -341,7 +346,7 @@ def test_the_crawl_ends_at_a_number_of_pages_that_is_set_while_it_runs() -> None
         visit = alone.node.next_visit()
         assert visit is not None
         alone.node.end_visit(visit)
-        said(alone.hub, "UBI_CRAWL_MAX_PAGES", 1)
+        said(alone.hub, "UBI_CRAWL_LIMITS", "pages=1")
         await until(lambda: not alone.node.status.crawl_limits.idle)
         assert alone.node.next_visit() is None
         assert [name for name, _ in alone.limited] == ["limit/crawl_pages"]

@@ -16,7 +16,16 @@ GROUP = GroupSettings({"a": 200, "b": 200}, shards="shop.example 8")
 
 def row(host: str, agent: str, **more: Any) -> dict[str, Any]:
     usual = {"state": "idle", "role": "owner", "queued": 0, "done": 0, "failed": 0, "next": None, "error": ""}
-    return {"agent": agent, "host": host, **usual, "learned": "", "loads": "", "delay": 1.0, "needs": 0.0, **more}
+    later = {"learned": "", "loads": "", "delay": 1.0, "needs": 0.0, "complete": "", "bytes": 0}
+    return {"agent": agent, "host": host, **usual, **later, **more}
+
+
+def test_a_host_that_is_cut_is_complete_when_all_of_its_shards_are() -> None:
+    rows = [row("shop.example#0", "a", complete="all", bytes=5), row("shop.example#1", "b", complete="", bytes=7)]
+    (whole,) = added_up(rows)
+    assert (whole["complete"], whole["bytes"]) == ("", 12)
+    (whole,) = added_up([{**one, "complete": "all"} for one in rows])
+    assert whole["complete"] == "all"
 
 
 def test_shards_are_added_up_and_copies_apart() -> None:

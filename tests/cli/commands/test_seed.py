@@ -213,3 +213,35 @@ def test_reset_forgets_seeds_and_answers(shell: Said, one_server: Server) -> Non
         client.xadd(KEYS.seeded, {"seed": "1-1", "said": "OK"})
         shell.of("reset", "--crawl", CRAWL, "--yes")
         assert not client.exists(KEYS.seeds, KEYS.seeded)
+
+
+def test_seeds_bring_what_the_options_say_unless_their_lines_do(
+    shell: Said, one_server: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "stage.jsonl").write_text(f'{URL}a\n{{"url": "{URL}b", "limits": {{"pages": 9}}, "scope": "domain"}}\n')
+    shell.of("seed", "-f", "stage.jsonl", "--limits", "pages=5, bytes=1MB", "--scope", "host", "--label", "kb")
+    first, second = written(one_server)
+    more = {b"limits": b"pages=5, bytes=1MB", b"scope": b"host", b"label": b"kb"}
+    assert first == {b"url": f"{URL}a".encode(), **more}
+    assert second.keys() == {b"request", b"label"}
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (f'{{"url": "{URL}", "limits": "pages=x"}}', "limits: pages='x' is no number"),
+        (f'{{"url": "{URL}", "scope": "planet"}}', "scope: 'planet' is none of"),
+        (f'{{"url": "{URL}", "label": 5}}', "label: it is neither"),
+    ],
+)
+def test_marks_that_do_not_hold_are_refused_with_their_line(
+    shell: Said, one_server: Server, tmp_path: Path, line: str, why: str
+) -> None:
+    (tmp_path / "stage.jsonl").write_text(f"{URL}a\n{line}\n")
+    assert f"stage.jsonl, line 2: no request in JSON ({why}" in shell.of("seed", "-f", "stage.jsonl", status=1)
+    assert len(written(one_server)) == 1
+
+
+def test_options_that_do_not_hold_are_a_wrong_use(shell: Said, one_server: Server) -> None:
+    assert "--limits: pages='x' is no number" in shell.of("seed", URL, "--limits", "pages=x", status=2)
+    assert not written(one_server)

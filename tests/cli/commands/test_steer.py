@@ -144,11 +144,11 @@ def test_what_cannot_be_set_is_refused_with_the_reason_and_nothing_is_written(
 
 
 def test_of_a_host_is_only_what_can_be_one_of_a_host(shell: Shell, crawl: CrawlByHand) -> None:
-    assert shell("set", "UBI_HOST_MAX_PAGES=5", "--host", "http://H1.example/x", "--no-wait") == 0, shell.err
-    assert [*written(crawl)] == [field_of("UBI_HOST_MAX_PAGES", "h1.example")]
+    assert shell("set", "UBI_HOST_LIMITS=pages=5", "--host", "http://H1.example/x", "--no-wait") == 0, shell.err
+    assert [*written(crawl)] == [field_of("UBI_HOST_LIMITS", "h1.example")]
     assert shell("set", "UBI_ROBOTS_TTL=60", "--host", "h1.example") == 1
     assert "for the whole crawl" in shell.err
-    assert shell("set", "UBI_HOST_MAX_PAGES=5", "--host", "a b") == 1
+    assert shell("set", "UBI_HOST_LIMITS=pages=5", "--host", "a b") == 1
     assert "is no host" in shell.err
 
 

@@ -18,11 +18,13 @@ def answer(row: dict[str, Any]) -> Any:
 
 
 def test_a_row_without_what_was_added_later_is_read() -> None:
-    assert answer(ROW)["rows"] == [{**ROW, "learned": "", "loads": "", "delay": None, "needs": None}]
+    assert answer(ROW)["rows"] == [
+        {**ROW, "learned": "", "loads": "", "delay": None, "needs": None, "complete": "", "bytes": 0}
+    ]
 
 
 def test_a_row_with_more_than_is_known_is_read() -> None:
-    later = {"learned": "x", "loads": "8", "delay": 2.5, "needs": 40.0}
+    later = {"learned": "x", "loads": "8", "delay": 2.5, "needs": 40.0, "complete": "all", "bytes": 9}
     assert answer({**ROW, **later, "new": 1})["rows"] == [{**ROW, **later}]
 
 

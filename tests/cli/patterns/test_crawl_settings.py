@@ -74,10 +74,12 @@ def test_limits_and_politeness() -> None:
     found = settings_of(
         rules(crawl={"max_pages": 5, "delay": 0.5, "contact": "mailto:me@a.example", "obey_robots": False})
     )
-    assert found["UBI_CRAWL_MAX_PAGES"] == "5" and found["DOWNLOAD_DELAY"] == "0.5" and found["UBI_DELAY_FACTOR"] == "0"
+    assert (
+        found["UBI_CRAWL_LIMITS"] == "pages=5" and found["DOWNLOAD_DELAY"] == "0.5" and found["UBI_DELAY_FACTOR"] == "0"
+    )
     assert found["UBI_BOT_PAGE"] == "mailto:me@a.example" and found["ROBOTSTXT_OBEY"] == "False"
     usual = settings_of(rules())
-    assert usual["ROBOTSTXT_OBEY"] == "True" and "DOWNLOAD_DELAY" not in usual and "UBI_CRAWL_MAX_PAGES" not in usual
+    assert usual["ROBOTSTXT_OBEY"] == "True" and "DOWNLOAD_DELAY" not in usual and "UBI_CRAWL_LIMITS" not in usual
     assert usual["FEED_EXPORT_FIELDS"] == "url,status,depth,title,text"
 
 

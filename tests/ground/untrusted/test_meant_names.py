@@ -14,7 +14,7 @@ from scrapy_ubi.settings import SETTINGS
         ("UBI_REDIS_ULR", ["UBI_REDIS_URL"]),
         ("UBI_HOST_DELY", ["UBI_HOST_DELAY"]),
         ("UBI_REDISURL", ["UBI_REDIS_URL"]),
-        ("UBI_MAX_PAGES", ["UBI_HOST_MAX_PAGES", "UBI_CRAWL_MAX_PAGES"]),
+        ("UBI_LIMITS", ["UBI_HOST_LIMITS", "UBI_CRAWL_LIMITS"]),
         ("ubi_max_body", ["UBI_MAX_BODY"]),
         ("UBI_DELAY", ["UBI_HOST_DELAY", "UBI_DELAY_FACTOR", "UBI_MAX_DELAY"]),
         ("UBI_PROXY_POOL", []),

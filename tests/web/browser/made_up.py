@@ -33,8 +33,8 @@ LIVE = (
         "seconds",
         "Seconds between two pages of a host, at least.",
     ),
-    ("UBI_HOST_MAX_PAGES", None, True, "int", "Pages of a host, at most."),
-    ("UBI_CRAWL_MAX_PAGES", None, False, "int", "Pages of the crawl, at most."),
+    ("UBI_HOST_LIMITS", None, True, "int", "Pages of a host, at most."),
+    ("UBI_CRAWL_LIMITS", None, False, "int", "Pages of the crawl, at most."),
     (
         "CONCURRENT_REQUESTS",
         "16",
