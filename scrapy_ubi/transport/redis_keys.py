@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 else:
     crc = Later("redis.crc")  # an agent alone knows these keys, and needs no Redis
 
-LAYOUT = 5
+LAYOUT = 6
 """Which layout of keys, beats and letters this is: 1 had no pulses, 2 no era in a beat, and ended crawls without a look
 at seeds, 3 no lives before in a beat, 4 no members of its view. Agents of two do not understand each other, and each
 refuses to join those of the other. It is raised with every such change. So that all versions can tell, some things stay
