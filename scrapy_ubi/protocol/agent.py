@@ -70,12 +70,10 @@ class Effects:
 
 
 class Ending(NamedTuple):
-    """The crawl is over if what comes from outside still has this mark. `lossy`: as of `Agent.accept_end`. `blank`:
-    nobody who is there knows a URL of the crawl."""
+    """The crawl is over if what comes from outside still has this mark. `lossy`: as of `Agent.accept_end`."""
 
     mark: str
     lossy: bool
-    blank: bool
 
 
 class Agent:
@@ -229,11 +227,10 @@ class Agent:
         self.ending = None
         if self.quiescence.read(alive, view.digest, frozenset(alive), sent):
             # An agent that knows no URL cannot tell that no other agent has work.
-            blank = all(BLANK in beat.flags for beat in alive.values())
-            lossy = self.lossy or blank
+            lossy = self.lossy or all(BLANK in beat.flags for beat in alive.values())
             # An agent that comes back to a lossy crawl may have brought work since those beats.
             if not lossy or not self.work.is_left():
-                self.ending = Ending(self.quiescence.mark, lossy, blank)
+                self.ending = Ending(self.quiescence.mark, lossy)
         if self.ending is not None and not self._open:
             self.accept_end(self.ending.lossy)
 
@@ -406,11 +403,6 @@ class Agent:
         self.group.leaving = True
         self.start_exhausted = True
         self._look(now)
-
-    @property
-    def ended_blank(self) -> bool:
-        """Whether this agent has found the end of a crawl of which nobody there knew a URL."""
-        return self.finished and self.ending is not None and self.ending.blank
 
     def record_leave(self) -> None:
         """This agent is about to say its last, with the crawl not over: note what nobody else goes on with."""

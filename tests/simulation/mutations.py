@@ -734,10 +734,6 @@ def _dead_before_not_missed() -> Any:
     return patch.object(LossCounter, "_miss_unheard", lambda self, beats: None)
 
 
-def _blank_end_names_nobody() -> Any:
-    return patch.object(Agent, "ended_blank", property(lambda self: False))
-
-
 MUTATIONS: dict[str, Callable[[], Any]] = {
     name[1:]: make
     for name, make in sorted(globals().items())
@@ -752,7 +748,6 @@ AIM: dict[str, tuple[str, ...]] = {
     "dead_may_come_back": ("pause", "cut"),
     "done_before_its_outputs": ("comeback", "blackout"),
     "doubled_page_kept": ("comeback", "blackout"),
-    "blank_end_names_nobody": ("desert",),
     "fence_ends_by_itself": ("pause", "cut", "slow"),
     "forgetting_not_noticed": ("blink", "blink", "blink", "lossy"),
     "last_leaver_drops_its_copies": ("leave", "leave", "pause"),
@@ -788,7 +783,6 @@ AIM: dict[str, tuple[str, ...]] = {
 
 # Where it shows in small crawls whose agents are killed in the first seconds.
 EARLY = {
-    "blank_end_names_nobody",
     "dead_before_not_missed",
     "companions_of_those_ahead_not_counted",
     "empty_disk_taken_for_a_returned_one",
@@ -841,7 +835,6 @@ SHARDS: dict[str, int] = {"two_owners_of_a_shard": 4}  # where it shows with hos
 
 # Where it shows in one crawl of thousands, and the seed that has shown it is tried with all as it draws it.
 AS_DRAWN = {
-    "blank_end_names_nobody",
     "dead_before_not_missed",
     "companions_of_those_ahead_not_counted",
     "members_of_a_view_not_looked_at",
@@ -853,7 +846,6 @@ AS_DRAWN = {
 
 # Seeds that have caught a mistake, where the first ones do not: to be tried first.
 CAUGHT: dict[str, int] = {
-    "blank_end_names_nobody": 2970000504,
     "dead_before_not_missed": 2960007934,
     "end_while_pages_are_due": 7,
     "row_before_not_restored": 32,

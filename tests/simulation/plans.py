@@ -299,10 +299,11 @@ class Plan:
             self.world.at(min(time, CALM - 1), lambda p=process, h=how, n=never, a=away: self._desert(p, h, n, a))
         time = min(self.world.now + spread + random.choice((0.1, FAILURE, 12.0)), CALM)
         name = random.choice([*(process.name for process in alive), "d"])
-        seeds = random.random() < 0.5
+        drawn = random.random() < 0.5
 
         def begin() -> None:
             self.world.awaited -= 1
+            seeds = drawn or self.world.referee.losses.settled is None  # where a crawl begins all know where it does
             before = self.world.processes.get(name)
             if before is None or not (before.up or before.keeps or before.agent.finished):
                 self.world.start(name, seeds)

@@ -91,7 +91,7 @@ class Process:
         self.skew = Random(f"wall {world.seed} {name}").choice(world.skews)  # s
         self.lingers = world.scribe.choice((0, 0, 3, 8))  # flushes
         self.deferred: list[Callable[[], None]] = []
-        self.counter = self.cancels = 0
+        self.counter = self.cancels = self._written = 0
         self.visits: list[Visit] = []
         self.disk = disk or (StoreDisk() if world.on_disk else Disk())
         self.agent, self.frontier = self._begin_agent()
@@ -203,6 +203,7 @@ class Process:
         """Write the beat and read everybody's."""
         world, sent = self.world, self.now()
         self.counter += 1
+        counter = self.counter
         line = (self.agent.last_beat() if last else self.agent.beat).line(self.counter)
         self.lossy = self.agent.lossy or (last and LOSSY in line.split()[5])
         book = self.agent.group.losses.book
@@ -212,9 +213,11 @@ class Process:
         def execute() -> None:
             if not self.reaches_redis or world.lost():
                 return
-            world.redis.beats[self.name] = line
-            if profile:
-                world.redis.profiles[self.name] = profile
+            if counter > self._written:  # one thread writes them, one after the other
+                self._written = counter
+                world.redis.beats[self.name] = line
+                if profile:
+                    world.redis.profiles[self.name] = profile
             beats, memory = dict(world.redis.beats), str(world.redis.memory)
             watched = world.redis.watched_time(world.now, world.wall + self.skew) if world.watched else 0.0
             if not self.deaf and not world.lost():
@@ -234,7 +237,7 @@ class Process:
         if agent.lossy or redis.control.get("finished") == "lossy":
             members = {self.name, *agent.view.members}
             book = agent.group.losses.book
-            self.alarm = lost(self.name, book, members, redis.profiles, redis.beats, agent.ended_blank)
+            self.alarm = lost(self.name, book, members, redis.profiles, redis.beats)
 
     def beaten(
         self, sent: float, lines: dict[str, str], memory: str, watched: float, changes: int | None = None

@@ -8,8 +8,6 @@ Rules of this module:
   (beat or profile) are that it has handed on all it held.
 * Who was missed at a restart is not, where an agent has counted that death: it was there.
 * Of who is long gone the sum of their profiles tells (`summed_up`), an agent `*` that has handed on all it held.
-* Who ends a crawl of which nobody there knows a URL names all whose lines are there, and who are not back: whatever
-  there was to crawl, they knew it.
 * Where Redis does not answer, what this agent saw itself counts.
 """
 
@@ -57,7 +55,7 @@ class LostAgents:
             lines = await self._io.call(self._transport.beats())
         except TransportError as error:
             logger.warning("It cannot be seen which agents are lost, beside those that this one has missed: %s", error)
-        self.names = lost(agent.me, agent.group.losses.book, self._members(), texts, lines, agent.ended_blank)
+        self.names = lost(agent.me, agent.group.losses.book, self._members(), texts, lines)
         self._crawl.tally.lost_agents = len(self.names)
         self._crawl.lost = self.names
         self._crawl.write_facts()
@@ -73,10 +71,9 @@ def lost(
     members: set[str],
     texts: Mapping[str, str],
     lines: Mapping[str, str],
-    blank: bool = False,
 ) -> tuple[str, ...]:
     """Who is lost: `book` is that of `me`, `members` take part in the end; `texts` are the profiles and `lines`
-    the beats that Redis has. `blank`: nobody knows a URL of the crawl."""
+    the beats that Redis has."""
     profiles = {name: _profile(text) for name, text in texts.items()}
     beats = {name: beat for name, line in lines.items() if (beat := Beat.parse(line)) is not None}
     ended = {name for name, beat in beats.items() if LEFT in beat.flags and OVER in beat.flags}
@@ -97,13 +94,7 @@ def lost(
         return name in relieved or (name in present and bool(former.get(name)))
 
     books = [book, *(LossBook.read(profile) for name, profile in profiles.items() if name != me)]
-    names = missing(books, back)
-    if names or not blank:
-        return names
-    known = carried.union(*(one.counted for one in books), *(one.safe for one in books))
-    said = [(name, beat) for name, line in beats.items() for beat in (line, *(words.beat for words in line.before))]
-    gone = [(name, beat) for name, beat in said if not beat.has_left_all and OVER not in beat.flags]
-    return tuple(sorted({name for name, beat in gone if beat.incarnation not in known}))
+    return missing(books, back)
 
 
 def _profile(text: str) -> dict[str, Any]:

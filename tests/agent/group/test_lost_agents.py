@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.agent.group.lost_agents import LostAgents, lost
-from scrapy_ubi.protocol.beat import LEFT, LOSSY, NEW, OVER, Beat, words_after
+from scrapy_ubi.protocol.beat import LEFT, LOSSY, OVER, Beat, words_after
 from scrapy_ubi.protocol.losses import GroupLoss, LossBook
 from scrapy_ubi.transport import TransportDown
 
@@ -106,28 +106,6 @@ def test_whom_others_miss_is_missed() -> None:
     assert lost("a", known, {"a", "x"}, {"x": json.dumps({"agent": "x", "missed": [[0, ["b", B]]]})}, {}) == ("b",)
 
 
-@pytest.mark.parametrize(
-    ("flags", "told", "names"),
-    [
-        ("", {}, ("b",)),
-        (NEW, {}, ("b",)),
-        (LEFT + LOSSY, {}, ("b",)),
-        (LEFT, {}, ()),
-        (LEFT + OVER + LOSSY, {}, ()),
-        ("", {"counted": ["00000001"]}, ()),
-        ("", {"safe": ["00000001"]}, ()),
-        ("", {"former": ["00000001"]}, ()),
-    ],
-    ids=["dead", "new", "left with work", "left", "was there at the end", "counted", "safe", "back"],
-)
-def test_who_ends_a_crawl_of_which_nobody_knows_a_url_names_whoever_is_away(
-    flags: str, told: dict[str, Any], names: tuple[str, ...]
-) -> None:
-    texts = {"x": json.dumps({"agent": "x", "former": [], **told})}
-    assert lost("a", book(), {"a", "x"}, texts, {"b": line(flags)}, blank=True) == names
-    assert lost("a", book(), {"a", "x"}, texts, {"b": line(flags)}) == ()
-
-
 class Redis:
     """What is asked of Redis; `down`: it does not answer."""
 
@@ -149,7 +127,7 @@ class Redis:
 
 def look(lossy: bool, control: dict[str, str], down: bool = False) -> tuple[Any, Any, Redis]:
     group = SimpleNamespace(losses=SimpleNamespace(book=book([BOTH])))
-    agent = SimpleNamespace(me="a", lossy=lossy, ended_blank=False, group=group, view=SimpleNamespace(members={}))
+    agent = SimpleNamespace(me="a", lossy=lossy, group=group, view=SimpleNamespace(members={}))
     tally, written = SimpleNamespace(lost_agents=0), list[str]()
     crawl: Any = SimpleNamespace(agent=agent, tally=tally, was_over=False, write_facts=lambda: written.append("facts"))
     redis: Any = Redis(down)
