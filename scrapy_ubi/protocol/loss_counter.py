@@ -277,7 +277,7 @@ class LossCounter:
             self.lossy = True  # even one: this disk may be older than theirs
         if not self._was_there and not self._leaves_judgement(self._others()):
             self._miss_unheard(beats)
-        if self._absent:
+        if self._absent and (self.era > BEGUN or all(beat.era <= BEGUN for beat in beats)):  # else they miss them
             self._miss(view, {life for beat in beats for life in (beat.incarnation, *beat.carried)})
         if self._was_there:
             self.book.count((*self._lost, *self._leavers))

@@ -279,6 +279,15 @@ def test_who_lives_and_was_there_judges_of_those_who_were_dead_before() -> None:
     assert not group.losses.book.missed
 
 
+@pytest.mark.parametrize(("era", "missed"), [(0, True), (2, False)], ids=["nobody knows more", "one has settled"])
+def test_whom_it_heard_before_all_had_settled_is_left_to_those_who_know_more(era: int, missed: bool) -> None:
+    group = membership()
+    group.losses.resume(False, peers("b"))
+    group.read(0.0, 0.0, {"c": beat("c", era=era)})
+    all_settle(group, view("a", "c"), beat("c", era=era))
+    assert bool(group.losses.book.missed) == missed
+
+
 def test_who_is_back_with_its_disk_is_not_missed_by_a_newcomer() -> None:
     group = membership()
     back = replace(beat("c", carried=(incarnation("b"),)), incarnation=incarnation("c"))
