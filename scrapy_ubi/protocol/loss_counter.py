@@ -317,16 +317,16 @@ class LossCounter:
 
     def _miss_unheard(self, beats: Collection[Beat]) -> None:
         """Say who was dead before this agent came, had come further than all who live, and is not back."""
-        judged = {name for name, _ in self._absent}
-        eras = {life: era for life, era in self._eras_before(beats).items() if self._found[life][0] not in judged}
+        eras = self._eras_before(beats)
         top = max(eras.values(), default=0)
         if top <= max((BEGUN, self.era, *(beat.era for beat in beats))):
             return
         ahead = [life for life, era in eras.items() if era == top]
         members = {life for one in ahead for life in self._found[one][1].members}
         lost = [life for life in eras if life in ahead or life in members]
-        if any(map(self._watch.was_heard, ahead)):
-            return  # they are recorded, with the others
+        judged = {name for name, _ in self._absent}
+        if any(map(self._watch.was_heard, ahead)) or all(self._found[life][0] in judged for life in lost):
+            return  # they are recorded, with the others, or missed
         self.lossy = True
         self.book.miss([(self._found[life][0], life) for life in lost], max(0, min(self._copies, len(lost) - 1)))
 

@@ -305,7 +305,8 @@ class Plan:
             self.world.awaited -= 1
             seeds = drawn or self.world.referee.losses.settled is None  # where a crawl begins all know where it does
             before = self.world.processes.get(name)
-            if before is None or not (before.up or before.keeps or before.agent.finished):
+            taken = before is not None and (before.up or before.keeps or before.agent.finished)
+            if before is None or not (taken or self.world.referee.is_kept(before)):
                 self.world.start(name, seeds)
 
         self.world.awaited += 1
