@@ -335,15 +335,17 @@ class Referee:
 
     def _only_there(self, process: Process) -> set[Pair]:
         """Pages that may be fetched again without this process: they were in flight, their done marks are not
-        acknowledged by all, or nobody else has them. Once too many disks are lost nobody has to have a copy: who was
-        handing on what it alone had may have reached some of its heirs only, of whom another is the owner."""
+        acknowledged by all, or nobody else has them. Where too many disks are lost or, without this one, away, nobody
+        has to have a copy: who was handing on what it alone had may have reached some of its heirs only, of whom
+        another is the owner."""
+        every = all if self.losses.too_many or self.losses.would_be_too_many(process.name) else any
         others = [p.frontier for p in self.world.alive() if p is not process and not self.world.declared_dead(p)]
         keys = process.unsettled()
         for url, generation in self.visited:
             key, host = key_of(url), self.world.host_of(url)
             states = [frontier.find(host) for frontier in others]
             have = [state is not None and _visited(state, key, generation) for state in states]
-            if not (all if self.losses.too_many else any)(have) or not have:
+            if not every(have) or not have:
                 keys.add((key, generation))
         return keys
 

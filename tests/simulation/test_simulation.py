@@ -136,6 +136,7 @@ ONCE_FAILED_IN_A_DESERT = {
     2970010144: "of four that had settled together two were back, and the two heard last were judged alone",
     2970050140: "who leaves before all have settled takes nothing that who comes does not know (no alarm was due)",
     2970050500: "who had heard one, before all had settled, missed it beside those who knew more (no alarm was due)",
+    2970060836: "a mark that a leaver in a hurry, alone before, had brought one of three (P4; no rule was broken)",
     2970010271: "a leaver that had settled with nobody looked like one that had settled",
 }
 
