@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import reduce
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -453,7 +454,7 @@ class Referee:
                     told_late.add(state.host)
         for host in notes.keys() - told_late:
             held = notes[host]
-            latest = max(held.values())
+            latest = reduce(Notes.merged, held.values())
             for keeper in process.agent.keeping.keepers_of(host):
                 if keeper in there and held.get(keeper, NOTHING) != latest:
                     raise Violation(f"notes of {host} at the end: {held}, of which {keeper} keeps the host")
