@@ -84,7 +84,8 @@ def used_stats() -> set[str]:
 
 
 def documented_stats() -> set[str]:
-    return {re.sub(r"<[^>]*>", "{}", name) for name in re.findall(r"^\| `(ubi/[^`]*)`", text("stats.md"), re.MULTILINE)}
+    cells = " ".join(re.findall(r"^\| (`ubi/.*?) \|", text("stats.md"), re.MULTILINE))
+    return {re.sub(r"<[^>]*>", "{}", name) for name in re.findall(r"`(ubi/[^`]*)`", cells)}
 
 
 def test_every_stat_is_documented_and_every_documented_stat_exists() -> None:
