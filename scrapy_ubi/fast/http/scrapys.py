@@ -12,6 +12,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -22,7 +24,7 @@ from scrapy import Request
 from scrapy.core.downloader.contextfactory import _load_context_factory_from_settings
 from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.crawler import Crawler
-from scrapy.exceptions import StopDownload
+from scrapy.exceptions import DownloadConnectionRefusedError, StopDownload
 from scrapy.http import Headers
 from scrapy.utils._download_handlers import (
     check_stop_download,
@@ -33,7 +35,10 @@ from scrapy.utils._download_handlers import (
 from scrapy.utils.ssl import _log_ssl_conn_debug_info
 from service_identity.hazmat import DNS_ID, IPAddress_ID, verify_service_identity
 from service_identity.pyopenssl import extract_patterns
+from twisted.internet import error as twisted_error
 from twisted.internet.abstract import isIPAddress, isIPv6Address
+
+_NO_SOCKET = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})  # none was made to connect with
 
 
 def stopped_by(signal: object, crawler: Crawler, request: Request, arguments: dict[str, Any]) -> StopDownload | None:
@@ -59,6 +64,17 @@ def data_loss(url: str) -> str:
 def no_tunnel(message: str) -> Exception:
     """Scrapy's error for a proxy that opens no tunnel; Scrapy tries such requests again."""
     return TunnelError(message)
+
+
+def not_connected(error: OSError) -> Exception:
+    """The error of Scrapy's handler for a connection that the system could not make: Twisted's, but for the one that
+    Scrapy has a name for."""
+    why = os.strerror(error.errno) if error.errno else str(error)
+    if error.errno in _NO_SOCKET:
+        return twisted_error.ConnectBindError(error.errno, why)  # type: ignore[no-untyped-call]
+    made: Exception = twisted_error.getConnectError((error.errno, why))  # type: ignore[no-untyped-call]
+    is_refused = isinstance(made, twisted_error.ConnectionRefusedError)
+    return DownloadConnectionRefusedError(str(made)) if is_refused else made
 
 
 class TlsMaker:

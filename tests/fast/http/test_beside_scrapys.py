@@ -279,6 +279,7 @@ URLS = """
 http://127.0.0.1:{port} http://127.0.0.1:{port}?x http://127.0.0.1:{port}#x http://user:pw@127.0.0.1:{port}/
 http://user@127.0.0.1:{port}/ http://localhost:{port}/ http://LOCALHOST:{port}/ HTTP://127.0.0.1:{port}/
 http://127.0.0.1:0{port}/ http:///x http://127.0.0.1:{port}//x http://127.0.0.1:{port}/? http://127.0.0.1:{port}?
+http://255.255.255.255/ https://255.255.255.255/ http://127.0.0.1:1/ https://127.0.0.1:1/ http://no-such-host.invalid/
 http://127.0.0.1:{port};a gopher://h.example/ http://:{port}/ http://h.example:99999/
 """.split()
 
@@ -307,6 +308,8 @@ def requests() -> list[Case]:
         {"download_timeout": "3"},
         {"download_timeout": 0},
         {"proxy": "socks5://127.0.0.1:{port}"},
+        {"proxy": "http://255.255.255.255"},
+        {"proxy": "http://127.0.0.1:1"},
         {"proxy": ""},
     ]
     methods = "POST PUT PATCH DELETE OPTIONS TRACE FOO get head".split()

@@ -169,7 +169,9 @@ def test_stop_download(signal: object, fail: bool) -> None:
             else:
                 response = await ours.download_request(Request(server.url))
             assert response is not None and response.flags == ["download_stopped"]
-            assert response.body == (b"begin" if signal is signals.bytes_received else b"")
+            is_begun = signal is signals.bytes_received
+            assert response.body == (b"begin" if is_begun else b"")
+            assert str(response.ip_address) == ("127.0.0.1" if is_begun else "None"), "as with Scrapy's handler"
             await server.closed(0)
 
     run(main())
