@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.utils.python import global_object_name
 
 from scrapy_ubi.fast.http.handler import UbiDownloadHandler
 
@@ -19,6 +21,7 @@ SCHEMES = ("http", "https")
 _ADDON = SETTINGS_PRIORITIES["addon"]
 # Settings of Scrapy's handler for https that mean something to Twisted only.
 _OF_TWISTED = ("DOWNLOADER_CLIENTCONTEXTFACTORY", "DOWNLOADER_CLIENT_TLS_METHOD")
+_SCRAPYS = (HTTP11DownloadHandler, global_object_name(HTTP11DownloadHandler))
 
 
 def place_handler(settings: BaseSettings) -> None:
@@ -55,6 +58,11 @@ def _kept(settings: BaseSettings, asked: bool) -> dict[str, str]:
             return dict.fromkeys(SCHEMES, "DOWNLOAD_BIND_ADDRESS is set")
     theirs = settings.getdict("DOWNLOAD_HANDLERS")
     kept = {scheme: "DOWNLOAD_HANDLERS names a handler for it" for scheme in SCHEMES if scheme in theirs}
+    if settings.getbool("TWISTED_REACTOR_ENABLED"):  # without, Scrapy itself changes them
+        base = settings.getdict("DOWNLOAD_HANDLERS_BASE")
+        for scheme in SCHEMES:
+            if base.get(scheme) not in _SCRAPYS:
+                kept.setdefault(scheme, "DOWNLOAD_HANDLERS_BASE names another handler for it than Scrapy's")
     for name in _OF_TWISTED:
         if (settings.getpriority(name) or 0) > SETTINGS_PRIORITIES["default"]:
             kept.setdefault("https", f"{name} is set, which only Scrapy's handler knows")

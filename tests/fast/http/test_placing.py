@@ -73,6 +73,19 @@ def test_a_handler_of_the_users_stays_and_the_log_says_so(
     assert f"how {scheme}:// is fetched: DOWNLOAD_HANDLERS" in caplog.text
 
 
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("handler", [OWN, "scrapy.core.downloader.handlers.http2.H2DownloadHandler", None])
+def test_a_handler_among_scrapys_own_stays_as_well(
+    handler: str | None, asked: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    base = {**Settings()["DOWNLOAD_HANDLERS_BASE"], "https": handler}
+    settings = applied(**asked, DOWNLOAD_HANDLERS_BASE=base)
+    assert settings.getwithbase("DOWNLOAD_HANDLERS")["https"] == handler
+    assert settings.getwithbase("DOWNLOAD_HANDLERS")["http"] is UbiDownloadHandler
+    assert "how https:// is fetched: DOWNLOAD_HANDLERS_BASE" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("DOWNLOADER_CLIENTCONTEXTFACTORY", "own.Factory"), ("DOWNLOADER_CLIENT_TLS_METHOD", "TLSv1.2")],
