@@ -19,7 +19,6 @@ from collections.abc import Callable
 from OpenSSL import SSL
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CannotResolveHostError, DownloadFailedError
-from service_identity import VerificationError
 
 from scrapy_ubi.adapter.downloads.reach import Reach
 from scrapy_ubi.adapter.downloads.resolver import Resolver
@@ -53,7 +52,7 @@ class Dialer:
 
     async def dial(self, route: Route, right: Right | None) -> Connection:
         """A new connection of this route. Raises Scrapy's exceptions, TunnelError, Twisted's ConnectError, `NoRight`,
-        `PrivateHost`."""
+        `PrivateHost`, `Unverifiable`."""
         addresses = await self._names.addresses(route.host)
         if not route.by_proxy and route.tunnel is None and (reach := self._reach()) is not None:
             addresses = await reach.reachable(route.host, addresses)
@@ -63,7 +62,7 @@ class Dialer:
             connection = await self._first(route, addresses, right)
         except _Unconnected as error:
             raise scrapys.not_connected(error.args[0]) from error
-        except (OSError, SSL.Error, VerificationError) as error:
+        except (OSError, SSL.Error) as error:
             raise DownloadFailedError(str(error) or "The connection was closed during the TLS handshake") from error
         if self._tells_tls and route.secure:
             name = route.tunnel[0] if route.tunnel else route.host

@@ -10,8 +10,8 @@ Rules of this module:
 * A request that is cancelled closes its connection at once.
 * A request that Scrapy's handler would send otherwise than ours, or not at all, goes by Scrapy's (`scrapys`), which we
   have where there is a Twisted reactor: one whose headers say the length of its body, that cannot be written as one
-  request, whose URL or proxy has a user, or that has a local address of its own; and all, where the event loop is
-  another than asyncio's.
+  request, whose URL or proxy has a user, or that has a local address of its own; one to a host whose certificate cannot
+  be verified (`scrapys.Unverifiable`); and all, where the event loop is another than asyncio's.
 * When the handler is closed, requests under way fail at once; one whose connection is being dialed, when it is there.
 """
 
@@ -103,6 +103,10 @@ class UbiDownloadHandler(BaseDownloadHandler):
         except TimeoutError:
             url = urldefrag(request.url)[0]
             raise DownloadTimeoutError(f"Getting {url} took longer than {timeout} seconds.") from None
+        except scrapys.Unverifiable as error:
+            if self.scrapys is not None:
+                return await self._by_scrapys(self.scrapys, request)
+            raise DownloadFailedError(f"The certificate cannot be verified: {error}") from error
         except Unanswered as error:
             raise DownloadFailedError(str(error)) from None
         except ResponseDataLossError:

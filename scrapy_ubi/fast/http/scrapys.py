@@ -33,6 +33,7 @@ from scrapy.utils._download_handlers import (
     get_warnsize_msg,
 )
 from scrapy.utils.ssl import _log_ssl_conn_debug_info
+from service_identity import VerificationError
 from service_identity.hazmat import DNS_ID, IPAddress_ID, verify_service_identity
 from service_identity.pyopenssl import extract_patterns
 from twisted.internet import error as twisted_error
@@ -75,6 +76,11 @@ def not_connected(error: OSError) -> Exception:
     made: Exception = twisted_error.getConnectError((error.errno, why))  # type: ignore[no-untyped-call]
     is_refused = isinstance(made, twisted_error.ConnectionRefusedError)
     return DownloadConnectionRefusedError(str(made)) if is_refused else made
+
+
+class Unverifiable(Exception):
+    """A trusted certificate of which cannot be said for whom it is: by Scrapy's handler it is taken, with an error in
+    the log (Twisted's check then counts as passed)."""
 
 
 class TlsMaker:
@@ -120,14 +126,28 @@ class TlsMaker:
 
 
 def _check(wanted: Any) -> Callable[[SSL.Connection, X509, int, int, int], bool]:
-    """As Twisted has it: somebody who is trusted must have signed the certificate, and it must be of this host."""
+    """As Twisted has it: somebody who is trusted must have signed the certificate, and it must be of this host. One that
+    cannot be looked at so (it names no host) is refused, and noted with the connection: see `unverifiable`."""
 
     def check(connection: SSL.Connection, certificate: X509, error: int, depth: int, ok: int) -> bool:
-        if depth == 0 and ok:
+        if depth != 0 or not ok:
+            return bool(ok)
+        try:
             verify_service_identity(extract_patterns(certificate), [wanted], [])
-        return bool(ok)
+        except VerificationError:
+            return False
+        except Exception as why:  # noqa: BLE001 - whatever is wrong with a certificate
+            connection.set_app_data(Unverifiable(str(why)))
+            return False
+        return True
 
     return check
+
+
+def unverifiable(connection: SSL.Connection) -> Unverifiable | None:
+    """Why the certificate of a connection could not be looked at; None where it could."""
+    found = connection.get_app_data()
+    return found if isinstance(found, Unverifiable) else None
 
 
 def is_resumed(connection: SSL.Connection) -> bool:

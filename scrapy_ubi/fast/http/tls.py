@@ -25,7 +25,7 @@ from typing import Any, cast
 from OpenSSL import SSL
 
 from scrapy_ubi.fast.http.no_transport import NOBODY, NOT_CONNECTED
-from scrapy_ubi.fast.http.scrapys import TlsMaker, is_resumed
+from scrapy_ubi.fast.http.scrapys import TlsMaker, is_resumed, unverifiable
 
 RECORD = 16_384  # bytes of a record at most (RFC 8446, 5.1): no read gives more
 # Bytes that are given to TLS at once: it keeps the most memory that it ever needed while the connection is open, idle
@@ -122,7 +122,7 @@ class TlsTransport(asyncio.Protocol):
             return
         except Exception as error:  # noqa: BLE001 - SSL.Error, or what the check of the certificate raises
             self._flush()  # the alert
-            self._fail(error)
+            self._fail(unverifiable(self._tls) or error)
             self._below.abort()
             return
         self._flush()

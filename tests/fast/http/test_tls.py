@@ -8,7 +8,10 @@ import ssl
 import weakref
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from OpenSSL import SSL
@@ -220,6 +223,26 @@ def test_a_certificate_that_no_one_has_signed_is_taken_as_with_scrapy(verify: bo
         return
     with pytest.raises(DownloadFailedError, match="certificate verify failed"):
         run(main())
+
+
+def test_a_trusted_certificate_that_names_no_host_is_left_to_scrapys_handler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with Server(ALWAYS, tls=tls()) as server:
+            async with handler() as ours:
+                seen = (await ours.download_request(Request(server.url))).certificate
+            (tmp_path / "trusted.pem").write_bytes(seen.dumpPEM())
+            monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "trusted.pem"))
+            async with handler(DOWNLOAD_VERIFY_CERTIFICATES=True) as ours:
+                with pytest.raises(DownloadFailedError, match="cannot be verified: .*subjectAltName"):
+                    await ours.download_request(Request(server.url))
+                theirs = SimpleNamespace(download_request=AsyncMock(return_value="theirs"), close=AsyncMock())
+                ours.scrapys = theirs  # type: ignore[assignment]
+                assert await ours.download_request(Request(server.url)) == "theirs"
+            assert len(server.requests) == 1, "we write nothing to it"
+
+    run(main())
 
 
 def test_no_more_idle_connections_than_of_8192_files_however_many_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
