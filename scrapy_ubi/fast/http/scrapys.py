@@ -126,8 +126,8 @@ class TlsMaker:
 
 
 def _check(wanted: Any) -> Callable[[SSL.Connection, X509, int, int, int], bool]:
-    """As Twisted has it: somebody who is trusted must have signed the certificate, and it must be of this host. One that
-    cannot be looked at so (it names no host) is refused, and noted with the connection: see `unverifiable`."""
+    """As Twisted has it: somebody who is trusted must have signed the certificate, and it must be of this host. One
+    that cannot be looked at so (it names no host) is refused, and noted with the connection: see `unverifiable`."""
 
     def check(connection: SSL.Connection, certificate: X509, error: int, depth: int, ok: int) -> bool:
         if depth != 0 or not ok:

@@ -235,7 +235,7 @@ def test_a_trusted_certificate_that_names_no_host_is_left_to_scrapys_handler(
             (tmp_path / "trusted.pem").write_bytes(seen.dumpPEM())
             monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "trusted.pem"))
             async with handler(DOWNLOAD_VERIFY_CERTIFICATES=True) as ours:
-                with pytest.raises(DownloadFailedError, match="cannot be verified: .*subjectAltName"):
+                with pytest.raises(DownloadFailedError, match="certificate cannot be verified"):
                     await ours.download_request(Request(server.url))
                 theirs = SimpleNamespace(download_request=AsyncMock(return_value="theirs"), close=AsyncMock())
                 ours.scrapys = theirs  # type: ignore[assignment]
