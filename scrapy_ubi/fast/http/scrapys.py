@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -24,7 +25,7 @@ from scrapy import Request
 from scrapy.core.downloader.contextfactory import _load_context_factory_from_settings
 from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.crawler import Crawler
-from scrapy.exceptions import DownloadConnectionRefusedError, StopDownload
+from scrapy.exceptions import CannotResolveHostError, DownloadConnectionRefusedError, StopDownload
 from scrapy.http import Headers
 from scrapy.utils._download_handlers import (
     check_stop_download,
@@ -68,8 +69,10 @@ def no_tunnel(message: str) -> Exception:
 
 
 def not_connected(error: OSError) -> Exception:
-    """The error of Scrapy's handler for a connection that the system could not make: Twisted's, but for the one that
-    Scrapy has a name for."""
+    """The error of Scrapy's handler for a connection that the system could not make: Twisted's, but for those that
+    Scrapy has names for."""
+    if isinstance(error, socket.gaierror):  # an address with a zone that is none
+        return CannotResolveHostError(str(error))
     why = os.strerror(error.errno) if error.errno else str(error)
     if error.errno in _NO_SOCKET:
         return twisted_error.ConnectBindError(error.errno, why)  # type: ignore[no-untyped-call]

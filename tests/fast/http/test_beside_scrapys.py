@@ -280,7 +280,7 @@ http://127.0.0.1:{port} http://127.0.0.1:{port}?x http://127.0.0.1:{port}#x http
 http://user@127.0.0.1:{port}/ http://localhost:{port}/ http://LOCALHOST:{port}/ HTTP://127.0.0.1:{port}/
 http://127.0.0.1:0{port}/ http:///x http://127.0.0.1:{port}//x http://127.0.0.1:{port}/? http://127.0.0.1:{port}?
 http://255.255.255.255/ https://255.255.255.255/ http://127.0.0.1:1/ https://127.0.0.1:1/ http://no-such-host.invalid/
-http://127.0.0.1:{port};a gopher://h.example/ http://:{port}/ http://h.example:99999/
+http://[::1%25none]/ http://[::1]:1/ http://127.0.0.1:{port};a gopher://h.example/ http://:{port}/ http://h.example:99999/
 """.split()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import socket
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +12,7 @@ from OpenSSL import SSL
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.crawler import Crawler
-from scrapy.exceptions import DownloadConnectionRefusedError, StopDownload
+from scrapy.exceptions import CannotResolveHostError, DownloadConnectionRefusedError, StopDownload
 from scrapy.http import Headers
 from scrapy.settings.default_settings import RETRY_EXCEPTIONS
 from twisted.internet import error
@@ -52,6 +53,7 @@ def test_what_our_download_handler_has_of_scrapys() -> None:
     assert type(not_connected(OSError(errno.ENETUNREACH, "x"))) is error.NoRouteError
     assert type(not_connected(OSError(errno.ETIMEDOUT, "x"))) is error.TCPTimedOutError
     assert type(not_connected(OSError(errno.EMFILE, "x"))) is error.ConnectBindError
+    assert isinstance(not_connected(socket.gaierror(socket.EAI_NONAME, "x")), CannotResolveHostError)
     assert type(not_connected(OSError("several"))) is error.ConnectError
     assert isinstance(no_tunnel("why"), TunnelError)
     assert f"{TunnelError.__module__}.{TunnelError.__name__}" in RETRY_EXCEPTIONS
