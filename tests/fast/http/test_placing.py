@@ -6,6 +6,8 @@ import logging
 from typing import Any
 
 import pytest
+from scrapy.core.downloader.handlers import http11
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.settings import BaseSettings, Settings
 
 from scrapy_ubi import Addon
@@ -84,6 +86,28 @@ def test_a_handler_among_scrapys_own_stays_as_well(
     assert settings.getwithbase("DOWNLOAD_HANDLERS")["https"] == handler
     assert settings.getwithbase("DOWNLOAD_HANDLERS")["http"] is UbiDownloadHandler
     assert "how https:// is fetched: DOWNLOAD_HANDLERS_BASE" in caplog.text
+
+
+class OwnAgent:
+    """Stands for a class of Scrapy's."""
+
+
+async def own_close(self: HTTP11DownloadHandler) -> None:
+    """Stands for a method of Scrapy's."""
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "value"),
+    [(HTTP11DownloadHandler, "close", own_close), (http11, "_TunnelingAgent", OwnAgent)],
+)
+def test_a_patched_handler_of_scrapys_stays_by_default(
+    place: Any, name: str, value: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(place, name, value, raising=False)
+    with caplog.at_level(logging.INFO):
+        assert handlers(applied()) == handlers(Settings())
+    assert f".{name} is not Scrapy's own" in caplog.text
+    assert handlers(applied(UBI_FAST=True))["http"] is UbiDownloadHandler, "where the user has turned it on"
 
 
 @pytest.mark.parametrize(
