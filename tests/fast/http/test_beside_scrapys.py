@@ -328,3 +328,23 @@ def requests() -> list[Case]:
 
 def test_requests_are_written_or_refused_as_by_scrapys_handler() -> None:
     assert_alike([{"served": answer(), **each} for each in requests()])
+
+
+def sequences() -> list[Case]:
+    one, two, many = [answer()], [answer(), answer()], [answer()] * 5
+    closing = [answer(b"ok", b"Connection: close")]
+    unasked, broken, until_end = [answer() + b"x"], [OK + b"Content-Length: 9\r\n\r\nok"], [OK + b"\r\nok"]
+    chunked, empty = [CHUNKED + b"2\r\nok\r\n0\r\n\r\n"] * 5, [OK + EMPTY] * 5
+    connections = [[each] for each in (one, two, many, closing, broken, until_end, chunked, empty, [b""], [OK])]
+    connections += [[one, [b""], many], [[answer(), b""], many], [[answer(), OK], many], [unasked, one]]
+    asked = [{}, {"method": "POST", "body": "a=b"}]
+    return [
+        {"served": served, "times": 4, "secure": secure, **each}
+        for served in connections
+        for secure in (False, True)
+        for each in asked
+    ]
+
+
+def test_requests_one_after_the_other_share_and_lose_connections_as_with_scrapys_handler() -> None:
+    assert_alike(sequences())
