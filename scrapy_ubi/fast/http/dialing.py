@@ -27,7 +27,7 @@ from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.connection import Connection
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.route import Route
-from scrapy_ubi.fast.http.tls import TlsClient
+from scrapy_ubi.fast.http.tls import SessionRefused, TlsClient
 from scrapy_ubi.fast.http.tunnel import Tunnel
 
 STAGGER = 0.25  # seconds between two addresses (RFC 8305, 5)
@@ -96,13 +96,23 @@ class Dialer:
         raise error
 
     async def _connect(self, route: Route, address: str, right: Right | None) -> Connection:
+        try:
+            return await self._attempt(route, address, right)
+        except SessionRefused:
+            self._pool.counts["sessions_refused"] += 1
+            if right is not None and not right():
+                raise NoRight("The right to fetch this host has ended") from None
+            return await self._attempt(route, address, right, anew=True)
+
+    async def _attempt(self, route: Route, address: str, right: Right | None, *, anew: bool = False) -> Connection:
+        """A connection; `anew`: without a session of TLS. Raises SessionRefused."""
         if route.tunnel is not None:
-            return await self._through(route, address, right)
+            return await self._through(route, address, right, anew=anew)
         connection = Connection(route, self._pool)
         if not (route.secure or route.secure_proxy):
             await _open(lambda: connection, address, route)
             return connection
-        tls = self._tls.transport(_tls_name(route.host), route.port, connection)
+        tls = self._tls.transport(_tls_name(route.host), route.port, connection, anew=anew)
         try:
             await _open(lambda: tls, address, route)
             await tls.ready
@@ -111,12 +121,11 @@ class Dialer:
             raise
         return connection
 
-    async def _through(self, route: Route, address: str, right: Right | None) -> Connection:
+    async def _through(self, route: Route, address: str, right: Right | None, *, anew: bool) -> Connection:
         """A connection to the tunnel's end."""
         assert route.tunnel is not None
-        tls = self._tls.transport(
-            _tls_name(route.tunnel[0]), route.tunnel[1], connection := Connection(route, self._pool)
-        )
+        connection = Connection(route, self._pool)
+        tls = self._tls.transport(_tls_name(route.tunnel[0]), route.tunnel[1], connection, anew=anew)
         tunnel = Tunnel(route)
         transport = await _open(lambda: tunnel, address, route)
         try:

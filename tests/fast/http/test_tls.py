@@ -22,7 +22,7 @@ from scrapy.exceptions import DownloadFailedError
 from scrapy_ubi.fast.http import pool
 from scrapy_ubi.fast.http.scrapys import TlsMaker
 from scrapy_ubi.fast.http.tls import MOST_UNREAD, PORTION, TlsClient
-from tests.fast.http.raw import ALWAYS, Server, handler, run, tls
+from tests.fast.http.raw import ALWAYS, Answer, Server, answer, handler, run, tls
 
 
 def tls_client(**settings: Any) -> TlsClient:
@@ -320,6 +320,65 @@ def test_a_session_with_which_something_went_wrong_is_not_tried_again() -> None:
         second = client.transport("raw", 443, Above())
         second.connection_made(below)  # type: ignore[arg-type]
         second.connection_lost(None)
+        assert not Below(Above(), client=client, server=server).server.session_reused
+
+    run(main())
+
+
+@pytest.mark.parametrize("tunnel", [False, True], ids=["directly", "by a tunnel"])
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_host_that_closes_when_a_session_is_offered_is_asked_without(version: ssl.TLSVersion, tunnel: bool) -> None:
+    async def main() -> None:
+        hellos: list[int] = []
+        came = bytearray()  # from the host
+
+        async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if tunnel:
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            hello = await reader.read(16_384)
+            hellos.append(len(hello))
+            if len(hello) > hellos[0] + 50 or hello[44:76] in came:  # it has a ticket, or the number of a session
+                writer.close()
+                return
+            onward, away = await asyncio.open_connection("127.0.0.1", server.port)
+            away.write(hello)
+            await asyncio.gather(_pump(reader, away, bytearray()), _pump(onward, writer, came))
+
+        context = tls()
+        context.minimum_version = context.maximum_version = version
+        closing: list[Answer] = [answer(b"ok", b"Connection: close")]
+        async with Server(closing, tls=context) as server, handler(DOWNLOAD_TIMEOUT=5) as ours:
+            before = await asyncio.start_server(relay, "127.0.0.1", 0)
+            port = before.sockets[0].getsockname()[1]
+            for _ in range(3):
+                asked = f"https://127.0.0.1:{server.port if tunnel else port}/"
+                meta = {"proxy": f"http://127.0.0.1:{port}"} if tunnel else {}
+                assert (await ours.download_request(Request(asked, meta=meta))).body == b"ok"
+            assert ours._pool.counts["sessions_refused"] == 2 and len(hellos) == 5, hellos
+            before.close()
+
+    run(main())
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, came: bytearray) -> None:
+    try:
+        while data := await reader.read(16_384):
+            came += data
+            writer.write(data)
+    except ConnectionError:
+        pass
+    writer.close()
+
+
+def test_a_session_after_which_nothing_came_is_not_offered_again() -> None:
+    async def main() -> None:
+        server, client = tls(), tls_client()
+        below = Below(Above(), client=client, server=server)
+        below.answer(b"x")
+        second = Below(Above(), client=client, server=server)
+        assert second.server.session_reused
+        second.ours.connection_lost(None)
         assert not Below(Above(), client=client, server=server).server.session_reused
 
     run(main())
