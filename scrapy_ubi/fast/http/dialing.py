@@ -4,7 +4,8 @@ Rules of this module:
 
 * A host with several addresses is dialed as RFC 8305 has it: the next address follows a moment after the one before,
   and the first that answers is taken; the others are let go.
-* What goes wrong ends with Scrapy's exceptions. A connection that no request waits for any longer is closed at once.
+* What goes wrong ends with the exceptions of Scrapy's handler, of which some are Twisted's (no route to a host). A
+  connection that no request waits for any longer is closed at once.
 * The addresses of a host, but for a proxy's, are those that its request may lead to
   (`scrapy_ubi.adapter.downloads.reach`).
 * TLS is that of Scrapy's handler (`scrapys.TlsMaker`), also within a tunnel.
@@ -17,13 +18,7 @@ from collections.abc import Callable
 
 from OpenSSL import SSL
 from scrapy.crawler import Crawler
-from scrapy.exceptions import (
-    CannotResolveHostError,
-    DownloadConnectionRefusedError,
-    DownloadFailedError,
-    DownloadTimeoutError,
-)
-from service_identity import VerificationError
+from scrapy.exceptions import CannotResolveHostError, DownloadFailedError
 
 from scrapy_ubi.adapter.downloads.reach import Reach
 from scrapy_ubi.adapter.downloads.resolver import Resolver
@@ -32,10 +27,14 @@ from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.connection import Connection
 from scrapy_ubi.fast.http.pool import Pool
 from scrapy_ubi.fast.http.route import Route
-from scrapy_ubi.fast.http.tls import TlsClient
+from scrapy_ubi.fast.http.tls import SessionRefused, TlsClient
 from scrapy_ubi.fast.http.tunnel import Tunnel
 
 STAGGER = 0.25  # seconds between two addresses (RFC 8305, 5)
+
+
+class _Unconnected(Exception):
+    """An address could not be connected to; the argument is the system's error."""
 
 
 class Dialer:
@@ -52,7 +51,8 @@ class Dialer:
         self._tells_tls = crawler.settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING")
 
     async def dial(self, route: Route, right: Right | None) -> Connection:
-        """A new connection of this route. Raises Scrapy's exceptions, TunnelError, `NoRight`, `PrivateHost`."""
+        """A new connection of this route. Raises Scrapy's exceptions, TunnelError, Twisted's ConnectError, `NoRight`,
+        `PrivateHost`, `Unverifiable`."""
         addresses = await self._names.addresses(route.host)
         if not route.by_proxy and route.tunnel is None and (reach := self._reach()) is not None:
             addresses = await reach.reachable(route.host, addresses)
@@ -60,11 +60,9 @@ class Dialer:
             raise NoRight("The right to fetch this host has ended")
         try:
             connection = await self._first(route, addresses, right)
-        except ConnectionRefusedError as error:
-            raise DownloadConnectionRefusedError(str(error)) from error
-        except TimeoutError as error:  # the system's, not ours
-            raise DownloadTimeoutError(str(error)) from error
-        except (OSError, SSL.Error, VerificationError) as error:
+        except _Unconnected as error:
+            raise scrapys.not_connected(error.args[0]) from error
+        except (OSError, SSL.Error) as error:
             raise DownloadFailedError(str(error) or "The connection was closed during the TLS handshake") from error
         if self._tells_tls and route.secure:
             name = route.tunnel[0] if route.tunnel else route.host
@@ -98,32 +96,38 @@ class Dialer:
         raise error
 
     async def _connect(self, route: Route, address: str, right: Right | None) -> Connection:
-        loop = asyncio.get_running_loop()
+        try:
+            return await self._attempt(route, address, right)
+        except SessionRefused:
+            self._pool.counts["sessions_refused"] += 1
+            if right is not None and not right():
+                raise NoRight("The right to fetch this host has ended") from None
+            return await self._attempt(route, address, right, anew=True)
+
+    async def _attempt(self, route: Route, address: str, right: Right | None, *, anew: bool = False) -> Connection:
+        """A connection; `anew`: without a session of TLS. Raises SessionRefused."""
         if route.tunnel is not None:
-            return await self._through(route, address, right)
+            return await self._through(route, address, right, anew=anew)
         connection = Connection(route, self._pool)
         if not (route.secure or route.secure_proxy):
-            await loop.create_connection(lambda: connection, address, route.port, local_addr=route.local)
+            await _open(lambda: connection, address, route)
             return connection
-        tls = self._tls.transport(_tls_name(route.host), route.port, connection)
+        tls = self._tls.transport(_tls_name(route.host), route.port, connection, anew=anew)
         try:
-            await loop.create_connection(lambda: tls, address, route.port, local_addr=route.local)
+            await _open(lambda: tls, address, route)
             await tls.ready
         except BaseException:
             tls.abort()
             raise
         return connection
 
-    async def _through(self, route: Route, address: str, right: Right | None) -> Connection:
+    async def _through(self, route: Route, address: str, right: Right | None, *, anew: bool) -> Connection:
         """A connection to the tunnel's end."""
-        loop = asyncio.get_running_loop()
         assert route.tunnel is not None
-        tls = self._tls.transport(
-            _tls_name(route.tunnel[0]), route.tunnel[1], connection := Connection(route, self._pool)
-        )
-        transport, tunnel = await loop.create_connection(
-            lambda: Tunnel(route), address, route.port, local_addr=route.local
-        )
+        connection = Connection(route, self._pool)
+        tls = self._tls.transport(_tls_name(route.tunnel[0]), route.tunnel[1], connection, anew=anew)
+        tunnel = Tunnel(route)
+        transport = await _open(lambda: tunnel, address, route)
         try:
             if right is not None and not right():
                 raise NoRight("The right to fetch this host has ended")
@@ -136,6 +140,16 @@ class Dialer:
             transport.abort()
             raise
         return connection
+
+
+async def _open(protocol: Callable[[], asyncio.Protocol], address: str, route: Route) -> asyncio.Transport:
+    """A connection to this address. Raises `_Unconnected`: what goes wrong later is another error of Scrapy's."""
+    loop = asyncio.get_running_loop()
+    try:
+        transport, _ = await loop.create_connection(protocol, address, route.port, local_addr=route.local)
+    except OSError as error:
+        raise _Unconnected(error) from error
+    return transport
 
 
 def _tls_name(host: str) -> str:

@@ -10,7 +10,8 @@ Rules of this module:
 * A request that is cancelled closes its connection at once.
 * A request that Scrapy's handler would send otherwise than ours, or not at all, goes by Scrapy's (`scrapys`), which we
   have where there is a Twisted reactor: one whose headers say the length of its body, that cannot be written as one
-  request, whose URL or proxy has a user, or that has a local address of its own.
+  request, whose URL or proxy has a user, or that has a local address of its own; one to a host whose certificate cannot
+  be verified (`scrapys.Unverifiable`); and all, where the event loop is another than asyncio's.
 * When the handler is closed, requests under way fail at once; one whose connection is being dialed, when it is there.
 """
 
@@ -78,12 +79,13 @@ class UbiDownloadHandler(BaseDownloadHandler):
         self.scrapys = HTTP11DownloadHandler(crawler) if by_twisted else None
         self._under_way: set[Connection] = set()
         self._warned_of_loss = False
+        self._fits_loop: bool | None = None  # not known before the loop runs
         crawler.signals.connect(self._tell, signals.spider_closed)
 
     async def download_request(self, request: Request) -> Response:
         """The response of `request`. Raises Scrapy's download exceptions, ValueError for what cannot be sent."""
         right = socket_gate.may_write.get()
-        if self.scrapys is not None and _is_for_scrapys(request):
+        if self.scrapys is not None and (self._is_other_loop() or _is_for_scrapys(request)):
             return await self._by_scrapys(self.scrapys, request)
         try:
             route, host = self._router.route(request)
@@ -101,6 +103,10 @@ class UbiDownloadHandler(BaseDownloadHandler):
         except TimeoutError:
             url = urldefrag(request.url)[0]
             raise DownloadTimeoutError(f"Getting {url} took longer than {timeout} seconds.") from None
+        except scrapys.Unverifiable as error:
+            if self.scrapys is not None:
+                return await self._by_scrapys(self.scrapys, request)
+            raise DownloadFailedError(f"The certificate cannot be verified: {error}") from error
         except Unanswered as error:
             raise DownloadFailedError(str(error)) from None
         except ResponseDataLossError:
@@ -109,6 +115,16 @@ class UbiDownloadHandler(BaseDownloadHandler):
                 self._warned_of_loss = True
             raise
         return load.response()
+
+    def _is_other_loop(self) -> bool:
+        """Whether the event loop is none of asyncio's own: such a one (uvloop, set by its policy) may give a request to
+        the network some time after the right to fetch was compared."""
+        if self._fits_loop is None:
+            loop = asyncio.get_running_loop()
+            self._fits_loop = isinstance(loop, asyncio.BaseEventLoop)
+            if not self._fits_loop and self.scrapys is not None:
+                logger.info("UBI_FAST is left out, Scrapy's handler fetches: the loop is %r, not asyncio's own", loop)
+        return not self._fits_loop
 
     async def _by_scrapys(self, scrapys: HTTP11DownloadHandler, request: Request) -> Response:
         self._pool.counts["by_scrapys_handler"] += 1

@@ -118,7 +118,10 @@ class Load:
         self.headers = _headers(fields, length, self.bodyless)
         announced = UNKNOWN_LENGTH if length is None else length
         told = scrapys.copy_of(self.headers)  # receivers may change it; to ask who listens would cost more
-        if self._stop(signals.headers_received, headers=told, body_length=announced) or not length:
+        if self._stop(signals.headers_received, headers=told, body_length=announced):
+            self.peer = UNKNOWN  # Scrapy's handler asks for it later
+            return
+        if not length:
             return
         if self.maxsize and length > self.maxsize:
             self._too_large(length, expected=True)

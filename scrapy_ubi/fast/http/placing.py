@@ -7,8 +7,14 @@ the log (INFO) says what. Where the user has turned it on, these lines are warni
 from __future__ import annotations
 
 import logging
+import sys
+from types import FunctionType
 
+from scrapy.core.downloader import contextfactory
+from scrapy.core.downloader.handlers import http11
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
+from scrapy.utils.python import global_object_name
 
 from scrapy_ubi.fast.http.handler import UbiDownloadHandler
 
@@ -19,6 +25,9 @@ SCHEMES = ("http", "https")
 _ADDON = SETTINGS_PRIORITIES["addon"]
 # Settings of Scrapy's handler for https that mean something to Twisted only.
 _OF_TWISTED = ("DOWNLOADER_CLIENTCONTEXTFACTORY", "DOWNLOADER_CLIENT_TLS_METHOD")
+# Whose classes Scrapy's modules import.
+_IMPORTED = sys.stdlib_module_names | {"scrapy", "twisted", "zope", "OpenSSL", "service_identity", "typing_extensions"}
+_SCRAPYS = (HTTP11DownloadHandler, global_object_name(HTTP11DownloadHandler))
 
 
 def place_handler(settings: BaseSettings) -> None:
@@ -53,9 +62,33 @@ def _kept(settings: BaseSettings, asked: bool) -> dict[str, str]:
             return dict.fromkeys(SCHEMES, "TWISTED_REACTOR_ENABLED is off")
         if settings.get("DOWNLOAD_BIND_ADDRESS"):
             return dict.fromkeys(SCHEMES, "DOWNLOAD_BIND_ADDRESS is set")
+        if name := _patched():
+            return dict.fromkeys(SCHEMES, f"{name} is not Scrapy's own")
     theirs = settings.getdict("DOWNLOAD_HANDLERS")
     kept = {scheme: "DOWNLOAD_HANDLERS names a handler for it" for scheme in SCHEMES if scheme in theirs}
+    if settings.getbool("TWISTED_REACTOR_ENABLED"):  # without, Scrapy itself changes them
+        base = settings.getdict("DOWNLOAD_HANDLERS_BASE")
+        for scheme in SCHEMES:
+            if base.get(scheme) not in _SCRAPYS:
+                kept.setdefault(scheme, "DOWNLOAD_HANDLERS_BASE names another handler for it than Scrapy's")
     for name in _OF_TWISTED:
         if (settings.getpriority(name) or 0) > SETTINGS_PRIORITIES["default"]:
             kept.setdefault("https", f"{name} is set, which only Scrapy's handler knows")
     return kept
+
+
+def _patched() -> str:
+    """The first class or method of Scrapy's handler that somebody has put another in the place of; "" for none."""
+    for module in (http11, contextfactory):
+        for name, found in list(vars(module).items()):
+            if not isinstance(found, type):
+                continue
+            if found.__module__ != module.__name__:
+                if found.__module__.partition(".")[0] not in _IMPORTED:
+                    return f"{module.__name__}.{name}"
+                continue
+            for method, value in vars(found).items():
+                function = getattr(value, "__func__", value)
+                if isinstance(function, FunctionType) and function.__globals__ is not vars(module):
+                    return f"{name}.{method}"
+    return ""

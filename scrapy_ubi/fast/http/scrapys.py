@@ -12,6 +12,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -22,7 +25,7 @@ from scrapy import Request
 from scrapy.core.downloader.contextfactory import _load_context_factory_from_settings
 from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.crawler import Crawler
-from scrapy.exceptions import StopDownload
+from scrapy.exceptions import CannotResolveHostError, DownloadConnectionRefusedError, StopDownload
 from scrapy.http import Headers
 from scrapy.utils._download_handlers import (
     check_stop_download,
@@ -31,9 +34,13 @@ from scrapy.utils._download_handlers import (
     get_warnsize_msg,
 )
 from scrapy.utils.ssl import _log_ssl_conn_debug_info
+from service_identity import VerificationError
 from service_identity.hazmat import DNS_ID, IPAddress_ID, verify_service_identity
 from service_identity.pyopenssl import extract_patterns
+from twisted.internet import error as twisted_error
 from twisted.internet.abstract import isIPAddress, isIPv6Address
+
+_NO_SOCKET = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})  # none was made to connect with
 
 
 def stopped_by(signal: object, crawler: Crawler, request: Request, arguments: dict[str, Any]) -> StopDownload | None:
@@ -59,6 +66,24 @@ def data_loss(url: str) -> str:
 def no_tunnel(message: str) -> Exception:
     """Scrapy's error for a proxy that opens no tunnel; Scrapy tries such requests again."""
     return TunnelError(message)
+
+
+def not_connected(error: OSError) -> Exception:
+    """The error of Scrapy's handler for a connection that the system could not make: Twisted's, but for those that
+    Scrapy has names for."""
+    if isinstance(error, socket.gaierror):  # an address with a zone that is none
+        return CannotResolveHostError(str(error))
+    why = os.strerror(error.errno) if error.errno else str(error)
+    if error.errno in _NO_SOCKET:
+        return twisted_error.ConnectBindError(error.errno, why)  # type: ignore[no-untyped-call]
+    made: Exception = twisted_error.getConnectError((error.errno, why))  # type: ignore[no-untyped-call]
+    is_refused = isinstance(made, twisted_error.ConnectionRefusedError)
+    return DownloadConnectionRefusedError(str(made)) if is_refused else made
+
+
+class Unverifiable(Exception):
+    """A trusted certificate of which cannot be said for whom it is: by Scrapy's handler it is taken, with an error in
+    the log (Twisted's check then counts as passed)."""
 
 
 class TlsMaker:
@@ -104,14 +129,28 @@ class TlsMaker:
 
 
 def _check(wanted: Any) -> Callable[[SSL.Connection, X509, int, int, int], bool]:
-    """As Twisted has it: somebody who is trusted must have signed the certificate, and it must be of this host."""
+    """As Twisted has it: somebody who is trusted must have signed the certificate, and it must be of this host. One
+    that cannot be looked at so (it names no host) is refused, and noted with the connection: see `unverifiable`."""
 
     def check(connection: SSL.Connection, certificate: X509, error: int, depth: int, ok: int) -> bool:
-        if depth == 0 and ok:
+        if depth != 0 or not ok:
+            return bool(ok)
+        try:
             verify_service_identity(extract_patterns(certificate), [wanted], [])
-        return bool(ok)
+        except VerificationError:
+            return False
+        except Exception as why:  # noqa: BLE001 - whatever is wrong with a certificate
+            connection.set_app_data(Unverifiable(str(why)))
+            return False
+        return True
 
     return check
+
+
+def unverifiable(connection: SSL.Connection) -> Unverifiable | None:
+    """Why the certificate of a connection could not be looked at; None where it could."""
+    found = connection.get_app_data()
+    return found if isinstance(found, Unverifiable) else None
 
 
 def is_resumed(connection: SSL.Connection) -> bool:

@@ -7,8 +7,8 @@ So a server sees the same handshake, and answers as it does there; and most hand
 * Between the transport of the socket below and the `Connection` above: a protocol for the one, a transport for the
   other. What is written is given to the transport below at once.
 * A session is kept when the first bytes of an answer have come, as the tickets of TLS 1.3 come with them; never that of
-  a connection that failed. OpenSSL gives a session up when its connection is dropped without a word: so it is told that
-  words were said.
+  a connection that failed: then hands are shaken once more, without (`Dialer`). OpenSSL gives a session up when its
+  connection is dropped without a word: so it is told that words were said.
 * What goes wrong in the handshake ends `ready` with the error; afterwards the connection is told that it is lost, and
   why.
 * Nothing is kept without a bound: records are read as they come, what cannot be written while a server of TLS 1.2
@@ -25,7 +25,7 @@ from typing import Any, cast
 from OpenSSL import SSL
 
 from scrapy_ubi.fast.http.no_transport import NOBODY, NOT_CONNECTED
-from scrapy_ubi.fast.http.scrapys import TlsMaker, is_resumed
+from scrapy_ubi.fast.http.scrapys import TlsMaker, is_resumed, unverifiable
 
 RECORD = 16_384  # bytes of a record at most (RFC 8446, 5.1): no read gives more
 # Bytes that are given to TLS at once: it keeps the most memory that it ever needed while the connection is open, idle
@@ -37,6 +37,11 @@ MOST_SESSIONS = 2000  # of hosts; some 5 kB each
 Host = tuple[str, int]
 
 
+class SessionRefused(Exception):
+    """A handshake has failed in which a session was offered; without one, as Scrapy's handler shakes hands, it may
+    succeed."""
+
+
 class TlsClient:
     """TLS as Scrapy's settings have it, and the sessions of hosts. `counts` hears what became of handshakes."""
 
@@ -45,14 +50,14 @@ class TlsClient:
         self._counts = counts
         self._sessions: OrderedDict[Host, SSL.Session] = OrderedDict()
 
-    def transport(self, name: str, port: int, above: asyncio.Protocol) -> TlsTransport:
-        """TLS with a host, for a new connection. `name`: as TLS has it."""
+    def transport(self, name: str, port: int, above: asyncio.Protocol, *, anew: bool = False) -> TlsTransport:
+        """TLS with a host, for a new connection. `name`: as TLS has it. `anew`: without a session."""
         host = name, port
-        session = self._sessions.get(host)
+        session = None if anew else self._sessions.get(host)
         connection = self._maker.connection(name)
         if session is not None:
             connection.set_session(session)
-        return TlsTransport(connection, above, self, host)
+        return TlsTransport(connection, above, self, host, offers=session is not None)
 
     def shaken(self, connection: SSL.Connection) -> None:
         """A handshake has succeeded."""
@@ -74,11 +79,15 @@ class TlsClient:
 class TlsTransport(asyncio.Protocol):
     """TLS of a client. `ready` is resolved after the handshake, when `above` has its transport, which is this."""
 
-    def __init__(self, tls: SSL.Connection, above: asyncio.Protocol, client: TlsClient, host: Host) -> None:
+    def __init__(
+        self, tls: SSL.Connection, above: asyncio.Protocol, client: TlsClient, host: Host, *, offers: bool = False
+    ) -> None:
+        """`offers`: it was given a session, which the host may refuse."""
         self._above = above
         self._tls = tls
         self._client = client
         self._host = host
+        self._offers = offers
         self._below = NOT_CONNECTED
         self._open = self._kept = False
         self._unwritten: bytes = b""
@@ -107,6 +116,8 @@ class TlsTransport(asyncio.Protocol):
         if not self._open:
             self._fail(exc or ConnectionResetError("The connection was closed during the TLS handshake"))
         else:
+            if self._offers and not self._kept:
+                self._client.forget(self._host)  # nothing came: the session may be why
             self._say_goodbye()
             above.connection_lost(self._error or exc)
 
@@ -122,7 +133,7 @@ class TlsTransport(asyncio.Protocol):
             return
         except Exception as error:  # noqa: BLE001 - SSL.Error, or what the check of the certificate raises
             self._flush()  # the alert
-            self._fail(error)
+            self._fail(unverifiable(self._tls) or error)
             self._below.abort()
             return
         self._flush()
@@ -138,7 +149,8 @@ class TlsTransport(asyncio.Protocol):
     def _fail(self, error: Exception) -> None:
         self._client.forget(self._host)
         if not self.ready.done():
-            self.ready.set_exception(error)
+            is_refused = self._offers and isinstance(error, OSError | SSL.Error)
+            self.ready.set_exception(SessionRefused(str(error)) if is_refused else error)
 
     def _read(self, data: bytes = b"") -> None:
         """Give all that has come to the connection above, in one piece. `data`: what TLS is still to be given."""

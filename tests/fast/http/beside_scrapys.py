@@ -2,6 +2,8 @@
 
 A process of its own, with Twisted's asyncio reactor: `outcomes(cases)` starts it. A case is a dict of `served` (bytes
 that answer each request, then the connection ends), and what else `scrapy.Request` takes; `path` follows the address.
+With `times` the request is made so often, one after the other; `served` is then a list for each connection, and
+`secure` says whether all that goes by TLS.
 """
 
 from __future__ import annotations
@@ -25,11 +27,37 @@ def outcomes(cases: list[Case], **settings: Any) -> list[tuple[Any, Any]]:
     return [tuple(each) for each in json.loads(ended.stdout.splitlines()[-1])]
 
 
-async def _outcome(handler: Any, case: Case) -> dict[str, Any]:
+async def _outcomes(handler: Any, case: Case) -> list[dict[str, Any]]:
+    """What came of a sequence of requests, each after the one before."""
+    from scrapy import Request
+
+    from tests.fast.http.raw import Server, tls
+
+    arguments = dict(case)
+    served, times, secure = arguments.pop("served"), arguments.pop("times"), arguments.pop("secure", False)
+    told: list[dict[str, Any]] = []
+    async with Server(*served, tls=tls() if secure else None) as server:
+        for _ in range(times):
+            request = Request(server.url, meta={"download_timeout": LIMIT}, dont_filter=True, **arguments)
+            try:
+                response = await handler.download_request(request)
+            except Exception as error:  # noqa: BLE001 - compared by its name
+                told.append({"error": type(error).__name__})
+            else:
+                certificate = response.certificate is not None
+                told.append({"status": response.status, "body": response.body, "certificate": certificate})
+            for _ in range(20):  # turns of the loop: what the server has closed is closed for both
+                await asyncio.sleep(0.002)
+        return [*told, {"connections": server.opened, "requests": len(server.requests)}]
+
+
+async def _outcome(handler: Any, case: Case) -> Any:
     from scrapy import Request
 
     from tests.fast.http.raw import Server
 
+    if "times" in case:
+        return await _outcomes(handler, case)
     arguments = dict(case)
     served, path = arguments.pop("served"), arguments.pop("path", "")
     async with Server([served]) as server:

@@ -279,7 +279,8 @@ URLS = """
 http://127.0.0.1:{port} http://127.0.0.1:{port}?x http://127.0.0.1:{port}#x http://user:pw@127.0.0.1:{port}/
 http://user@127.0.0.1:{port}/ http://localhost:{port}/ http://LOCALHOST:{port}/ HTTP://127.0.0.1:{port}/
 http://127.0.0.1:0{port}/ http:///x http://127.0.0.1:{port}//x http://127.0.0.1:{port}/? http://127.0.0.1:{port}?
-http://127.0.0.1:{port};a gopher://h.example/ http://:{port}/ http://h.example:99999/
+http://255.255.255.255/ https://255.255.255.255/ http://127.0.0.1:1/ https://127.0.0.1:1/ http://no-such-host.invalid/
+http://[::1%25none]/ http://[::1]:1/ http://127.0.0.1:{port};a gopher://h.example/ http://:{port}/ http://h.example:99999/
 """.split()
 
 
@@ -307,6 +308,8 @@ def requests() -> list[Case]:
         {"download_timeout": "3"},
         {"download_timeout": 0},
         {"proxy": "socks5://127.0.0.1:{port}"},
+        {"proxy": "http://255.255.255.255"},
+        {"proxy": "http://127.0.0.1:1"},
         {"proxy": ""},
     ]
     methods = "POST PUT PATCH DELETE OPTIONS TRACE FOO get head".split()
@@ -325,3 +328,23 @@ def requests() -> list[Case]:
 
 def test_requests_are_written_or_refused_as_by_scrapys_handler() -> None:
     assert_alike([{"served": answer(), **each} for each in requests()])
+
+
+def sequences() -> list[Case]:
+    one, two, many = [answer()], [answer(), answer()], [answer()] * 5
+    closing = [answer(b"ok", b"Connection: close")]
+    unasked, broken, until_end = [answer() + b"x"], [OK + b"Content-Length: 9\r\n\r\nok"], [OK + b"\r\nok"]
+    chunked, empty = [CHUNKED + b"2\r\nok\r\n0\r\n\r\n"] * 5, [OK + EMPTY] * 5
+    connections = [[each] for each in (one, two, many, closing, broken, until_end, chunked, empty, [b""], [OK])]
+    connections += [[one, [b""], many], [[answer(), b""], many], [[answer(), OK], many], [unasked, one]]
+    asked = [{}, {"method": "POST", "body": "a=b"}]
+    return [
+        {"served": served, "times": 4, "secure": secure, **each}
+        for served in connections
+        for secure in (False, True)
+        for each in asked
+    ]
+
+
+def test_requests_one_after_the_other_share_and_lose_connections_as_with_scrapys_handler() -> None:
+    assert_alike(sequences())

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import tracemalloc
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from scrapy import Request, Spider, signals
@@ -169,7 +172,9 @@ def test_stop_download(signal: object, fail: bool) -> None:
             else:
                 response = await ours.download_request(Request(server.url))
             assert response is not None and response.flags == ["download_stopped"]
-            assert response.body == (b"begin" if signal is signals.bytes_received else b"")
+            is_begun = signal is signals.bytes_received
+            assert response.body == (b"begin" if is_begun else b"")
+            assert str(response.ip_address) == ("127.0.0.1" if is_begun else "None"), "as with Scrapy's handler"
             await server.closed(0)
 
     run(main())
@@ -333,5 +338,21 @@ def test_a_local_address_that_is_none_fails_that_request(where: object) -> None:
         async with Server(ALWAYS) as server, handler() as ours:
             with pytest.raises(ValueError, match="bindaddress is"):
                 await ours.download_request(Request(server.url, meta={"bindaddress": where}))
+
+    run(main())
+
+
+def test_in_another_event_loop_scrapys_handler_fetches(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def main() -> None:
+        async with handler() as ours:
+            theirs = SimpleNamespace(download_request=AsyncMock(return_value="theirs"), close=AsyncMock())
+            ours.scrapys = theirs  # type: ignore[assignment]
+            monkeypatch.setattr(asyncio, "BaseEventLoop", int)
+            with caplog.at_level(logging.INFO):
+                for _ in range(2):
+                    assert await ours.download_request(Request("http://127.0.0.1:1/")) == "theirs"
+            assert caplog.text.count("UBI_FAST is left out") == 1
 
     run(main())

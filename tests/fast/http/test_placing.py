@@ -6,6 +6,8 @@ import logging
 from typing import Any
 
 import pytest
+from scrapy.core.downloader.handlers import http11
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
 from scrapy.settings import BaseSettings, Settings
 
 from scrapy_ubi import Addon
@@ -71,6 +73,41 @@ def test_a_handler_of_the_users_stays_and_the_log_says_so(
     assert handlers(settings) == {scheme: OWN, other: UbiDownloadHandler}
     assert settings.getwithbase("DOWNLOAD_HANDLERS")["x"] == OWN
     assert f"how {scheme}:// is fetched: DOWNLOAD_HANDLERS" in caplog.text
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("handler", [OWN, "scrapy.core.downloader.handlers.http2.H2DownloadHandler", None])
+def test_a_handler_among_scrapys_own_stays_as_well(
+    handler: str | None, asked: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    base = {**Settings()["DOWNLOAD_HANDLERS_BASE"], "https": handler}
+    settings = applied(**asked, DOWNLOAD_HANDLERS_BASE=base)
+    assert settings.getwithbase("DOWNLOAD_HANDLERS")["https"] == handler
+    assert settings.getwithbase("DOWNLOAD_HANDLERS")["http"] is UbiDownloadHandler
+    assert "how https:// is fetched: DOWNLOAD_HANDLERS_BASE" in caplog.text
+
+
+class OwnAgent:
+    """Stands for a class of Scrapy's."""
+
+
+async def own_close(self: HTTP11DownloadHandler) -> None:
+    """Stands for a method of Scrapy's."""
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "value"),
+    [(HTTP11DownloadHandler, "close", own_close), (http11, "_TunnelingAgent", OwnAgent)],
+)
+def test_a_patched_handler_of_scrapys_stays_by_default(
+    place: Any, name: str, value: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(place, name, value, raising=False)
+    with caplog.at_level(logging.INFO):
+        assert handlers(applied()) == handlers(Settings())
+    assert f".{name} is not Scrapy's own" in caplog.text
+    assert handlers(applied(UBI_FAST=True))["http"] is UbiDownloadHandler, "where the user has turned it on"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import socket
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +12,10 @@ from OpenSSL import SSL
 from scrapy import Request, Spider, signals
 from scrapy.core.downloader.handlers.http11 import TunnelError
 from scrapy.crawler import Crawler
-from scrapy.exceptions import StopDownload
+from scrapy.exceptions import CannotResolveHostError, DownloadConnectionRefusedError, StopDownload
 from scrapy.http import Headers
 from scrapy.settings.default_settings import RETRY_EXCEPTIONS
+from twisted.internet import error
 from twisted.web.client import _HTTP11ClientFactory
 
 from scrapy_ubi.fast.http.scrapys import (
@@ -22,6 +25,7 @@ from scrapy_ubi.fast.http.scrapys import (
     headers_of,
     large,
     no_tunnel,
+    not_connected,
     stopped_by,
     too_large,
     values_of,
@@ -44,6 +48,13 @@ def test_what_our_download_handler_has_of_scrapys() -> None:
     assert "5" in too_large(5, 4, request, True) and "(4)" in too_large(5, 4, request, False)
     assert "5" in large(5, 4, request, True) and "warn size (4)" in large(5, 4, request, False)
     assert HOST in data_loss(HOST)
+    refused = not_connected(OSError(errno.ECONNREFUSED, "x"))
+    assert isinstance(refused, DownloadConnectionRefusedError) and "refused by other side: 111" in str(refused)
+    assert type(not_connected(OSError(errno.ENETUNREACH, "x"))) is error.NoRouteError
+    assert type(not_connected(OSError(errno.ETIMEDOUT, "x"))) is error.TCPTimedOutError
+    assert type(not_connected(OSError(errno.EMFILE, "x"))) is error.ConnectBindError
+    assert isinstance(not_connected(socket.gaierror(socket.EAI_NONAME, "x")), CannotResolveHostError)
+    assert type(not_connected(OSError("several"))) is error.ConnectError
     assert isinstance(no_tunnel("why"), TunnelError)
     assert f"{TunnelError.__module__}.{TunnelError.__name__}" in RETRY_EXCEPTIONS
 

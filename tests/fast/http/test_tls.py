@@ -8,7 +8,10 @@ import ssl
 import weakref
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from OpenSSL import SSL
@@ -19,7 +22,7 @@ from scrapy.exceptions import DownloadFailedError
 from scrapy_ubi.fast.http import pool
 from scrapy_ubi.fast.http.scrapys import TlsMaker
 from scrapy_ubi.fast.http.tls import MOST_UNREAD, PORTION, TlsClient
-from tests.fast.http.raw import ALWAYS, Server, handler, run, tls
+from tests.fast.http.raw import ALWAYS, Answer, Server, answer, handler, run, tls
 
 
 def tls_client(**settings: Any) -> TlsClient:
@@ -222,6 +225,26 @@ def test_a_certificate_that_no_one_has_signed_is_taken_as_with_scrapy(verify: bo
         run(main())
 
 
+def test_a_trusted_certificate_that_names_no_host_is_left_to_scrapys_handler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        async with Server(ALWAYS, tls=tls()) as server:
+            async with handler() as ours:
+                seen = (await ours.download_request(Request(server.url))).certificate
+            (tmp_path / "trusted.pem").write_bytes(seen.dumpPEM())
+            monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "trusted.pem"))
+            async with handler(DOWNLOAD_VERIFY_CERTIFICATES=True) as ours:
+                with pytest.raises(DownloadFailedError, match="certificate cannot be verified"):
+                    await ours.download_request(Request(server.url))
+                theirs = SimpleNamespace(download_request=AsyncMock(return_value="theirs"), close=AsyncMock())
+                ours.scrapys = theirs  # type: ignore[assignment]
+                assert await ours.download_request(Request(server.url)) == "theirs"
+            assert len(server.requests) == 1, "we write nothing to it"
+
+    run(main())
+
+
 def test_no_more_idle_connections_than_of_8192_files_however_many_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     for files, wanted in ((1 << 20, 2730), (8192, 2730), (1024, pool.MOST_IDLE)):
         monkeypatch.setattr(pool.open_files, "ask_for", lambda wanted, files=files: files)
@@ -297,6 +320,65 @@ def test_a_session_with_which_something_went_wrong_is_not_tried_again() -> None:
         second = client.transport("raw", 443, Above())
         second.connection_made(below)  # type: ignore[arg-type]
         second.connection_lost(None)
+        assert not Below(Above(), client=client, server=server).server.session_reused
+
+    run(main())
+
+
+@pytest.mark.parametrize("tunnel", [False, True], ids=["directly", "by a tunnel"])
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_host_that_closes_when_a_session_is_offered_is_asked_without(version: ssl.TLSVersion, tunnel: bool) -> None:
+    async def main() -> None:
+        hellos: list[int] = []
+        came = bytearray()  # from the host
+
+        async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if tunnel:
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            hello = await reader.read(16_384)
+            hellos.append(len(hello))
+            if len(hello) > hellos[0] + 50 or hello[44:76] in came:  # it has a ticket, or the number of a session
+                writer.close()
+                return
+            onward, away = await asyncio.open_connection("127.0.0.1", server.port)
+            away.write(hello)
+            await asyncio.gather(_pump(reader, away, bytearray()), _pump(onward, writer, came))
+
+        context = tls()
+        context.minimum_version = context.maximum_version = version
+        closing: list[Answer] = [answer(b"ok", b"Connection: close")]
+        async with Server(closing, tls=context) as server, handler(DOWNLOAD_TIMEOUT=5) as ours:
+            before = await asyncio.start_server(relay, "127.0.0.1", 0)
+            port = before.sockets[0].getsockname()[1]
+            for _ in range(3):
+                asked = f"https://127.0.0.1:{server.port if tunnel else port}/"
+                meta = {"proxy": f"http://127.0.0.1:{port}"} if tunnel else {}
+                assert (await ours.download_request(Request(asked, meta=meta))).body == b"ok"
+            assert ours._pool.counts["sessions_refused"] == 2 and len(hellos) == 5, hellos
+            before.close()
+
+    run(main())
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, came: bytearray) -> None:
+    try:
+        while data := await reader.read(16_384):
+            came += data
+            writer.write(data)
+    except ConnectionError:
+        pass
+    writer.close()
+
+
+def test_a_session_after_which_nothing_came_is_not_offered_again() -> None:
+    async def main() -> None:
+        server, client = tls(), tls_client()
+        below = Below(Above(), client=client, server=server)
+        below.answer(b"x")
+        second = Below(Above(), client=client, server=server)
+        assert second.server.session_reused
+        second.ours.connection_lost(None)
         assert not Below(Above(), client=client, server=server).server.session_reused
 
     run(main())
