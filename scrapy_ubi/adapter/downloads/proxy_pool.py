@@ -20,6 +20,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,7 +66,15 @@ def source_of(pool: ProxyPool) -> Callable[[], list[str] | None]:
         raise UbiSettingError(
             SETTING, f"is {pool.proxies!r}, which is no file and cannot be imported", remedy
         ) from error
-    return lambda: [str(proxy) for proxy in function()]
+    return partial(_listed, function)
+
+
+def _listed(function: Callable[[], Iterable[object]]) -> list[str]:
+    """What a function of the project gives. Raises TypeError where that is no list."""
+    given = function()
+    if isinstance(given, str | bytes):
+        raise TypeError
+    return [str(proxy) for proxy in given]
 
 
 class _FileSource:
