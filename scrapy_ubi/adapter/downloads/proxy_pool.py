@@ -7,8 +7,9 @@ Rules of this module:
 * What a host has banned, and which proxy it is at, is noted with the host (section `proxies`): it goes where the host
   goes, and survives, as its cookies do. Which proxies rest is told to all agents (`Rumours`).
 * A request that is in no queue (robots.txt, media) goes through the proxy of its host as well.
-* Where no proxy may be used for a host, pages of it wait until the first one may be; what is in no queue takes one all
-  the same. Nothing goes without a proxy, unless the request says so (`meta["proxy"]`, None among others).
+* Where no proxy may be used for a host, pages of it wait until one may be, and so does the robots.txt that they wait
+  for; what is in no queue takes one all the same. Nothing goes without a proxy, unless the request says so
+  (`meta["proxy"]`, None among others).
 * No address of a proxy is logged or noted: it may hold a password.
 """
 
@@ -221,8 +222,8 @@ class PooledProxies:
         return read_bans(self._node.hosts.get(state, SECTION))
 
     def postpone(self, state: HostState, seconds: float) -> None:
-        """No proxy may be used for this host now."""
-        self._node.hosts.postpone(state, seconds, SECTION)
+        """No proxy may be used for this host now. It is looked at again when the list may have others."""
+        self._node.hosts.postpone(state, min(seconds, AGAIN), SECTION)
 
     # -- their ends
 
