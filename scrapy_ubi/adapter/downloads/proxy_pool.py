@@ -105,7 +105,7 @@ class PooledProxies:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._pool, self._node, self._clock, self._wall = pool, node, clock, wall
-        self._pattern = re.compile(pool.pattern.encode()) if pool.pattern else None
+        self._pattern = re.compile(pool.pattern.encode())
         self._source = source_of(pool)
         self._known: dict[str, str] = {}  # name -> address
         self._ever: frozenset[str] = frozenset()
@@ -231,7 +231,7 @@ class PooledProxies:
         """Whether a response says that its host has banned the proxy."""
         if status in self._pool.statuses:
             return True
-        return self._pattern is not None and self._pattern.search(body()[:LOOKED]) is not None
+        return bool(self._pool.pattern and self._pattern.search(body()[:LOOKED]))
 
     def answered(self, name: str, state: HostState | None, session: str) -> None:
         """A response has come through this proxy: the host keeps to it."""
