@@ -238,7 +238,7 @@ class FakeNode:
 
     @property
     def limits(self) -> Any:
-        return SimpleNamespace(counted={}, passed=lambda state: self.calls.append(("passed", state.host)))
+        return SimpleNamespace(idle=True, counted={}, passed=lambda state: self.calls.append(("passed", state.host)))
 
     def note(self, what: str, host: str = "") -> None:
         self.calls.append(("note", what, host))
