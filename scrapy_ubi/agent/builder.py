@@ -34,7 +34,7 @@ from scrapy_ubi.agent.hosts.host_pace import HostPace
 from scrapy_ubi.agent.hosts.ip_politeness import IpPoliteness
 from scrapy_ubi.agent.hosts.learned_forms import LearnedForms
 from scrapy_ubi.agent.hosts.policy import host_policy
-from scrapy_ubi.agent.hosts.rated_hosts import RatedHosts
+from scrapy_ubi.agent.hosts.rated_hosts import RatedHosts, rate_of
 from scrapy_ubi.agent.keys import Keys
 from scrapy_ubi.agent.lifecycle import Lifecycle
 from scrapy_ubi.agent.mail.disk_flush import DiskFlush
@@ -56,8 +56,9 @@ from scrapy_ubi.agent.report.recorder import Recorder
 from scrapy_ubi.agent.report.status import Status
 from scrapy_ubi.agent.report.why_idle import WhyIdle
 from scrapy_ubi.agent.start import NodeEvents, Start
+from scrapy_ubi.agent.steered import Steered
 from scrapy_ubi.agent.steering.runtime import RuntimeSettings
-from scrapy_ubi.agent.turns import Steered, Turns
+from scrapy_ubi.agent.turns import Turns
 from scrapy_ubi.agent.work.barrier import Barrier, made_by
 from scrapy_ubi.agent.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.agent.work.handout import Handout
@@ -153,11 +154,21 @@ def build_node(
     # -- what people are told, and what they change
     crawl.needs = needs = HostNeeds(hosts, limits, loads_at_once)
     recorder = Recorder(crawl, publisher, exchanges, visits.under_way, start.traffic, clock, loads_at_once)
-    why_idle = WhyIdle(status, hosts, settings, seeds, events.held_up, rated)
+    waits_for = rate_of(rated)
+    why_idle = WhyIdle(status, hosts, settings, seeds, events.held_up, waits_for)
     idle = IdleWatch(me, status.progress, why_idle.find_reason, lambda: published(io, transport))
     recorder.also = idle.check_idle
     answers = LiveAnswers(
-        crawl, hosts, needs, concurrency, keys, discoverer.take_again, lambda: recorder.timeline, fatal, clock
+        crawl,
+        hosts,
+        needs,
+        concurrency,
+        keys,
+        discoverer.take_again,
+        lambda: recorder.timeline,
+        fatal,
+        clock,
+        waits_for,
     )
     live.follow(publisher.soon)
     Steered(live, pace, crawl, (limits, crawl_limits), access, waker, seeds)

@@ -125,7 +125,7 @@ def read_table(value: object) -> HostLimitsTable:
     if isinstance(value, HostLimitsTable):
         return value
     if isinstance(value, str) and value.lstrip().startswith("{"):
-        value = _object(value)
+        value = read_object(value)
     if isinstance(value, Mapping):
         if value and all(name in NAMES for name in value):  # {"pages": 5}: of all hosts
             return HostLimitsTable(others=read_limits(value))
@@ -133,7 +133,8 @@ def read_table(value: object) -> HostLimitsTable:
     return HostLimitsTable(others=read_limits(value))
 
 
-def _object(text: str) -> Mapping[object, object]:
+def read_object(text: str) -> Mapping[object, object]:
+    """A mapping as JSON text. Raises ValueError."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -164,7 +165,7 @@ def read_file(path: Path) -> HostLimitsTable:
         raise ValueError(f"the file has more than {MOST_FILE:,} bytes")
     text = path.read_text(encoding="utf-8")
     if text.lstrip().startswith("{"):
-        return _table(_object(text))
+        return _table(read_object(text))
     rows: dict[object, object] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not (line := line.strip()) or line.startswith("#"):

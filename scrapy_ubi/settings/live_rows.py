@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scrapy_ubi.settings.declarations import SETTINGS
+from scrapy_ubi.settings.declarations import GONE, SETTINGS
 from scrapy_ubi.settings.declare import Agree, Setting
 
 SCRAPYS: tuple[Setting, ...] = (
@@ -73,6 +73,8 @@ _WHY: Mapping[str, str] = {
 
 def why_not_live(name: str) -> str:
     """Why this setting of the table cannot be changed while a crawl runs; empty when it can, or is none."""
+    if name in GONE:
+        return f"it is no setting any more: {GONE[name]}"
     row = _ROWS.get(name)
     if row is None or row.live:
         return ""

@@ -11,10 +11,11 @@ Rules of this module:
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Mapping
 from typing import NamedTuple
+
+from scrapy_ubi.settings.host_limits import read_object
 
 PROXY = "proxy:"
 MOST_NAMED = 1000  # each is looked at every second, by each agent
@@ -59,24 +60,39 @@ NO_RATES = RateTable()
 def read_rates(value: object) -> RateTable:
     """The table that is written so. Raises ValueError."""
     if isinstance(value, str):
-        value = json.loads(value)
-    if not isinstance(value, Mapping) or len(value) > MOST_NAMED:
-        raise ValueError(value)
-    return RateTable({_name(name): _rate(rate) for name, rate in value.items()})
+        value = read_object(value)
+    if not isinstance(value, Mapping):
+        raise ValueError(f"it is a {type(value).__name__}")
+    if len(value) > MOST_NAMED:
+        raise ValueError(f"it has more than {MOST_NAMED:,} names")
+    named: dict[str, RateLimit] = {}
+    for written, rate in value.items():
+        name = _name(written)
+        if name in named:
+            raise ValueError(f"it names {name!r:.100} twice")
+        named[name] = _rate(name, rate)
+    return RateTable(named)
 
 
 def _name(name: object) -> str:
+    """A name as requests are looked up by. What could be that of none is refused: it would keep nothing, in silence."""
     text = name.strip().lower() if isinstance(name, str) else ""
     if not text or len(text) > 255 or any(letter.isspace() for letter in text):
-        raise ValueError(name)
+        raise ValueError(f"{str(name)!r:.100} is no name")
+    if "@" in text:
+        raise ValueError("a name has a user: write host and port alone")  # not shown: it may have a password
+    if "://" in text:
+        raise ValueError(f"{text!r:.100} is a URL: write host and port alone")
+    if "*" in text or text.startswith("."):
+        raise ValueError(f"{text!r:.100} is a pattern: name each host; or name the rate in the meta of its requests")
     return text
 
 
-def _rate(rate: object) -> RateLimit:
+def _rate(name: str, rate: object) -> RateLimit:
     found = _RATE.fullmatch(rate.strip().lower()) if isinstance(rate, str) else None
     if found is None:
-        raise ValueError(rate)
+        raise ValueError(f"{name!r:.100}: {str(rate)!r:.40} is no rate such as 10/s, 40/m, 100/5m, 1000/h, 5000/d")
     loads, seconds = int(found[1]), int(found[2] or "1") * _UNITS[found[3]]
     if not 1 <= loads <= MOST_LOADS or not 1 <= seconds <= MOST_SECONDS:
-        raise ValueError(rate)
+        raise ValueError(f"{name!r:.100}: {rate} is not 1 to {MOST_LOADS:,} loads in a second to 7 days")
     return RateLimit(loads, float(seconds))

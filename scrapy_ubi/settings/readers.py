@@ -262,16 +262,16 @@ def _read_rates(row: Setting, value: object) -> RateTable:
     """Rates, by name."""
     try:
         return read_rates(value)
-    except ValueError:
-        raise _wrong(row, value) from None
+    except ValueError as error:
+        raise UbiSettingError(row.setting, f"does not hold: {error}", f"give {row.bounds}") from None
 
 
 def _read_proxies(row: Setting, value: object) -> ProxyPool:
     """A pool of proxies."""
     try:
         return read_pool(value)
-    except ValueError:
-        raise _wrong(row, value) from None
+    except ValueError as error:
+        raise UbiSettingError(row.setting, f"does not hold: {error}", f"give {row.bounds}") from None
 
 
 def _read_target(row: Setting, value: object) -> str:

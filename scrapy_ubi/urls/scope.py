@@ -10,12 +10,13 @@ from scrapy_ubi.ground.untrusted.checks import is_list, is_text
 from scrapy_ubi.urls.partition import partition_key
 
 KINDS = ("host", "domain", "prefix")
+_USUAL = {"http": 80, "https": 443}  # ports
 MOST_PLACES, LONGEST_PLACE = 8, 2000
 
 
 class Scope(NamedTuple):
     """A kind of scope, and the places that are in it. A host counts with and without `www.`, an address with any
-    scheme."""
+    scheme, at its usual port or with the port of the page."""
 
     kind: str
     places: tuple[str, ...]
@@ -51,7 +52,7 @@ def _place(kind: str, url: str, whole: bool = False) -> str:
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").removeprefix("www.")
-        port = f":{parts.port}" if parts.port is not None and kind != "domain" else ""
+        port = f":{parts.port}" if parts.port not in (None, _USUAL.get(parts.scheme)) else ""
     except ValueError:
         return ""
     if not host:

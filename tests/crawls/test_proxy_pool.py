@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -12,6 +13,8 @@ import pytest
 from scrapy import Request, Spider
 from scrapy.http import Response
 
+from scrapy_ubi.adapter.downloads import proxy_pool
+from scrapy_ubi.policy.politeness import proxies as policy
 from tests.crawls.ring import AGENTS
 from tests.support.crawls import crawl, items_of
 from tests.support.site import Answer, Page, Site, Visit, links
@@ -147,6 +150,27 @@ def test_where_all_are_banned_the_pages_wait_and_a_page_is_tried_some_times_only
         pool[0].page(START, Page("no", 403))
         outcomes = crawl(Pages, "", settings={"UBI_PROXY_POOL": {"proxies": listed(tmp_path, pool), "seconds": 1}})
         assert not items_of(outcomes) and len(pool[0].visits) == 4
+
+
+def test_what_waits_for_a_proxy_is_not_lost_and_a_changed_file_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy_pool, "AGAIN", 0.5)
+    monkeypatch.setattr(policy, "MOST_FAILED", 1)
+    with Site() as gone:
+        dead = gone.proxy
+    with proxies(1) as pool:
+        urls = web(pool, pages=1)
+        for host in HOSTS:
+            pool[0].page(f"http://{host}/robots.txt", "")
+        path = Path(listed(tmp_path, [], dead))
+        settings = {"UBI_PROXY_POOL": str(path), "ROBOTSTXT_OBEY": True, "UBI_ROBOTS_GIVE_UP": 3, "RETRY_TIMES": 0}
+        later = threading.Timer(5.0, listed, (tmp_path, pool))  # longer than a robots.txt is asked for in vain
+        later.start()
+        outcomes = crawl(Pages, "", settings=settings)
+        later.join()
+        assert {item["url"] for item in items_of(outcomes)} == set(urls)
+        assert outcomes[0].stats["ubi/proxies/none_free"] >= 1
 
 
 def given() -> list[str]:

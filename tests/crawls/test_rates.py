@@ -94,3 +94,26 @@ def test_the_log_says_what_waits_and_why_and_an_unknown_name_once(site: Site, ca
     crawl(Pages, site.proxy, settings={"UBI_RATES": {HOST: "1/s"}})
     assert f"Something waits for the rate of {HOST} (UBI_RATES: 1/s)" in caplog.text
     assert caplog.text.count("names 'slow', which UBI_RATES does not") == 1
+
+
+class Oddly(Spider):
+    """Its requests have labels of all kinds, of which some are none."""
+
+    name = "oddly"
+
+    async def start(self) -> Any:
+        for number, label in enumerate(
+            [5, None, ["slow", 7], {"a": 1}, [], " SLOW ", [f"x{one}" for one in range(20)]]
+        ):
+            yield Request(f"http://{HOST}/{number}", meta={"ubi_rate": label})
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield {"url": response.url}
+
+
+def test_labels_that_are_none_have_no_effect_and_are_said_once(site: Site, caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(7):
+        site.page(f"http://{HOST}/{number}", "")
+    outcomes = crawl(Oddly, site.proxy, settings={"UBI_RATES": {"slow": "100/s"}})
+    assert len(items_of(outcomes)) == 7
+    assert caplog.text.count("what is none has no effect") == 1

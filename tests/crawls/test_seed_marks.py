@@ -88,6 +88,46 @@ def test_seeds_of_start_bring_them_as_well(web: Site, agents: int) -> None:
     assert {str(item["label"]) for item in items_of(outcomes)} == {"a", "{'from': 'b'}"}
 
 
+class Wrongly(Walk):
+    """Its seed has marks with mistakes."""
+
+    async def start(self) -> Any:
+        yield Request(f"{A}/0", meta={"ubi_scope": "hots", "ubi_limits": "pagse=4"})
+        yield Request(f"{B}/0", meta={"ubi_label": 7})
+
+
+class Copying(Walk):
+    """Its links have all that their pages have."""
+
+    async def start(self) -> Any:
+        yield Request(f"{A}/0", meta={"ubi_limits": "pages=4"})
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        for one in super().parse(response):
+            yield one.replace(meta=response.meta.copy()) if isinstance(one, Request) else one
+
+
+@pytest.mark.parametrize(
+    ("spider", "settings", "said"),
+    [
+        (Started, {}, ["they have no effect without UBI_HOST_LIMITS"]),
+        (Started, KNOWN, []),
+        (Wrongly, KNOWN, ["ubi_limits: 'pagse' is no limit", "ubi_label: it is neither a short text"]),
+    ],
+)
+def test_marks_of_start_that_have_no_effect_are_said_once(
+    web: Site, caplog: pytest.LogCaptureFixture, spider: type[Spider], settings: dict[str, Any], said: list[str]
+) -> None:
+    crawl(spider, web.proxy, settings=settings)
+    told = [record.getMessage() for record in caplog.records if "no effect" in record.getMessage()]
+    assert len(told) == len(said) and all(part in one for part, one in zip(said, told, strict=True))
+
+
+def test_limits_of_a_seed_are_those_of_its_host_though_links_copy_its_meta(web: Site) -> None:
+    crawl(Copying, web.proxy, settings=KNOWN)
+    assert by_host(web) == {"www.a.example": 4, "b.example": 10, "c.example": 10}
+
+
 def test_a_known_seed_brings_its_limits_and_a_later_one_wins(web: Site) -> None:
     async def scene(outside: Outside) -> None:
         said = await outside.told(outside.push(f"{A}/0", scope="host", limits="pages=2"))

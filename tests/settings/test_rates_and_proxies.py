@@ -36,13 +36,38 @@ def test_rates_are_read_from_a_mapping_or_from_json() -> None:
         {"a b": "1/s"},
         {"": "1/s"},
         {"a": "1/8d"},
+        {"a": "1/s", "A": "2/s"},
         ["a"],
         "{",
+        '{"a":' * 100_000,
     ],
 )
 def test_other_rates_are_refused(value: object) -> None:
     with pytest.raises(UbiSettingError, match="UBI_RATES"):
         read(UBI_RATES=value)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("https://api.example/", "is a URL: write host and port alone"),
+        ("proxy:http://gate.example:8000", "is a URL: write host and port alone"),
+        ("proxy:user:secret@gate.example:8000", "has a user: write host and port alone"),
+        (".gov.example", "is a pattern: name each host"),
+        ("*", "is a pattern: name each host"),
+        ("*.shop.example", "is a pattern: name each host"),
+    ],
+)
+def test_names_that_are_those_of_no_request_are_refused(name: str, said: str) -> None:
+    with pytest.raises(UbiSettingError, match=said) as error:
+        read(UBI_RATES={name: "40/m"})
+    assert "secret" not in str(error.value)
+
+
+def test_the_one_that_does_not_hold_is_named() -> None:
+    rates = {"good.example": "1/s", "bad.example": "40 a minute"}
+    with pytest.raises(UbiSettingError, match=r"'bad\.example': '40 a minute' is no rate such as 10/s"):
+        read(UBI_RATES=rates)
 
 
 def test_long_tables_have_a_short_name_of_their_own() -> None:
@@ -60,15 +85,23 @@ def test_a_pool_is_a_text_or_a_mapping() -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
+    ("value", "said"),
     [
-        {},
-        {"proxies": 1},
-        {"proxies": "a", "status": [1]},
-        {"proxies": "a", "pattern": "("},
-        {"proxies": "a", "seconds": 0},
+        ({}, "names neither a file"),
+        ({"proxies": 1}, "names neither a file"),
+        ({"proxies": "a", "status": [1]}, "'status' is none of proxies, statuses, pattern, seconds"),
+        ({"proxies": "a", "pattern": "("}, "pattern is '\\('"),
+        ({"proxies": "a", "pattern": 1}, "pattern is 1"),
+        ({"proxies": "a", "seconds": 0}, "seconds is 0"),
+        ({"proxies": "a", "seconds": "10m"}, "seconds is '10m'"),
+        ({"proxies": "a", "statuses": [4003]}, "statuses is"),
+        ("{bad", "no JSON"),
+        ('{"a":' * 100_000, "no JSON"),
+        (["http://user:secret@gate.example:8000"], "has the proxies themselves: write them into a file"),
+        ("http://user:secret@gate.example:8000", "has the proxies themselves: write them into a file"),
     ],
 )
-def test_other_pools_are_refused(value: object) -> None:
-    with pytest.raises(UbiSettingError, match="UBI_PROXY_POOL"):
+def test_other_pools_are_refused_without_their_passwords(value: object, said: str) -> None:
+    with pytest.raises(UbiSettingError, match=f"^UBI_PROXY_POOL does not hold: .*{said}") as error:
         read(UBI_PROXY_POOL=value)
+    assert "secret" not in str(error.value)

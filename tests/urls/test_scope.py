@@ -20,6 +20,9 @@ SEED = "http://www.shop.com/a/b/index.html?x=1"
         ("host", "http://shop.com/x", True),
         ("host", "http://SHOP.com", True),
         ("host", "http://shop.com:8080/", False),
+        ("host", "http://shop.com:80/", True),
+        ("host", "https://shop.com:443/", True),
+        ("host", "http://shop.com:443/", False),
         ("host", "http://blog.shop.com/", False),
         ("host", "http://notshop.com/", False),
         ("domain", "http://blog.shop.com:81/", True),
@@ -41,6 +44,12 @@ def test_what_is_within(kind: str, url: str, within: bool) -> None:
 def test_where_a_seed_is_redirected_to_is_within() -> None:
     scope = scope_at("host", [SEED, "http://new.example/"])
     assert scope.holds("http://new.example/x") and scope.holds("http://shop.com/")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_seed_that_writes_the_usual_port_means_its_host(kind: str) -> None:
+    scope = scope_at(kind, ["http://shop.com:80/a/"])
+    assert scope.holds("http://shop.com/a/b") and scope.holds("https://www.shop.com/a/b")
 
 
 @pytest.mark.parametrize("kind", KINDS)

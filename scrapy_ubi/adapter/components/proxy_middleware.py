@@ -24,6 +24,7 @@ from scrapy_ubi.adapter.downloads.gate import Withdrawn
 from scrapy_ubi.adapter.downloads.proxy_pool import LOOKED
 from scrapy_ubi.adapter.feedback.host_feedback import NO_ANSWER
 from scrapy_ubi.adapter.requests.decompress import can_unpack, unpack
+from scrapy_ubi.adapter.robots.fetch import load_of
 from scrapy_ubi.adapter.scrapy_private.downloader import is_no_tunnel
 from scrapy_ubi.protocol.host import HostState
 
@@ -65,10 +66,9 @@ class UbiProxyMiddleware:
         if not host:
             return
         name, proxy, wait = proxies.choose(host, _session(meta.get(JAR)), state)
-        page = self._scheduler.gate.hosts.state_of(request)
-        if wait and page is not None:  # what is in no queue goes on
+        if wait and state is not None and self._is_of_page(request):  # what is in no queue goes on
             self._crawler.stats.inc_value("ubi/proxies/none_free")
-            proxies.postpone(page, wait)
+            proxies.postpone(state, wait)
             raise Withdrawn(f"{request} waits for a proxy")
         meta["proxy"], meta[META] = proxy, name
         meta.setdefault(JAR, name)
@@ -102,6 +102,11 @@ class UbiProxyMiddleware:
         hosts = self._scheduler.gate.hosts
         host, state = hosts.key_for(request), hosts.state_of(request)
         return host, state if state is not None else self._scheduler.node.frontier.find(host)
+
+    def _is_of_page(self, request: Request) -> bool:
+        """Whether this is a page of the queue, or the robots.txt that one waits for: that goes back to its queue."""
+        load = load_of(request)
+        return load.of_page if load is not None else self._scheduler.gate.hosts.is_page(request)
 
     def _take_out(self, request: Request) -> str | None:
         """The name of the proxy, where it is one of the pool: a request made of this one is to get its own."""

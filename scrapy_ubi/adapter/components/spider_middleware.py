@@ -33,12 +33,22 @@ from scrapy_ubi.adapter.components.scheduler import SEED, UbiScheduler
 from scrapy_ubi.adapter.extraction.plainlinks import NO_SCHEDULER, PlainLinks, expanded
 from scrapy_ubi.adapter.process.start_errors import process_ended
 from scrapy_ubi.adapter.requests.check import NONCE
+from scrapy_ubi.adapter.requests.seed_marks import MARKS, why_no_marks
 from scrapy_ubi.adapter.scrapy_private.listeners import only_scrapy_listens
 from scrapy_ubi.adapter.scrapy_private.parsed_page import forget_tree
 
 # While the engine backs out it drains start() without a pause: 100,000 URLs would block the loop for two seconds.
 PAUSE_EVERY = 64
 LOOK_EVERY = 0.05  # s between two looks whether start() may go on
+
+
+SEED_MARKS = frozenset(MARKS.values())
+
+_NO_LIMITS = (
+    "start() yields {}, with ubi_limits, ubi_scope or ubi_label in its meta: they have no effect without "
+    "UBI_HOST_LIMITS. Set it, to {{}} where all hosts are to have no limits."
+)
+_BAD_MARK = "start() yields {}, of which a mark does not hold, and has no effect: {}."
 
 
 class UbiSpiderMiddleware:
@@ -70,6 +80,8 @@ class UbiSpiderMiddleware:
                 for found in scheduler.page_links.seeds(output) if isinstance(output, PlainLinks) else (output,):
                     if isinstance(found, Request):
                         _mark_seed(found, trial)
+                        if not SEED_MARKS.isdisjoint(found.meta):
+                            _judge_marks(scheduler, found)
                     elif found is not None and not await items.is_own(found):
                         continue
                     yield found
@@ -186,6 +198,14 @@ class UbiSpiderMiddleware:
 
     def _scheduler(self) -> UbiScheduler | None:
         return scheduler_of(self._crawler)
+
+
+def _judge_marks(scheduler: UbiScheduler, request: Request) -> None:
+    """Say once of marks of a seed that they have no effect, and why."""
+    if scheduler.node.limits.idle:
+        scheduler.notices.once("seed marks", _NO_LIMITS.format(request))
+    elif why := why_no_marks(request.meta):
+        scheduler.notices.once(f"seed marks {why.partition(':')[0]}", _BAD_MARK.format(request, why))
 
 
 def _mark_seed(request: Request, trial: bool) -> None:

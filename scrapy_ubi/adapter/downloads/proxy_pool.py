@@ -7,8 +7,9 @@ Rules of this module:
 * What a host has banned, and which proxy it is at, is noted with the host (section `proxies`): it goes where the host
   goes, and survives, as its cookies do. Which proxies rest is told to all agents (`Rumours`).
 * A request that is in no queue (robots.txt, media) goes through the proxy of its host as well.
-* Where no proxy may be used for a host, pages of it wait until the first one may be; what is in no queue takes one all
-  the same. Nothing goes without a proxy, unless the request says so (`meta["proxy"]`, None among others).
+* Where no proxy may be used for a host, pages of it wait until one may be, and so does the robots.txt that they wait
+  for; what is in no queue takes one all the same. Nothing goes without a proxy, unless the request says so
+  (`meta["proxy"]`, None among others).
 * No address of a proxy is logged or noted: it may hold a password.
 """
 
@@ -20,6 +21,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,8 +48,9 @@ logger = logging.getLogger("scrapy_ubi")
 
 SETTING, SECTION = "UBI_PROXY_POOL", "proxies"
 AGAIN = 30.0  # s
-SAME_HOST = 60.0  # s for which a host goes around a proxy by which it was not reached
+SAME_HOST = 60.0  # s for which a host goes around a proxy by which it was not reached, if there is another
 MOST_AROUND = 10_000  # hosts and proxies of which that is known
+MOST_FIRSTS = 10_000  # hosts and sessions of which it is remembered where their hash leads
 LOOKED = 65_536  # bytes of a body in which the pattern is looked for
 TOLD = 1000  # proxies in one text to another agent
 
@@ -65,7 +68,15 @@ def source_of(pool: ProxyPool) -> Callable[[], list[str] | None]:
         raise UbiSettingError(
             SETTING, f"is {pool.proxies!r}, which is no file and cannot be imported", remedy
         ) from error
-    return lambda: [str(proxy) for proxy in function()]
+    return partial(_listed, function)
+
+
+def _listed(function: Callable[[], Iterable[object]]) -> list[str]:
+    """What a function of the project gives. Raises TypeError where that is no list."""
+    given = function()
+    if isinstance(given, str | bytes):
+        raise TypeError
+    return [str(proxy) for proxy in given]
 
 
 class _FileSource:
@@ -94,10 +105,11 @@ class PooledProxies:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._pool, self._node, self._clock, self._wall = pool, node, clock, wall
-        self._pattern = re.compile(pool.pattern.encode()) if pool.pattern else None
+        self._pattern = re.compile(pool.pattern.encode())
         self._source = source_of(pool)
         self._known: dict[str, str] = {}  # name -> address
         self._ever: frozenset[str] = frozenset()
+        self._firsts: dict[str, str] = {}  # host and session -> the first of all by their hash
         self._health = ProxyHealth()
         self._around: dict[tuple[str, str], float] = {}  # host and proxy -> until when it goes around
         self._said: set[str] = set()
@@ -141,6 +153,7 @@ class PooledProxies:
             self._say(f"{wrong} lines of {SETTING} are no proxies (http://user:password@host:port), and left out.")
         if known:
             self._known, self._ever = known, frozenset({*known, *self._known})
+            self._firsts.clear()
             self._health.keep(known)
 
     def _say(self, sentence: str) -> None:
@@ -176,17 +189,32 @@ class PooledProxies:
         self._read_again()
         now, wall = self._clock(), self._wall()
         bans = self._bans(state)
-        left = {name: self._left(host, name, bans, now, wall) for name in self._known}
+        who, at = f"{host_of_key(host)} {session}", "" if session else bans.at
+        usual = at if at in self._known else self._first(who)
+        if self._left(usual, bans, now, wall) <= 0 and self._around.get((host, usual), 0.0) <= now:
+            return usual, self._known[usual], 0.0  # nearly always: the others are not looked at
+        left = {name: self._left(name, bans, now, wall) for name in self._known}
         free = [name for name, seconds in left.items() if seconds <= 0]
         if not free:
             first = min(left, key=lambda name: left[name])
             return first, self._known[first], left[first]
-        name = choose(free, f"{host_of_key(host)} {session}", "" if session else bans.at)
+        others = [name for name in free if self._around.get((host, name), 0.0) <= now]
+        name = choose(others or free, who, at)
         return name, self._known[name], 0.0
 
-    def _left(self, host: str, name: str, bans: Bans, now: float, wall: float) -> float:
+    def _first(self, who: str) -> str:
+        """The proxy of all that the hash names for a host, or a session of it."""
+        found = self._firsts.get(who)
+        if found is None:
+            if len(self._firsts) >= MOST_FIRSTS:
+                self._firsts.clear()
+            found = self._firsts[who] = choose(self._known, who, "")
+        return found
+
+    def _left(self, name: str, bans: Bans, now: float, wall: float) -> float:
+        """For how long (s) more this proxy must not be used."""
         ban = bans.bans[name].until - wall if bans.is_banned(name, wall) else 0.0
-        return max(ban, self._around.get((host, name), 0.0) - now, self._health.rests(name, now))
+        return max(ban, self._health.rests(name, now))
 
     def _bans(self, state: HostState | None) -> Bans:
         if state is None or not state.notes.text:
@@ -194,8 +222,8 @@ class PooledProxies:
         return read_bans(self._node.hosts.get(state, SECTION))
 
     def postpone(self, state: HostState, seconds: float) -> None:
-        """No proxy may be used for this host now."""
-        self._node.hosts.postpone(state, seconds, SECTION)
+        """No proxy may be used for this host now. It is looked at again when the list may have others."""
+        self._node.hosts.postpone(state, min(seconds, AGAIN), SECTION)
 
     # -- their ends
 
@@ -203,7 +231,7 @@ class PooledProxies:
         """Whether a response says that its host has banned the proxy."""
         if status in self._pool.statuses:
             return True
-        return self._pattern is not None and self._pattern.search(body()[:LOOKED]) is not None
+        return bool(self._pool.pattern and self._pattern.search(body()[:LOOKED]))
 
     def answered(self, name: str, state: HostState | None, session: str) -> None:
         """A response has come through this proxy: the host keeps to it."""

@@ -35,6 +35,10 @@ if TYPE_CHECKING:
 
 META = "ubi_rate"
 MOST_LABELS = 16  # of a request
+UNKNOWN = f"meta['{META}'] names {{!r:.100}}, which UBI_RATES does not: it has no rate."
+BAD_LABELS = (
+    f"meta['{META}'] is {{!r:.100}}, and no text, or list of at most {MOST_LABELS} texts: what is none has no effect."
+)
 LOOK = 1.0  # s: what waits here looks this often whether the spider is being closed
 
 
@@ -66,14 +70,22 @@ class RatedGate(Gate):
         if isinstance(proxy := request.meta.get("proxy"), str):
             there = urlsplit(proxy if "//" in proxy else f"//{proxy}").netloc
             names[PROXY + there.rpartition("@")[2].lower()] = None
-        labels = request.meta.get(META, ())
-        for label in (labels,) if isinstance(labels, str) else tuple(labels)[:MOST_LABELS]:
-            names[str(label).strip().lower()] = None
-            if str(label).strip().lower() not in named:
+        for label in self._labels(request.meta.get(META)):
+            if label not in named:
                 self._notices.once(
-                    f"rate {label}", f"meta['{META}'] names {label!r:.100}, which UBI_RATES does not: it has no rate."
+                    f"rate {label:.100}",
+                    f"meta['{META}'] names {label!r:.100}, which UBI_RATES does not: it has no rate.",
                 )
+            names[label] = None
         return tuple(name for name in names if name in named)
+
+    def _labels(self, said: object) -> list[str]:
+        """The names in the meta of a request."""
+        labels = [said] if isinstance(said, str) else said if isinstance(said, list | tuple | set | frozenset) else []
+        read = [label.strip().lower() for label in labels if isinstance(label, str)]
+        if said is not None and (len(read) != len(labels) or not labels or len(read) > MOST_LABELS):
+            self._notices.once("rate labels", BAD_LABELS.format(said))
+        return read[:MOST_LABELS]
 
     async def _permit(self, flight: Flight, again: bool = False) -> None:
         """As it is, and then the rates."""

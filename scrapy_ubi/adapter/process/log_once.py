@@ -7,6 +7,9 @@ import logging
 logger = logging.getLogger("scrapy_ubi")
 
 
+MOST = 1000  # kinds of things, as some are named by pages
+
+
 class Notices:
     """Says each kind of thing once in a process's crawl; the stats count the rest."""
 
@@ -14,7 +17,8 @@ class Notices:
         self._said: set[str] = set()
 
     def once(self, kind: str, sentence: str, level: int = logging.WARNING) -> None:
-        """Warn with `sentence`, or log it at another level, unless something of this kind was said before."""
-        if kind not in self._said:
+        """Warn with `sentence`, or log it at another level, unless something of this kind was said before,
+        or too many kinds were."""
+        if kind not in self._said and len(self._said) < MOST:
             self._said.add(kind)
             logger.log(level, "%s (Shown once.)", sentence)

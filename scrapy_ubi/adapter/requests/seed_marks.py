@@ -21,6 +21,7 @@ from scrapy_ubi.urls.scope import KINDS
 
 LIMITS, SCOPE, LABEL = "ubi_limits", "ubi_scope", "ubi_label"  # keys of meta
 FIELDS = ("limits", "scope", "label")  # of a seed from outside
+MARKS = dict(zip(FIELDS, (LIMITS, SCOPE, LABEL), strict=True))
 LONGEST_LABEL, MOST_FIELDS = 200, 8
 
 Label = str | dict[str, str]
@@ -55,6 +56,16 @@ def read_marks(fields: Mapping[str, object]) -> SeedMarks:
     except ValueError as error:
         raise Malformed(f"limits: {error}") from None
     return SeedMarks(found, str(scope) if scope is not None else None, read)
+
+
+def why_no_marks(meta: Mapping[str, Any]) -> str:
+    """Why marks in the `meta` of a seed do not hold, with the key; empty where all do."""
+    for field, key in MARKS.items():
+        try:
+            read_marks({field: meta.get(key)})
+        except Malformed as error:
+            return f"{key}: {str(error).removeprefix(f'{field}: ')}"
+    return ""
 
 
 def read_label(value: object) -> Label | None:

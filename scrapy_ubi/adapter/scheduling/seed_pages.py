@@ -13,13 +13,14 @@ from scrapy_ubi.adapter.extraction.plainlinks import PlainLinks
 from scrapy_ubi.adapter.requests.check import REQUISITE
 from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.requests.observers import PageObserver
-from scrapy_ubi.adapter.requests.seed_marks import LABEL, LIMITS, SCOPE, read_label
+from scrapy_ubi.adapter.requests.seed_marks import LABEL, LIMITS, MARKS, SCOPE, read_label
 from scrapy_ubi.settings.host_limits import read_limits
 from scrapy_ubi.urls.scope import Scope, read_scope, scope_at
 
 if TYPE_CHECKING:
     from scrapy_ubi.agent import Node
 
+_MARKS = frozenset(MARKS.values())
 OUTSIDE = "ubi/seeds/links_out_of_scope"
 BAD_LIMITS = "ubi/seeds/bad_limits"
 
@@ -44,7 +45,7 @@ class SeedPages(PageObserver):
     def refuses(self, flight: Flight, response: Response, found: object) -> bool:
         """Whether a link leads out of the scope; else it has the marks of its page from now on."""
         meta = flight.request.meta
-        if (SCOPE not in meta and LABEL not in meta) or not isinstance(found, Request | PlainLinks):
+        if _MARKS.isdisjoint(meta) or not isinstance(found, Request | PlainLinks):
             return False
         marks = {LABEL: meta[LABEL]} if LABEL in meta else {}
         scope = self._scope(flight, response)
@@ -57,7 +58,8 @@ class SeedPages(PageObserver):
         if scope is not None and not found.dont_filter and not scope.holds(found.url):
             self._count(OUTSIDE)
             return True
-        found.meta.pop(LIMITS, None)
+        if LIMITS in meta and found.meta.get(LIMITS) == meta[LIMITS]:  # copied with the rest: they are of one host
+            del found.meta[LIMITS]
         for key, value in marks.items():
             found.meta.setdefault(key, value)
         return False

@@ -81,7 +81,7 @@ class CompleteHosts:
         complete = is_complete(state)
         if not complete:
             self._quiet.pop(state.host, None)
-        if complete is (f'"{COMPLETE}"' in state.notes.text) or not state.done_count:
+        if complete is self._is_told(state) or not state.done_count:
             return
         agent = self._crawl.agent
         if self._crawl.frontier.find(state.host) is not state or not agent.keeping.owns(state.host):
@@ -95,6 +95,10 @@ class CompleteHosts:
             self._hosts.put(state, COMPLETE, None)
             self._note("reopened", state.host)
             logger.info("Host %s is open again: %d URLs wait.", state.host, state.waiting + len(state.out))
+
+    def _is_told(self, state: HostState) -> bool:
+        """Whether it is noted that the host is complete. What a site has named so, a cookie say, is in notes too."""
+        return f'"{COMPLETE}"' in state.notes.text and self._hosts.get(state, COMPLETE) is not None
 
     def _is_quiet(self, host: str, now: float) -> bool:
         since = self._quiet.get(host)

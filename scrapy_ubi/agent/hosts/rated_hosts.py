@@ -38,6 +38,14 @@ class Wait(NamedTuple):
     until: float
 
 
+RateOf = Callable[[str, float], str]  # for which rate a host waits at this time (s), "" for none
+
+
+def no_rate(host: str, now: float) -> str:
+    """Where there are no rates."""
+    return ""
+
+
 class RatedHosts:
     """The rates of one agent, `rates`, once `work_for` has said for which it works. `clock` is the agent's (s)."""
 
@@ -128,3 +136,8 @@ class RatedHosts:
         if wait is None or wait.until < now:
             return ""
         return f"{wait.name}: {self.named[wait.name]}"
+
+
+def rate_of(rated: RatedHosts | None) -> RateOf:
+    """What says for which rate a host waits."""
+    return rated.why if rated is not None else no_rate

@@ -169,7 +169,8 @@ _BLOCKED = {"health": "excluded"}  # LARM's word for a host that does not answer
 
 
 def shown_state(state: HostState, role: str, source: Source) -> str:
-    """`busy`, `ended` (`HostNotes.end`), `idle` (nothing waits), `held`, why it is left alone, `resting`, `waiting`."""
+    """`busy`, `ended` (`HostNotes.end`), `idle` (nothing waits), `held`, why it is left alone, the rate that it waits
+    for, `resting`, `waiting`."""
     if state.out:
         return "busy"
     reason = source.blocked_reason(state)
@@ -181,6 +182,8 @@ def shown_state(state: HostState, role: str, source: Source) -> str:
         return "held"
     if reason:
         return _BLOCKED.get(reason, f"postponed: {reason}")
+    if rate := source.rate_of(state.host, source.now):
+        return f"rate: {rate}"
     return "resting" if source.frontier.rests(state) else "waiting"
 
 

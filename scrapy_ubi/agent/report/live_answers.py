@@ -9,6 +9,7 @@ from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.crawl.fatal import Fatal
 from scrapy_ubi.agent.hosts.host_concurrency import HostConcurrency
 from scrapy_ubi.agent.hosts.host_notes import HostNotes
+from scrapy_ubi.agent.hosts.rated_hosts import RateOf, no_rate
 from scrapy_ubi.agent.keys import Keys, requeued_nonce
 from scrapy_ubi.agent.report import timeline_answer
 from scrapy_ubi.agent.report.answers_under_way import Steps
@@ -42,6 +43,7 @@ class LiveAnswers:
         timeline: Callable[[], Timeline],
         fatal: Fatal,
         clock: Callable[[], float],
+        rate_of: RateOf = no_rate,
     ) -> None:
         self._crawl = crawl
         self._hosts = hosts
@@ -52,6 +54,7 @@ class LiveAnswers:
         self._timeline = timeline
         self._fatal = fatal
         self._clock = clock
+        self._rate_of = rate_of
 
     def answer(self, question: Question) -> Steps:
         """Make the answer to this question, step by step."""
@@ -87,6 +90,7 @@ class LiveAnswers:
             self._requeue,
             self._loads,
             self._needs.needs_of,
+            self._rate_of,
         )
 
     def _requeue(self, failure: Failure) -> bool:

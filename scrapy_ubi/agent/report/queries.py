@@ -22,6 +22,7 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any, NamedTuple
 
+from scrapy_ubi.agent.hosts.rated_hosts import RateOf, no_rate
 from scrapy_ubi.agent.profile.remaining import SlowHost
 from scrapy_ubi.agent.report import host_answers
 from scrapy_ubi.agent.report.answers_under_way import Answer, Steps, whole
@@ -173,7 +174,7 @@ class Source(NamedTuple):
     fetched yet, as it is still being handed over; `sent` names the agent to which an entry with this key is on its way,
     "" if none; `requeue` takes a failed entry in again, under a new key, and says whether it could; `now` is the
     frontier's clock, in seconds; `loads` says how many loads of a host may be open at once, "" for one; `needs`
-    what a host needs yet, given the delay of all hosts and the time.
+    what a host needs yet, given the delay of all hosts and the time; `rate_of` for which rate it waits.
     """
 
     agent: str
@@ -186,6 +187,7 @@ class Source(NamedTuple):
     requeue: Callable[[Failure], bool]
     loads: Callable[[str], str] = one_at_a_time
     needs: Callable[[HostState, float, float], SlowHost] = by_delay
+    rate_of: RateOf = no_rate
 
 
 Maker = Callable[[Question, Source], Steps]

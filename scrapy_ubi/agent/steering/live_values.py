@@ -6,8 +6,10 @@ from typing import cast
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings import read_value
+from scrapy_ubi.settings.crawl_caps import CrawlCaps
 from scrapy_ubi.settings.declare import Setting
-from scrapy_ubi.settings.host_limits import names_file
+from scrapy_ubi.settings.host_limits import HostLimitsTable, names_file
+from scrapy_ubi.settings.values import MaxBody
 from scrapy_ubi.urls.filters.chain import check_live
 
 
@@ -22,3 +24,14 @@ def read_live(row: Setting, value: object) -> object:
     if row.kind == "filters":
         check_live(cast("tuple[object, ...]", read))
     return read
+
+
+def as_said(read: object) -> object:
+    """A value that `read_live` has read, as an entry says it: as JSON."""
+    if isinstance(read, MaxBody):
+        return str(read) if read.of_all else read.size
+    if isinstance(read, HostLimitsTable):
+        return read.as_json()
+    if isinstance(read, CrawlCaps):
+        return str(read)
+    return list(read) if isinstance(read, tuple) else read

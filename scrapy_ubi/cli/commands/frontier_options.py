@@ -23,7 +23,8 @@ Shows the hosts of the crawl, from its living agents or from the directories of 
   agent       its owner
   state       busy (a page is being fetched), waiting, held (not yet handed over to this agent), resting (its URLs are
               on disk, and its turn is yet to come), idle (nothing waits), excluded (it does not answer),
-              postponed (left alone for another reason, which follows), ended (given up, or at a limit)
+              postponed (left alone for another reason, which follows), rate (it waits for that one of UBI_RATES),
+              ended (given up, or at a limit)
   queued      URLs that wait
   done        URLs fetched, or failed permanently
   failed      URLs failed permanently, and kept

@@ -40,7 +40,7 @@ from scrapy_ubi.agent.steering.live_entries import (
     merged,
     read_entries,
 )
-from scrapy_ubi.agent.steering.live_values import read_live
+from scrapy_ubi.agent.steering.live_values import as_said, read_live
 from scrapy_ubi.agent.steering.runtime import refusal
 from scrapy_ubi.cli.commands import signing
 from scrapy_ubi.cli.commands.crawl_choice import choose_crawl
@@ -53,10 +53,7 @@ from scrapy_ubi.cli.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.cli.monitor.url_owner import group_of
 from scrapy_ubi.errors import UbiError, UbiSettingError
 from scrapy_ubi.ground.untrusted.terminal_text import plain
-from scrapy_ubi.settings.crawl_caps import CrawlCaps
-from scrapy_ubi.settings.host_limits import HostLimitsTable
 from scrapy_ubi.settings.live_rows import LIVE, why_not_live
-from scrapy_ubi.settings.values import MaxBody
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.urls.host_shards import host_of_key
 
@@ -64,6 +61,11 @@ LOOK_EVERY = 0.1  # seconds
 KNOWN_WITHIN = 5.0  # s for agents to say whether they know a host
 LEAST_PART, MOST_PARTS = 3, 4  # characters of a part of a name by which others are looked for; questions
 NEAR = 50  # hosts that each agent may name
+
+_ONE_HOST = (
+    "--host takes one host, and '{}' is a pattern: set UBI_HOST_LIMITS without --host, as "
+    """UBI_HOST_LIMITS='{{".gov.example": "pages=5000", "*": "pages=500"}}', in place of the whole table."""
+)
 
 Wish = tuple[str, str, object]  # name, host, value
 
@@ -175,19 +177,13 @@ def _value(name: str, host: str, text: str) -> object:
         except ValueError:
             raise UbiSettingError(name, f"is '{plain(text, 100)}'", "write a list as JSON") from None
     read = read_live(LIVE[name], value)
-    if isinstance(read, MaxBody):
-        read = str(read) if read.of_all else read.size
-    if isinstance(read, HostLimitsTable):
-        read = read.as_json()
-    if isinstance(read, CrawlCaps):
-        read = str(read)
-    read = list(read) if isinstance(read, tuple) else read
-    entry = LiveEntry(name, host, read, 1, "", 0.0)
+    said = as_said(read)
+    entry = LiveEntry(name, host, said, 1, "", 0.0)
     if why := refusal(entry):
         raise UbiNotSet(why)
     if len(entry.text) > MOST_TEXT - 200 - MOST_WHO:
         raise UbiNotSet(f"{name} is too long: give it at most {MOST_TEXT - 400:,} characters.")
-    return read
+    return said
 
 
 # -- written and waited for
@@ -219,6 +215,8 @@ def _host(settings: BaseSettings, opts: argparse.Namespace, status: CrawlStatus)
     text = getattr(opts, "host", None)
     if not text:
         return ""
+    if text.startswith(".") or "*" in text:
+        raise UbiNotSet(_ONE_HOST.format(plain(text, 100)))
     host = host_of(text, group_of(status, setting(settings, "host_rules")))
     if host is None:
         raise UbiNotSet(f"--host '{plain(text, 200)}' is no host: give one as `scrapy ubi hosts` shows it.")

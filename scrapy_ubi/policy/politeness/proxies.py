@@ -108,11 +108,12 @@ class ProxyHealth:
         self._rests.pop(name, None)
 
     def failed(self, name: str, now: float, at_once: bool = False) -> bool:
-        """One has none; `at_once`: by the proxy's own word. Whether it rests from now on."""
+        """One has none; `at_once`: by the proxy's own word. Whether it rests from now on. What ends while it rests was
+        under way before, and says nothing new."""
         self._failed[name] = number = self._failed.get(name, 0) + 1
-        if number < MOST_FAILED and not at_once:
+        until, before = self._rests.get(name, (0.0, 0.0))
+        if (number < MOST_FAILED and not at_once) or now < until:
             return False
-        _, before = self._rests.get(name, (0.0, 0.0))
         seconds = min(max(REST, 2 * before), MOST_REST)
         self._rests[name] = now + seconds, seconds
         return True

@@ -107,7 +107,8 @@ function hostWords(row) {
   const least = needs(row);
   const wait = least ? ` That takes ${span(least)} at least.` : "";
   const why = { busy: "One of its pages is being fetched.", idle: "Nothing of it waits.", waiting: "It waits for its turn.", held: "It is still being handed over.", resting: "Its queue rests on disk until its turn.", excluded: "It does not answer, and is left alone for a while.", ended: "It was given up: what waits of it fails." };
-  const state = row.state.startsWith("postponed") ? `It is left alone: ${row.state.slice(11) || "for a while"}.` : (why[row.state] ?? "");
+  const rate = row.state.startsWith("rate: ") && `It waits for a rate of the group: ${row.state.slice(6)}.`;
+  const state = rate || (row.state.startsWith("postponed") ? `It is left alone: ${row.state.slice(11) || "for a while"}.` : (why[row.state] ?? ""));
   return headline(chip(row.state), ` ${many(row.queued, "URL")} wait. ${plain(state)}${wait}`);
 }
 

@@ -1,21 +1,15 @@
-"""Each kind of trouble is said once."""
+"""Warnings that are said once."""
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 
-from scrapy_ubi.adapter.process.log_once import Notices
+from scrapy_ubi.adapter.process.log_once import MOST, Notices
 
 
-def test_a_kind_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_each_kind_is_said_once_and_kinds_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
     notices = Notices()
-    for number in range(3):
-        notices.once("a", f"trouble {number}: 100 %s")
-    notices.once("b", "other", logging.ERROR)
-    assert [record.getMessage() for record in caplog.records] == [
-        "trouble 0: 100 %s (Shown once.)",
-        "other (Shown once.)",
-    ]
-    assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]
+    for number in range(2 * MOST):
+        notices.once(f"kind {number}", f"Trouble {number}.")
+        notices.once(f"kind {number}", "Again.")
+    assert len(caplog.records) == MOST and "Again" not in caplog.text

@@ -105,6 +105,19 @@ def test_a_host_that_a_limit_has_ended_says_which_and_counts_what_was_loaded() -
     assert house.told == [(2, "limit/host_pages")]
 
 
+def test_a_cookie_of_that_name_is_no_note_of_it() -> None:
+    house = Told(pages=100)
+    house.find(1, 2)
+    house.turn()
+    house.hosts.put(house.state, "cookies", ["complete"])
+    house.look(QUIET)
+    assert not house.noted, "it was not complete, so it is not open again"
+    house.turn()
+    house.settle()
+    house.look(QUIET)
+    assert house.told == [(2, "all")]
+
+
 def test_without_limits_nobody_looks() -> None:
     house = Told()
     house.find(1)

@@ -51,6 +51,7 @@ class Agent:
         self.copies: set[str] = set()
         self.held: set[str] = set()
         self.plights: dict[str, str] = {}
+        self.rates: dict[str, str] = {}
         self.sent: dict[tuple[str, int], str] = {}
         self.fits = True
         self.taken: list[Failure] = []
@@ -70,6 +71,7 @@ class Agent:
             lambda state: self.plights.get(state.host, ""),
             lambda host, key: self.sent.get((host, key), ""),
             self.requeue,
+            rate_of=lambda host, now: self.rates.get(host, ""),
         )
 
     def requeue(self, failure: Failure) -> bool:
@@ -167,9 +169,10 @@ def test_every_state_of_a_host(agent: Agent) -> None:
     assert found is not None
     agent.held = {"b.example"}
     agent.frontier.resting = frozenset({"c.example"})
+    agent.rates = {"a.example": "a: 1/m", "d.example": "search: 40/m"}
     agent.plights = {"e.example": "health", "f.example": "ended", "g.example": "health", "h.example": "retry-after"}
     rows = agent("hosts", sort="host")["rows"]
-    assert [row["state"] for row in rows[:5]] == ["busy", "held", "resting", "waiting", "idle"]
+    assert [row["state"] for row in rows[:5]] == ["busy", "held", "resting", "rate: search: 40/m", "idle"]
     assert [row["state"] for row in rows[5:]] == ["ended", "excluded", "postponed: retry-after"]
     assert [row["next"] is None for row in rows] == [False, False, False, False, True, False, False, False]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -123,6 +124,10 @@ REFUSED = {
     "UBI_STORES=items": "read once",
     "UBI_HOST_CONCURRENCY=8": "counted from the start",
     "UBI_HOST_DELY=3": "did you mean 'UBI_HOST_DELAY'",
+    "UBI_HOST_MAX_PAGES=5": "it is no setting any more: use UBI_HOST_LIMITS, for example 'pages=500'",
+    "UBI_RATES={}": "agree",
+    "UBI_HOST_LIMITS=limits.txt": "reads no file",
+    "UBI_HOST_LIMITS=pagse=5": "'pagse' is no limit",
     "UBI_HOST_DELAY": "NAME=VALUE",
     "UBI_HOST_DELAY=soon": "a number of seconds",
     "UBI_HOST_DELAY=-1": "of at least 0",
@@ -150,6 +155,15 @@ def test_of_a_host_is_only_what_can_be_one_of_a_host(shell: Shell, crawl: CrawlB
     assert "for the whole crawl" in shell.err
     assert shell("set", "UBI_HOST_LIMITS=pages=5", "--host", "a b") == 1
     assert "is no host" in shell.err
+
+
+@pytest.mark.parametrize("pattern", [".gov.example", "*", "*.gov.example"])
+def test_a_pattern_is_no_host_and_the_remedy_holds_when_pasted(shell: Shell, crawl: CrawlByHand, pattern: str) -> None:
+    assert shell("set", "UBI_HOST_LIMITS=pages=5", "--host", pattern) == 1
+    assert shell.err.count("\n") == 1 and not written(crawl)
+    pasted = shlex.split(shell.err[shell.err.index("UBI_HOST_LIMITS='") :].split(", in place")[0])
+    assert shell("set", *pasted, "--no-wait") == 0, shell.err
+    assert ".gov.example" in str(written(crawl)["set:UBI_HOST_LIMITS"])
 
 
 def test_what_was_said_is_taken_back(shell: Shell, crawl: CrawlByHand) -> None:

@@ -78,11 +78,14 @@ def test_a_proxy_rests_after_some_loads_without_an_answer_for_longer_each_time()
     assert [health.failed("a", 0.0) for _ in range(MOST_FAILED)] == [False] * (MOST_FAILED - 1) + [True]
     assert health.rests("a", 1.0) == REST - 1 and health.all_rests(1.0) == {"a": REST - 1}
     assert health.failed("a", 100.0) and health.rests("a", 100.0) == 2 * REST
+    assert not health.failed("a", 101.0) and health.rests("a", 100.0) == 2 * REST, "that was under way before"
+    now = 200.0
     for _ in range(20):
-        health.failed("a", 200.0)
-    assert health.rests("a", 200.0) == MOST_REST
+        health.failed("a", now)
+        now += MOST_REST
+    assert health.rests("a", now - MOST_REST) == MOST_REST
     health.answered("a")
-    assert not health.rests("a", 200.0) and not health.failed("a", 200.0)
+    assert not health.rests("a", now) and not health.failed("a", now)
 
 
 def test_what_others_say_lasts_and_a_proxy_that_is_gone_is_forgotten() -> None:
