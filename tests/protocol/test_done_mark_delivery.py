@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from scrapy_ubi.protocol.done_mark_delivery import Closing
 from scrapy_ubi.protocol.host import Entry
+from scrapy_ubi.protocol.host_visits import HostVisits
 from scrapy_ubi.protocol.lane import DISCOVERY, Bounds
+from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.records import Record
+from scrapy_ubi.protocol.visit_row import VisitRow
 from tests.support.views import view
 
 MANY = 1000
@@ -25,3 +28,21 @@ def test_strays_that_waited_for_one_letter_are_forgotten_when_it_is_closed() -> 
     outbox.close((link,))
     closing.send(4, most=10_000, enough=True)
     assert not strays and closing.strays is strays
+
+
+def test_a_visit_whose_row_had_not_left_is_told_as_the_one_before_after_a_restart() -> None:
+    closing = Closing(
+        Outbox("store", Bounds(window=2, records=3, size=10_000, resend=5.0)),
+        replicate=lambda state, record: 0,
+        settled=lambda state: None,
+    )
+    page = Entry(7, "http://h.example/7", 0)
+    before, row = (VisitRow(number, 0, 0, 1, 0, 1, 0, 0, 1, "", "", page) for number in (1, 2))
+    state = SetState("h.example")
+    state.visits = HostVisits()
+    state.mark_done(7)
+    state.merge_row(row)
+    closing.resume_visit(3, state, 7, before)
+    assert state.told_row(7) == before and closing.oldest() == 3
+    closing.send(4, most=10_000, enough=True)
+    assert state.told_row(7) == row

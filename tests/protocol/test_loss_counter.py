@@ -272,6 +272,16 @@ def test_who_was_dead_before_anybody_came_is_missed(lines: dict[str, Any], misse
     assert group.losses.lossy or not missed
 
 
+def test_a_crawl_whose_agents_are_all_gone_misses_them() -> None:
+    test_who_was_dead_before_anybody_came_is_missed({"b": beat("b", era=2)}, [GroupLoss((("b", incarnation("b")),), 0)])
+
+
+def test_an_empty_directory_has_the_disk_of_nobody_who_had_its_name() -> None:
+    group = membership()
+    group.losses.follow(beat("a", era=2))
+    assert group.losses.before and not group.losses.carried
+
+
 def test_who_lives_and_was_there_judges_of_those_who_were_dead_before() -> None:
     group = membership()
     group.read(0.0, 0.0, {"b": beat("b", era=2), "c": beat("c", era=2, dead=(incarnation("b"),))})

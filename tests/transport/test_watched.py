@@ -13,7 +13,7 @@ from scrapy_ubi.ground import clock
 from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.redis import RedisTransport
 from scrapy_ubi.transport.redis_keys import WATCHED_KEY
-from scrapy_ubi.transport.watched import DENIED, EVICTS, NEW, UNTOLD, Watched
+from scrapy_ubi.transport.watched import DENIED, EVICTS, NEW, UNTOLD, Watched, WatchedKey
 from tests.support.server import Server
 from tests.transport.exchanges import play
 from tests.transport.test_conformance_beats import Heart
@@ -158,3 +158,10 @@ def test_what_is_no_number_of_seconds_counts_as_nothing() -> None:
         assert Watched.of({"**": text}) == Watched(0.0, UNTOLD)
     assert Watched.of({}) == Watched(0.0, UNTOLD)
     assert Watched.of({"**": Watched(1.5, NEW).text}) == Watched(1.5, NEW)
+
+
+def test_the_smaller_of_what_both_clocks_say_has_passed() -> None:
+    for server, own in ((200.0, 1001.0), (101.0, 2000.0)):
+        key = WatchedKey()
+        assert key.ask("ids", 100.0, 1000.0).why == NEW
+        assert key.ask("ids", server, own) == Watched(1.0)
