@@ -71,20 +71,17 @@ class Load:
 
     __slots__ = (
         "request", "crawler", "bodyless", "began", "done", "ended",
-        "maxsize", "warnsize", "keeps_losses", "warned",
+        "maxsize", "warnsize", "keeps_losses", "_fails_on_loss", "warned",
         "status", "reason", "protocol", "fields", "headers", "peer", "first", "rest", "received", "flags", "stopped",
     )  # fmt: skip
 
     def __init__(self, request: Request, crawler: Crawler, limits: tuple[int, int, bool]) -> None:
-        meta = request.meta
-        maxsize, warnsize, fails_on_loss = limits
         self.request = request
         self.crawler = crawler
         self.bodyless = request.method == "HEAD"
         self.began = monotonic()
-        self.maxsize: int = meta.get("download_maxsize", maxsize)
-        self.warnsize: int = meta.get("download_warnsize", warnsize)
-        self.keeps_losses = not meta.get("download_fail_on_dataloss", fails_on_loss)
+        self.maxsize, self.warnsize, self._fails_on_loss = limits
+        self.keeps_losses = not self._fails_on_loss
         self.begin()
 
     def begin(self) -> None:
@@ -121,7 +118,13 @@ class Load:
         if self._stop(signals.headers_received, headers=told, body_length=announced):
             self.peer = UNKNOWN  # Scrapy's handler asks for it later
             return
-        if not length:
+        if not length and length is not None:
+            return
+        meta = self.request.meta  # looked at now, as by Scrapy's handler: a receiver may have written into it
+        self.maxsize = meta.get("download_maxsize", self.maxsize)
+        self.warnsize = meta.get("download_warnsize", self.warnsize)
+        self.keeps_losses = not meta.get("download_fail_on_dataloss", self._fails_on_loss)
+        if length is None:
             return
         if self.maxsize and length > self.maxsize:
             self._too_large(length, expected=True)

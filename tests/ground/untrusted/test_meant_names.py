@@ -17,7 +17,7 @@ from scrapy_ubi.settings import SETTINGS
         ("UBI_LIMITS", ["UBI_HOST_LIMITS", "UBI_CRAWL_LIMITS"]),
         ("ubi_max_body", ["UBI_MAX_BODY"]),
         ("UBI_DELAY", ["UBI_HOST_DELAY", "UBI_DELAY_FACTOR", "UBI_MAX_DELAY"]),
-        ("UBI_PROXY_POOL", []),
+        ("UBI_FLUX_CAPACITOR", []),
         ("UBI_COLOUR", []),
         ("UBI_", []),
     ],
