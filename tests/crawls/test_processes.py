@@ -445,7 +445,7 @@ def test_a_second_agent_of_one_name_is_refused(project: Project, site: Site, one
 
 
 def test_pages_that_are_too_large_or_too_slow(project: Project, site: Site) -> None:
-    """With the reactor's download handler, which asks the signal handlers before it looks at DOWNLOAD_MAXSIZE."""
+    """Both download handlers ask the receivers of signals before they look at DOWNLOAD_MAXSIZE."""
     sent, stopped = 0, threading.Event()
 
     def drip(visit: Visit) -> Page:
