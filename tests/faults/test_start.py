@@ -35,6 +35,7 @@ def watched_group(make_group: MakeGroup, latency: float = 0.005) -> Group:
 
 
 def test_a_crawl_of_another_name_and_one_that_was_killed_begin_at_once(make_group: MakeGroup) -> None:
+    """The one that was killed is named at the end, as its disk has not come back (decision 0151)."""
     group = watched_group(make_group, 0.05)
     group.kill("first")
     group.start("other", UBI_CRAWL="other")
@@ -45,7 +46,8 @@ def test_a_crawl_of_another_name_and_one_that_was_killed_begin_at_once(make_grou
     group.until(lambda: "again" in {row["agent"] for row in group.web.log()}, "a page of the third")
     assert not waits(group, "again")
     verdict = group.end()
-    assert verdict.exits == {"again": 0} and verdict.stats["violations"] == 0
+    assert verdict.exits == {"again": 1} and verdict.stats["violations"] == 0
+    assert "has lost 1 agent (first)" in verdict.logs["again"]
     assert {url for url, names in verdict.fetchers().items() if "again" in names} >= group.truth
 
 
