@@ -125,7 +125,7 @@ def judge(crawl: Crawl, web: Hostile) -> str:
     assert web.asked(BOMB) == [f"http://{BOMB}/"]
     assert web.asked(LARGE) == [f"http://{LARGE}/", f"http://{LARGE}/yes"]
     assert web.asked(SILENT) == web.asked(ALL_BUSY) == []
-    assert len(web.asked(BUSY)) == 4  # UBI_HOST_TRIES, and the last
+    assert 4 <= len(web.asked(BUSY)) <= 8  # of UBI_HOST_TRIES + 1 different pages, some of them twice
 
     report = crawl.report()
     named(report, CALENDAR, "limit/host_pages", "ended/limit/host_pages")

@@ -7,8 +7,9 @@ The gate reports every load that had the host's permit: pages, robots.txt, media
   What was noted under other settings, before a restart, holds until the first load after it.
 * 429 and 503 with a Retry-After that can be read postpone the *host*. The page goes back to its queue, without using up
   one of its retries, where Scrapy would have retried it and neither request, spider nor settings handle that status;
-  else the response goes on as usual. A host that gives no other answer `UBI_HOST_TRIES` times in a row is given
-  up: `host/busy`. From its second time on it is left alone for a growing time, even where it asks for less.
+  else the response goes on as usual. From its second time in a row on the host is left alone for a growing time, even
+  where it asks for less. More than `UBI_HOST_TRIES` times in a row, of as many different pages or `UBI_HOST_FAILURES`,
+  and it is given up: `host/busy`. Where they were fewer pages these always say so, and are as any that fail.
 * Loads without a response, in a row, exclude the host for a while, and at last it is given up: `host/dead` (`health`).
 * Errors (5xx, 429) of different pages in a row, where Scrapy would have retried them and neither request, spider nor
   settings handle their status, let the host rest, and at last it is given up: `host/failing`, or `host/dead` where a
@@ -179,8 +180,8 @@ class HostFeedback:
             self._count_unread()
         if asked is not None:
             self._note_error(state, f"http/{response.status}")
-            self._leave_alone(state, asked, self._loads.is_late(flight))
-            return flight.visit is not None and self._is_retried(flight.request, response)
+            spared = self._leave_alone(state, flight.visit, asked, self._loads.is_late(flight))
+            return spared and flight.visit is not None and self._is_retried(flight.request, response)
         if flight.visit is not None and self._is_error(flight.request, response):
             gone = failing.says_unreachable(response.status, flight.request.meta.get("proxy"))
             self._note_error(state, f"http/{response.status}")
@@ -283,18 +284,24 @@ class HostFeedback:
         if self._settings.max_retry_after:
             self._crawler.stats.inc_value("ubi/politeness/retry_after_unread")
 
-    def _leave_alone(self, state: HostState, seconds: float, late: bool) -> None:
-        hosts = self._node.hosts
-        noted = hosts.get(state, BUSY)
-        times = (noted if type(noted) is int and 0 <= noted < health.MOST_COUNT else 0) + (not late)
-        hosts.put(state, BUSY, times)
-        if times > self._settings.host_tries:
-            self._give_up(state, BUSY_HOST, f"has asked {times} times in a row to come back later")
-        else:
-            most, asked = self._settings.max_retry_after, seconds
-            if times > 1:
-                seconds = max(seconds, self._settings.host_pause / GROWTH * 2.0 ** min(times - 1, 60))
-            self._put_off(state, min(seconds, most), RETRY_AFTER, min(asked, most))
+    def _leave_alone(self, state: HostState, visit: Visit | None, seconds: float, late: bool) -> bool:
+        """A host has asked to come back later; whether its page goes back to the queue with all its retries."""
+        hosts, tries, failures = self._node.hosts, self._settings.host_tries, self._settings.host_failures
+        asks = retry_after.read(hosts.get(state, BUSY))
+        if not late:
+            asks = asks.once_more(visit.entry.key if visit is not None else None)
+            hosts.put(state, BUSY, asks.value())
+        if asks.times > tries and failures and len(asks.pages) >= min(failures, tries + 1, retry_after.MOST_PAGES):
+            self._give_up(state, BUSY_HOST, f"has asked {asks.times} times in a row to come back later")
+            return True
+        most, asked = self._settings.max_retry_after, seconds
+        if asks.times > 1:
+            growth = min(
+                asks.times - 1, tries, 60
+            )  # a page that always asks is no reason to leave the others for hours
+            seconds = max(seconds, self._settings.host_pause / GROWTH * 2.0**growth)
+        self._put_off(state, min(seconds, most), RETRY_AFTER, min(asked, most))
+        return late or asks.times <= tries
 
     def _is_retried(self, request: Request, response: Response) -> bool:
         """Whether Scrapy would fetch this page again by itself, and neither request, spider nor settings want to see

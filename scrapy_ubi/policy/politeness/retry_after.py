@@ -1,4 +1,4 @@
-"""Retry-After (RFC 9110, 10.2.3): how long a server wants to be left alone.
+"""Retry-After (RFC 9110, 10.2.3): how long a server wants to be left alone, and how often it has said so in a row.
 
 What a server writes is data: what cannot be read is None, never an exception. A date that has passed is 0.
 """
@@ -10,11 +10,18 @@ import time
 from collections.abc import Iterable
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from typing import NamedTuple
+
+from scrapy_ubi.ground.untrusted.checks import is_list, is_whole
+from scrapy_ubi.policy.politeness.health import MOST_COUNT
 
 STATUSES = (429, 503)  # those with which the header means: come again later
 
 LONGEST = 100  # characters looked at; a date has 30
 FOREVER = 1e9  # s; more than anybody waits, and still a number to reckon with
+
+MOST_PAGES = 20  # that have asked: they are noted with the host, and travel
+MOST_PAGE = 2**32 - 1
 
 _SECONDS = re.compile(r"[0-9]+")
 
@@ -46,3 +53,29 @@ def asked(status: int, values: Iterable[bytes]) -> float | None:
     """For how long (s) a response with this status and these headers wants its server to be left alone; None where it
     does not say so, or it cannot be read."""
     return longest(values, time.time()) if status in STATUSES else None
+
+
+class Asks(NamedTuple):
+    """How often a host has asked in a row, and for which different pages (the last 32 bits of their keys)."""
+
+    times: int = 0
+    pages: tuple[int, ...] = ()
+
+    def once_more(self, page: int | None) -> Asks:
+        """The same with one more, for this page by its key; None where what bypasses the scheduler was loaded."""
+        pages = self.pages
+        if page is not None and (page := page & MOST_PAGE) not in pages:
+            pages = (*pages, page)[-MOST_PAGES:]
+        return Asks(min(self.times + 1, MOST_COUNT), pages)
+
+    def value(self) -> list[int]:
+        """As JSON has it."""
+        return [self.times, *self.pages]
+
+
+def read(value: object) -> Asks:
+    """What a JSON value says of a host; none where it does not hold."""
+    if not is_list(value, MOST_PAGES + 1, lambda number: is_whole(number, 0, MOST_PAGE)) or not value:
+        return Asks()
+    times, *pages = value
+    return Asks(min(times, MOST_COUNT), tuple(pages))

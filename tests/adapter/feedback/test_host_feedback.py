@@ -218,12 +218,23 @@ def test_a_host_that_asks_for_it_is_left_alone_and_its_page_fetched_later(site: 
 def test_a_host_that_always_asks_is_given_up_and_the_crawl_ends(site: Site) -> None:
     always(site, SLOW, Page("busy", 503, {"Retry-After": "0"}))
     (one,) = run(site, UBI_HOST_TRIES=2, UBI_HOST_PAUSE=0.8)
-    assert [gap >= pause for gap, pause in zip(site.gaps(SLOW), (0, 0.1), strict=True)] == [True, True]
-    assert len([visit for visit in site.visits if SLOW in visit.url]) == 3
+    assert [gap >= pause for gap, pause in zip(site.gaps(SLOW), (0, 0.1, 0.2), strict=True)] == [True] * 3
+    asked = [visit.url for visit in site.visits if SLOW in visit.url]
+    assert (len(asked), len(set(asked))) == (4, 3), "one of three different pages was asked for twice"
     assert one.stats["ubi/failed/host/busy"] == 4
     assert one.stats["ubi/hosts/ended/host/busy"] == 1
     assert noted(one) == {"ended/host/busy": 1}
     assert {item["url"] for item in items_of([one])} == {f"http://{QUICK}/{number}" for number in range(4)}
+
+
+def test_a_page_that_always_asks_fails_and_its_host_goes_on(site: Site) -> None:
+    """As with plain Scrapy: the pages found later are loaded, too."""
+    site.page(f"http://{SLOW}/0", busy(1000, "0"))
+    (one,) = run(site, UBI_HOST_TRIES=1, UBI_HOST_PAUSE=0.2, UBI_HOST_FAILURES=2, RETRY_TIMES=1)
+    assert site.urls()[f"http://{SLOW}/0"] <= 6, "it is spared once between two other answers, and has a retry"
+    assert one.stats["ubi/failed/http/503"] == 1
+    assert "ubi/hosts/ended/host/busy" not in one.stats
+    assert [item["status"] for item in items_of([one]) if "error" not in item] == [200] * 7
 
 
 def test_a_request_for_ever_has_a_bound(site: Site) -> None:

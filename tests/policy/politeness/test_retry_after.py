@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.policy.politeness.retry_after import FOREVER, longest, seconds
+from scrapy_ubi.policy.politeness.retry_after import FOREVER, MOST_PAGES, Asks, longest, read, seconds
 
 NOW = datetime(1994, 11, 6, 8, 49, 0, tzinfo=UTC).timestamp()
 
@@ -78,3 +78,16 @@ def test_every_date_is_read_as_what_it_says(date: datetime) -> None:
     date = date.replace(microsecond=0, tzinfo=UTC)
     wanted = min(max(0.0, date.timestamp() - NOW), FOREVER)
     assert seconds(format_datetime(date, usegmt=True).encode(), NOW) == wanted
+
+
+def test_how_often_a_host_has_asked_is_read_as_it_is_written() -> None:
+    asks = Asks()
+    for page in (7, 7, 1 << 40 | 9, None, *range(100, 200)):
+        asks = asks.once_more(page)
+        assert read(asks.value()) == asks and len(asks.pages) <= MOST_PAGES
+    assert asks.times == 104 and asks.pages[-1] == 199
+
+
+@pytest.mark.parametrize("value", [None, 3, "x", [], [-1], [1, "x"], [1] * 40, {}, [True], [1 << 40]])
+def test_what_does_not_hold_is_no_ask(value: object) -> None:
+    assert read(value) == Asks()
