@@ -654,23 +654,23 @@ _MEMORY = "remove it, it follows from UBI_MEMORY_MB"
 _FLUSHES = "remove it, it follows from UBI_HEARTBEAT_INTERVAL"
 _FIXED = "remove it, it is the same for all crawls"
 
+# Settings that are now a limit in a table of limits: they are still read, and the table's own value wins.
+FORMER: Mapping[str, tuple[str, str]] = {
+    **{f"UBI_CRAWL_MAX_{name.upper()}": ("UBI_CRAWL_LIMITS", name) for name in ("pages", "known", "depth", "seconds")},
+    **{
+        f"UBI_HOST_MAX_{name.upper()}": ("UBI_HOST_LIMITS", name)
+        for name in ("pages", "known", "depth", "seconds", "iterations")
+    },
+    "UBI_HOST_STABLE_ITERATIONS": ("UBI_HOST_LIMITS", "stable"),
+}
+
 GONE: Mapping[str, str] = {
-    "UBI_CRAWL_MAX_PAGES": "use UBI_CRAWL_LIMITS, for example 'pages=100000'",
-    "UBI_CRAWL_MAX_KNOWN": "use UBI_CRAWL_LIMITS, for example 'known=1e6'",
-    "UBI_CRAWL_MAX_DEPTH": "use UBI_CRAWL_LIMITS, for example 'depth=10'",
-    "UBI_CRAWL_MAX_SECONDS": "use UBI_CRAWL_LIMITS, for example 'seconds=40h'",
     "UBI_DUPLICATES_ACTION": "write it into UBI_DUPLICATES, for example 'near(3, skip)'",
     "UBI_ERROR_BURST_SECONDS": "remove it, UBI_ERROR_BURST counts the errors of a minute",
     "UBI_ERROR_LOG": "remove it, the file is errors.log in UBI_DIR",
     "UBI_FLUSH_INTERVAL": _FLUSHES,
     "UBI_FLUSH_RECORDS": _MEMORY,
     "UBI_HANDOFF_TIMEOUT": _TIMES,
-    "UBI_HOST_MAX_PAGES": "use UBI_HOST_LIMITS, for example 'pages=500'",
-    "UBI_HOST_MAX_KNOWN": "use UBI_HOST_LIMITS, for example 'known=5000'",
-    "UBI_HOST_MAX_DEPTH": "use UBI_HOST_LIMITS, for example 'depth=5'",
-    "UBI_HOST_MAX_SECONDS": "use UBI_HOST_LIMITS, for example 'seconds=2h'",
-    "UBI_HOST_MAX_ITERATIONS": "use UBI_HOST_LIMITS, for example 'iterations=10'",
-    "UBI_HOST_STABLE_ITERATIONS": "use UBI_HOST_LIMITS, for example 'stable=3'",
     "UBI_HOST_COOKIES": "remove it, cookies always go with their host; COOKIES_ENABLED = False keeps none",
     "UBI_LETTER_RECORDS": _FIXED,
     "UBI_MAX_BODY_TYPES": "write UBI_MAX_BODY = 'all(1000000)' to cut everything, and a number to cut HTML",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scrapy_ubi.settings.declarations import GONE, SETTINGS
+from scrapy_ubi.settings.declarations import FORMER, GONE, SETTINGS
 from scrapy_ubi.settings.declare import Agree, Setting
 
 SCRAPYS: tuple[Setting, ...] = (
@@ -75,6 +75,8 @@ def why_not_live(name: str) -> str:
     """Why this setting of the table cannot be changed while a crawl runs; empty when it can, or is none."""
     if name in GONE:
         return f"it is no setting any more: {GONE[name]}"
+    if name in FORMER:
+        return "it is the former name of a limit: set {}, for example '{}=500'".format(*FORMER[name])
     row = _ROWS.get(name)
     if row is None or row.live:
         return ""

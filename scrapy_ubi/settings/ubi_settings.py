@@ -20,8 +20,10 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.ground.crawl_names import bot_name, default_crawl
 from scrapy_ubi.ground.untrusted.meant_names import ask_meant
 from scrapy_ubi.settings import home, url_readers
-from scrapy_ubi.settings.declarations import GONE, RULES, SETTINGS, Declarations
+from scrapy_ubi.settings.crawl_caps import CrawlCaps, read_caps
+from scrapy_ubi.settings.declarations import FORMER, GONE, RULES, SETTINGS, Declarations
 from scrapy_ubi.settings.declare import PREFIX, Kind, Setting
+from scrapy_ubi.settings.host_limits import HostLimitsTable, Limits, read_limits
 from scrapy_ubi.settings.presets import given, read_preset
 from scrapy_ubi.settings.readers import NUMBERS, READERS, Reader, read_number
 from scrapy_ubi.settings.relations import check_relations, of_iterations
@@ -81,6 +83,7 @@ class UbiSettings(Declarations):
         """
         refuse_unknown(name for name in settings if isinstance(name, str))
         values = {row.name: read_value(row, given(settings, row.setting)) for row in SETTINGS}
+        _add_former(values, settings)
         if values["partition"] not in url_readers.PARTITIONS:
             values["named_by"], values["partition"] = values["partition"], "host"
         if values["crawl"] is None:
@@ -128,9 +131,39 @@ def refuse_unknown(names: Iterable[str]) -> None:
     for name in names:
         if name in GONE:
             raise UbiSettingError(name, "is no setting any more", GONE[name])
-        if name.startswith(PREFIX) and name not in known:
+        if name.startswith(PREFIX) and name not in known and name not in FORMER:
             remedy = ask_meant(name, known) or "docs/reference/settings.md has them all"
             raise UbiSettingError(name, "is not a setting of scrapy_ubi", remedy)
+
+
+def former_limits(settings: Mapping[Any, Any]) -> dict[str, dict[str, Any]]:
+    """The limits that are given by their former names, by the setting that now has them: {"UBI_HOST_LIMITS": {"pages":
+    5}}. A limit of 0 is none. Raises `UbiSettingError` for one that is no number."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, (setting, limit) in FORMER.items():
+        if (value := settings.get(name)) is None or value == "":
+            continue
+        read = read_caps if setting == "UBI_CRAWL_LIMITS" else read_limits
+        try:
+            amount = getattr(read({limit: value}), limit)
+        except ValueError as error:
+            raise UbiSettingError(name, f"does not hold: {error}", f"write a limit into {setting}") from None
+        if amount:
+            found.setdefault(setting, {})[limit] = amount
+    return found
+
+
+def _add_former(values: dict[str, Any], settings: Mapping[Any, Any]) -> None:
+    """Put those limits into the tables read: below what the user wrote there, above what a preset says."""
+    former = former_limits(settings)
+    if amounts := former.get("UBI_CRAWL_LIMITS"):
+        said = {name: amount for name, amount in values["crawl_limits"]._asdict().items() if amount}
+        own = "UBI_CRAWL_LIMITS" in settings
+        values["crawl_limits"] = CrawlCaps(**({**amounts, **said} if own else {**said, **amounts}))
+    if amounts := former.get("UBI_HOST_LIMITS"):
+        table, limits = values["host_limits"] or HostLimitsTable(), Limits(**amounts)
+        own = "UBI_HOST_LIMITS" in settings
+        values["host_limits"] = table._replace(others=table.others.over(limits) if own else limits.over(table.others))
 
 
 def read_value(row: Setting, value: object) -> object:

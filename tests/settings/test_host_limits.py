@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.settings.declarations import FORMER
 from scrapy_ubi.settings.host_limits import NAMES, HostLimitsTable, Limits, read_limits, read_table
 
 WHOLE = ("pages", "known", "depth", "bytes", "iterations", "stable")
@@ -117,7 +118,31 @@ def test_a_host_that_is_part_of_another_key_is_refused() -> None:
         UbiSettings.from_scrapy({"UBI_HOST_LIMITS": {"www.shop.com": "pages=1"}, "UBI_PARTITION": "domain"})
 
 
-@pytest.mark.parametrize("name", ["PAGES", "KNOWN", "DEPTH", "SECONDS", "ITERATIONS"])
-def test_settings_that_it_replaces_are_refused_with_what_to_write(name: str) -> None:
-    with pytest.raises(UbiSettingError, match=r"is no setting any more: use UBI_HOST_LIMITS, for example"):
-        UbiSettings.from_scrapy({f"UBI_HOST_MAX_{name}": 1})
+@pytest.mark.parametrize("name", FORMER)
+def test_a_limit_by_its_former_name_holds(name: str) -> None:
+    setting, limit = FORMER[name]
+    field = setting.removeprefix("UBI_").lower()
+
+    def read(value: object, **more: object) -> object:
+        found = getattr(UbiSettings.from_scrapy({name: value, **more}), field)
+        return getattr(getattr(found, "others", found), limit, None)
+
+    assert read(7) == read("7") == 7
+    assert read(0) is None or read(0) == 0
+    assert read(None) == read("") == read(0)
+    assert read(7, **{setting: f"{limit}=5"}) == 5  # what is written there wins
+    with pytest.raises(UbiSettingError, match=f"{name} does not hold: .* write a limit into {setting}"):
+        read("soon")
+
+
+def test_a_limit_by_its_former_name_wins_over_a_preset() -> None:
+    one = UbiSettings.from_scrapy({"UBI_PRESET": "one_site", "UBI_HOST_MAX_PAGES": 5})
+    broad = UbiSettings.from_scrapy({"UBI_PRESET": "broad", "UBI_HOST_MAX_PAGES": 5})
+    assert one.host_limits is not None and one.host_limits.others.pages == 5
+    assert broad.host_limits is not None and broad.host_limits.others.pages == 5
+    development = UbiSettings.from_scrapy({"UBI_PRESET": "development", "UBI_CRAWL_MAX_PAGES": 5})
+    assert development.crawl_limits.pages == 5
+
+
+def test_a_former_name_of_zero_sets_no_limits_of_hosts() -> None:
+    assert UbiSettings.from_scrapy({"UBI_HOST_MAX_PAGES": 0}).host_limits is None

@@ -27,6 +27,7 @@ SILENT, LARGE = "silent-robots.example", "large-robots.example"
 DRIPS, BUSY, ALL_BUSY = "drips.example", "busy.example", "all-busy.example"
 HOSTILE = (CALENDAR, LOOP[0], HUGE, BOMB, SILENT, LARGE, DRIPS, BUSY, ALL_BUSY)
 
+BUSY_PAGES = 8  # that home knows of a host that always asks to come back later
 HOPS = 30  # redirects of the loop
 HUGE_BYTES = 1_000_000_000
 BOMB_BYTES = 100_000_000  # of a page that comes in less than a hundredth of it
@@ -51,7 +52,8 @@ class Hostile:
         rules = Page("User-agent: *\nDisallow: /no\n", headers={"Content-Type": "text/plain"})
         for host in ("h1.example", *GOOD, *HOSTILE, *LOOP):
             site.page(f"http://{host}/robots.txt", rules)
-        site.page(HOME, links(*(f"http://{host}/" for host in (*HOSTILE, *GOOD))))
+        busy = (f"http://{BUSY}/{number}" for number in range(BUSY_PAGES))  # one page alone ends no host
+        site.page(HOME, links(*(f"http://{host}/" for host in (*HOSTILE, *GOOD)), *busy))
         self._good()
         self._endless()
         self._large()

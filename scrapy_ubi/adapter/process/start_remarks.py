@@ -23,6 +23,7 @@ from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from scrapy_ubi.adapter.requests.identity import NO_FILTER
 from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.settings.declarations import FORMER
 
 QUEUES = (
     "SCHEDULER_PRIORITY_QUEUE",
@@ -80,6 +81,9 @@ def settings_remarks(settings: BaseSettings, wanted: UbiSettings) -> Iterator[st
             f"UBI_NORMALISE is set, but not used: REQUEST_FINGERPRINTER_CLASS, {wanted.fingerprinter}, decides which "
             "requests are the same one. Remove one of the two."
         )
+    for name, (setting, limit) in FORMER.items():
+        if _is_given(settings, name):
+            yield f"{name} is the former name of {limit!r} in {setting}, which holds. Write {setting} = '{limit}=...'."
     if wanted.redis_url is not None:
         yield from _closing_one_agent(settings)
     yield from _of_scrapy_redis(settings, wanted)

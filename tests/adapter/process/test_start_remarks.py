@@ -38,6 +38,13 @@ def test_what_is_not_used_is_said_whoever_has_set_it(name: str, priority: str) -
     assert said(settings) == [name]
 
 
+def test_a_former_name_is_said_with_what_to_write() -> None:
+    settings = Settings({"UBI_HOST_MAX_PAGES": 5})
+    (sentence,) = settings_remarks(settings, UbiSettings.from_scrapy(settings))
+    assert sentence.startswith("UBI_HOST_MAX_PAGES is the former name of")
+    assert "UBI_HOST_LIMITS = 'pages=...'" in sentence
+
+
 def test_all_queues_of_scrapy_are_among_them() -> None:
     assert {name for name in Settings() if name.startswith("SCHEDULER_") and name.endswith("_QUEUE")} == set(QUEUES)
 
