@@ -28,7 +28,6 @@ from scrapy_ubi.adapter.robots.sitemaps import Sitemaps, SitemapsOnly
 from scrapy_ubi.adapter.scheduling import project_observers
 from scrapy_ubi.adapter.scheduling.page_requisites import PageRequisites
 from scrapy_ubi.adapter.scheduling.page_robots import PageRobots, bot_of
-from scrapy_ubi.adapter.scheduling.received_bytes import ReceivedBytes
 from scrapy_ubi.adapter.scheduling.seed_pages import SeedPages
 from scrapy_ubi.adapter.scheduling.sessions import Sessions
 from scrapy_ubi.adapter.scheduling.visited_pages import VisitedPages
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from scrapy_ubi.adapter.components.scheduler import UbiScheduler
     from scrapy_ubi.adapter.components.scheduler_builder import SchedulerBuilder
     from scrapy_ubi.adapter.scheduling.seeds import Seeds
+    from scrapy_ubi.agent import Node
 
 
 def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
@@ -157,3 +157,19 @@ def add_limits(scheduler: UbiScheduler) -> None:
         scheduler.observers.add(ReceivedBytes(scheduler.node))
     if not scheduler.node.limits.idle and scheduler.observers.find_observer(SeedPages) is None:
         scheduler.observers.add(SeedPages(scheduler.node, scheduler.count))
+
+
+class ReceivedBytes(PageObserver):
+    """Tells a node what each load has cost: pages, robots.txt, files. A page that goes back to its queue, as its host
+    asks for a pause, costs nothing."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+
+    def received(self, flight: Flight, response: Response) -> None:
+        """Count the body, as it is on the line."""
+        node, size = self._node, len(response.body)
+        node.crawl.tally.body_bytes += size
+        state = node.frontier.find(flight.host) if flight.host is not None else None
+        if state is not None:
+            node.limits.received(state, size)

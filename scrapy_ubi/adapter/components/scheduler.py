@@ -32,8 +32,7 @@ from scrapy_ubi.adapter.process.log_once import Notices
 from scrapy_ubi.adapter.process.start_errors import lacking, process_ended
 from scrapy_ubi.adapter.requests.inflight import Flights
 from scrapy_ubi.adapter.requests.observers import Observers
-from scrapy_ubi.adapter.scrapy_private.left_out import say_left_out
-from scrapy_ubi.adapter.scrapy_private.needed import is_scrapys, lacking_names
+from scrapy_ubi.adapter.scrapy_private.needed import is_scrapys, lacking_names, say_left_out
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.transport import TransportError
 

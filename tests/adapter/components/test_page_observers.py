@@ -8,7 +8,7 @@ import pytest
 
 from scrapy_ubi.adapter.components.page_observers import LearnedContent, RankedPages, StartHosts
 from scrapy_ubi.adapter.downloads.page_room import PageRoom
-from scrapy_ubi.adapter.process.error_signals import ErrorWatch
+from scrapy_ubi.adapter.process.error_log import ErrorWatch
 from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.adapter.robots.sitemaps import Sitemaps, SitemapsOnly
 from scrapy_ubi.adapter.scheduling.sessions import Sessions
