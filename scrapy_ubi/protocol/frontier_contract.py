@@ -24,7 +24,7 @@ class Frontier(Protocol):
     """
 
     delay: float
-    on_new: Callable[[HostState], None] | None
+    on_new: Callable[[HostState], None]
 
     def __len__(self) -> int:
         """How many hosts are held."""

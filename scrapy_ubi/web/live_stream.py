@@ -95,7 +95,8 @@ class LiveStream:
         self.agents = 0  # how many there are
         self._reading: asyncio.Task[None] | None = None
         self._found: str | Problem = ""
-        self._read_at, self._lives = float("-inf"), True
+        self._read_at = float("-inf")
+        self._lives = True
         self._viewers: dict[Viewer, None] = {}  # who has looked longest comes first
         self._beat: asyncio.Task[None] | None = None
         self._number = 0

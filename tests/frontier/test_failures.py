@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.frontier import failures, memory
+from scrapy_ubi.frontier import disk_frontier, memory
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.host import Entry, Failure
 from tests.frontier.frontiers import FRONTIERS, Checked, DictKind, Make, reopened
@@ -63,7 +63,7 @@ def test_failures_outlast_the_drop_of_their_host(frontier: Checked) -> None:
 
 
 def test_no_more_are_kept_than_there_is_room_for(frontier: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (memory, failures):
+    for module in (memory, disk_frontier):
         monkeypatch.setattr(module, "MOST_FAILED", 2)
     for key in range(3):
         frontier.fail(failure("a", key))
@@ -80,7 +80,7 @@ def test_no_more_are_kept_than_there_is_room_for(frontier: Checked, monkeypatch:
 
 
 def test_how_many_are_kept_is_known_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "MOST_FAILED", 3)
+    monkeypatch.setattr(disk_frontier, "MOST_FAILED", 3)
     frontier = reopened(MemoryStore(), DictKind())
     frontier.fail(failure("a", 1))
     frontier.fail(failure("a", 2))

@@ -107,8 +107,12 @@ class ShownPages:
         count: Callable[[str], object],
         now: Callable[[], float] = unix,
     ) -> None:
-        self._node, self._show, self._count, self._now = node, show, count, now
-        self._mode, self._of_host = settings.browser, node.live.of_host
+        self._node = node
+        self._show = show
+        self._count = count
+        self._now = now
+        self._mode = settings.browser
+        self._of_host = node.live.of_host
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._shells: Counter[str] = Counter()
         node.live.follow(lambda live: self._follow(live.now, live.of_host))

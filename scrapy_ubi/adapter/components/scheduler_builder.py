@@ -133,7 +133,9 @@ class SchedulerBuilder:
     take_requisite: Callable[[Request, Request], bool]
 
     def __init__(self, scheduler: UbiScheduler, spider: Spider) -> None:
-        self.scheduler, self.crawler, self.spider = scheduler, scheduler.crawler, spider
+        self.scheduler = scheduler
+        self.crawler = scheduler.crawler
+        self.spider = spider
         self.stats = StatBuffer(self.crawler.stats)
         self.ending = Ending(self.crawler)
         self.projects: list[PageObserver] = []  # the observers of UBI_OBSERVERS

@@ -77,7 +77,8 @@ class RequestHosts:
         self._node = node
         self._flights = flights
         names = HostNames(settings)
-        self.of_url, self.of_request = names.of_url, names.of_request
+        self.of_url = names.of_url
+        self.of_request = names.of_request
         self._closes = asyncio.Event()
 
     def is_page(self, request: Request) -> bool:
@@ -156,7 +157,9 @@ class Gate:
     ) -> None:
         self._feedback = HostFeedback(crawler, node, settings)
         self._unscheduled = Unscheduled(crawler, node, settings, notices)
-        self._beside, self._host_failures = Beside(monotonic), settings.host_failures
+        self._beside = Beside(monotonic)
+        self._host_failures = settings.host_failures
+        self._notices = notices
         self.places = Places(crawler)
         self._crawler = crawler
         self._node = node

@@ -149,7 +149,8 @@ class HostFeedback:
     """What the loads of one agent say about their hosts."""
 
     def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings) -> None:
-        self._crawler, self._node = crawler, node
+        self._crawler = crawler
+        self._node = node
         self._loads = SeveralLoads(node.concurrency) if node.concurrency is not None else SingleLoads()
         self.follow(settings)
         self._throttled, self._obeys = map(crawler.settings.getbool, ("AUTOTHROTTLE_ENABLED", "ROBOTSTXT_OBEY"))

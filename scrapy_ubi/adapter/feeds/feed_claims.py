@@ -85,7 +85,8 @@ class FeedClaims:
     this process only, without Redis."""
 
     def __init__(self, crawler: Crawler, shared: bool, alone: bool) -> None:
-        self._crawler, self._slots = crawler, FeedSlots(crawler)
+        self._crawler = crawler
+        self._slots = FeedSlots(crawler)
         self._feeds = self._slots.feeds()
         self._shared = shared
         self._alone = alone
