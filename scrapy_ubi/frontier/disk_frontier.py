@@ -63,7 +63,7 @@ class Failures:
             self._flushes.failed -= 1
             self._flushes.changes.failed[row] = None
 
-    def failed(self, host: str | None = None) -> Iterator[Failure]:
+    def failures(self, host: str | None = None) -> Iterator[Failure]:
         """The failures kept, of one host or of all."""
         start = rows.FAILED if host is None else rows.failed_prefix(host)
         fresh, writing = self._unwritten()
@@ -359,9 +359,9 @@ class DiskFrontier:
         """Keep a failure, while there is room."""
         self._failures.fail(failure)
 
-    def failed(self, host: str | None = None) -> Iterator[Failure]:
+    def failures(self, host: str | None = None) -> Iterator[Failure]:
         """The failures kept, of one host or of all."""
-        return self._failures.failed(host)
+        return self._failures.failures(host)
 
     def forgive(self, failure: Failure) -> None:
         """Forget a failure."""
@@ -381,7 +381,7 @@ class DiskFrontier:
 
     def forget_elsewhere(self, agent: str, page: Failure) -> None:
         """Such a page is not to be given again."""
-        self._entries.elsewhere.forget(agent, page, self._states.get(page.host))
+        self._entries.elsewhere.forget_failure(agent, page, self._states.get(page.host))
 
     # -- reading
 

@@ -359,7 +359,7 @@ class MemoryFrontier:
             self._failed[failure.host] = kept
             self._failures += new
 
-    def failed(self, host: str | None = None) -> Iterator[Failure]:
+    def failures(self, host: str | None = None) -> Iterator[Failure]:
         """The failures kept, of one host or of all."""
         hosts = self._failed if host is None else {host: self._failed.get(host, {})}
         return iter([failure for kept in hosts.values() for failure in kept.values()])

@@ -32,7 +32,7 @@ from scrapy_ubi.web.index_now import IndexNow
 from scrapy_ubi.web.item_events import ItemEvents, place_of
 from scrapy_ubi.web.live_stream import FAULT, PATIENCE, LiveStream
 from scrapy_ubi.web.metrics_routes import add_routes
-from scrapy_ubi.web.page import page
+from scrapy_ubi.web.page import write_page
 from scrapy_ubi.web.parameters import Field, number
 from scrapy_ubi.web.problem import Problem
 from scrapy_ubi.web.reader import CrawlReader
@@ -143,7 +143,7 @@ class WebApp:
         _allow(request, *_READS)
         nonce = secrets.token_urlsafe(NONCE_BYTES)
         headers = {"Content-Security-Policy": page_policy(nonce)}
-        text = await asyncio.to_thread(page, nonce)  # it is read of files, the first time
+        text = await asyncio.to_thread(write_page, nonce)  # it is read of files, the first time
         return web.Response(text=text, content_type="text/html", charset="utf-8", headers=headers)
 
     async def _api(self, request: web.Request) -> web.StreamResponse:

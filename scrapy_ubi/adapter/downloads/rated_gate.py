@@ -81,7 +81,7 @@ class RatedGate(Gate):
         if not names:
             return
         assert flight.host is not None
-        while wait := self._rated.start(names, flight.host):
+        while wait := self._rated.start_load(names, flight.host):
             if flight.visit is not None:
                 self._rated.put_off(flight.visit.state, names, wait)
                 self._give_up(flight)
@@ -106,7 +106,7 @@ class RatedGate(Gate):
 
     def _end(self, flight: Flight | None) -> None:
         if flight is not None and (names := self._taken.pop(flight, None)) is not None:
-            self._rated.end(names)
+            self._rated.end_load(names)
 
     def responded(self, request: Request, response: Response) -> None:
         """As it is; the load has ended."""

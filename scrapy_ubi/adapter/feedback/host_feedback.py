@@ -374,7 +374,7 @@ class HostFeedback:
     def _give_up(self, state: HostState, reason: str, why: str) -> None:
         if self._node.hosts.read_end_reason(state):
             return
-        self._node.hosts.end(state, reason, whole=True)
+        self._node.hosts.end_host(state, reason, whole=True)
         self._node.note(f"ended/{reason}", state.host)
         number = self._node.hosts.counted[f"ended/{reason}"]
         logger.log(

@@ -76,7 +76,7 @@ class CheckedTable:
         end = f": {remedy}" if remedy else ""
         return UbiRulesError(f"{self._where(whole)}: {written(whole)} {problem}{end}.")
 
-    def end(self, beside: Sequence[str] = ()) -> None:
+    def refuse_rest(self, beside: Sequence[str] = ()) -> None:
         """Raise UbiRulesError for the first key that was not taken. `beside`: keys that are known as well."""
         self._known += [key for key in beside if key not in self._known]
         for key in self._values:
@@ -170,7 +170,7 @@ def read_rules(document: object, where: Where) -> PageRules:
     collect = top.table("collect")
     fields = _fields(top.table("fields"))
     words = _keywords(top.table("keywords")) if top.has("keywords") else None
-    top.end()
+    top.refuse_rest()
     usual = FACTS_BESIDE_FIELDS if fields else USUAL_FACTS
     return PageRules(crawl, follow, _collect(collect, usual + (("accuracy",) if words else ())), fields, words)
 
@@ -195,7 +195,7 @@ def _crawl(table: CheckedTable) -> CrawlRule:
         raise table.refused(("since",), "is of pages that sitemaps list", "set sitemaps to first or only as well")
     if rule.contact and not _CONTACT.fullmatch(rule.contact):
         raise table.refused(("contact",), f"is {rule.contact!r:.100}", "write an http:// or mailto: address")
-    table.end()
+    table.refuse_rest()
     return rule
 
 
@@ -227,7 +227,7 @@ def _follow(table: CheckedTable) -> FollowRule:
         css=table.each("css", partial(_zone, "css")),
         documents=table.flag("documents", False),
     )
-    table.end()
+    table.refuse_rest()
     return rule
 
 
@@ -251,7 +251,7 @@ def _collect(table: CheckedTable, usual: tuple[str, ...]) -> CollectRule:
         page=table.each("page", _fact) if table.has("page") else usual,
         errors=table.flag("errors", False),
     )
-    table.end()
+    table.refuse_rest()
     return rule
 
 
@@ -293,7 +293,7 @@ def _field(name: str, table: CheckedTable) -> FieldRule:
         required=table.flag("required", False),
         exclude=table.each("exclude", excluded),
     )
-    table.end(beside=("xpath", "css"))
+    table.refuse_rest(beside=("xpath", "css"))
     return rule
 
 
@@ -301,7 +301,7 @@ def _keywords(table: CheckedTable) -> keywords.KeywordRule:
     words = table.each("words", _keyword)
     accuracy = table.number("accuracy", 0.0, 100.0)
     least = table.whole("min_count", 1)
-    table.end()
+    table.refuse_rest()
     if not words:
         raise table.refused(("words",), "has no word", "write a list of words")
     if least is not None and least > MOST_COUNT:
