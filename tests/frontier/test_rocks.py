@@ -15,22 +15,14 @@ import pytest
 from scrapy_ubi.frontier import rocks
 from scrapy_ubi.frontier.rocks import BLOCK, ENDLESS, FULL, LEAST_MEMORY, MIB, RocksStore, mend_logs
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
-from tests.frontier.stored_rows import files_no_larger_than, numbers, write
+from tests.frontier.stored_rows import files_no_larger_than, numbers, opening, write
 
 HEADER = struct.Struct("<IHB")
 
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Callable[[], RocksStore]]:
-    made: list[RocksStore] = []
-
-    def make() -> RocksStore:
-        made.append(RocksStore(tmp_path / "store", memory=rocks.LEAST_MEMORY))
-        return made[-1]
-
-    yield make
-    for store in made:
-        store.close()
+    yield from opening(lambda: RocksStore(tmp_path / "store", memory=rocks.LEAST_MEMORY))
 
 
 # -- a full disk

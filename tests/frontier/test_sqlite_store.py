@@ -15,22 +15,14 @@ from scrapy_ubi.frontier import sqlite_store
 from scrapy_ubi.frontier.disk_room import MIB
 from scrapy_ubi.frontier.sqlite_store import FILE, SqliteStore
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
-from tests.frontier.stored_rows import numbers, write
+from tests.frontier.stored_rows import numbers, opening, write
 
 Opened = Callable[[], SqliteStore]
 
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Opened]:
-    made: list[SqliteStore] = []
-
-    def make() -> SqliteStore:
-        made.append(SqliteStore(tmp_path / "store", memory=sqlite_store.LEAST_MEMORY))
-        return made[-1]
-
-    yield make
-    for store in made:
-        store.close()
+    yield from opening(lambda: SqliteStore(tmp_path / "store", memory=sqlite_store.LEAST_MEMORY))
 
 
 # -- errors of the disk
