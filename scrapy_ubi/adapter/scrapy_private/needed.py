@@ -153,9 +153,3 @@ def _named(function: Any) -> tuple[str, ...]:
     """The attributes that are named in a function."""
     code: CodeType | None = getattr(unwrap(function), "__code__", None)
     return code.co_names if code is not None else ()
-
-
-def is_scrapys(error: AttributeError) -> bool:
-    """Whether this was raised because an object of Scrapy's, or of Twisted's, lacks a name."""
-    of = error.obj if isinstance(error.obj, type) else type(error.obj)
-    return of.__module__.partition(".")[0] in ("scrapy", "twisted")
