@@ -39,7 +39,7 @@ from scrapy.settings import Settings
 
 from scrapy_ubi.adapter.requests.inflight import FoundLinks
 from scrapy_ubi.outputs.collector import Collector, find_outputs
-from scrapy_ubi.outputs.graph import files, pagerank, scores_file
+from scrapy_ubi.outputs.graph import files, pagerank
 from scrapy_ubi.outputs.graph.collected_graph import CollectedGraph
 from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphStore, _Payload
 from scrapy_ubi.outputs.graph.numbered import Numbered
@@ -222,7 +222,7 @@ def ranked(name: str) -> dict[str, Any]:
         steps.append(time.process_time())
         ranks = pagerank.pagerank(graph)
         steps.append(time.process_time())
-        scores_file.write(graph, pagerank.scores(ranks.values), f"{name}.scores.gz")
+        pagerank.write_scores(graph, pagerank.scores(ranks.values), f"{name}.scores.gz")
         steps.append(time.process_time())
     read, iterated, written = (end - begin for begin, end in pairwise(steps))
     return {

@@ -35,9 +35,9 @@ from scrapy_ubi.agent.metrics.exposition import Exposition
 from scrapy_ubi.agent.metrics.meter import Meter
 from scrapy_ubi.agent.metrics.profile_samples import GroupFacts, labels_of, put_group, put_profile, put_state
 from scrapy_ubi.agent.profile.profile import COUNTERS, Profile, read_profile
-from scrapy_ubi.cli.monitor.crawl_metrics import metrics_text
 from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.protocol.beat import Beat
+from scrapy_ubi.web.metrics_routes import metrics_text
 
 AGENTS = 100
 VIEW = "00c0ffee00c0ffee"

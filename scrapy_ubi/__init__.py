@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from scrapy_ubi.adapter.requests.observers import PageObserver
     from scrapy_ubi.adapter.requests.page_outcome import TooLong
     from scrapy_ubi.addon import Addon
-    from scrapy_ubi.outputs.page_names import item_id
+    from scrapy_ubi.outputs.page_outputs import item_id
     from scrapy_ubi.spiders import UbiCrawlSpider, UbiSpider
 
 __all__ = [
@@ -47,7 +47,7 @@ _PLACES = {
     "PlainLinks": ("scrapy_ubi.adapter.extraction.plainlinks", "PlainLinks"),
     "UbiCrawlSpider": ("scrapy_ubi.spiders", "UbiCrawlSpider"),
     "UbiSpider": ("scrapy_ubi.spiders", "UbiSpider"),
-    "item_id": ("scrapy_ubi.outputs.page_names", "item_id"),
+    "item_id": ("scrapy_ubi.outputs.page_outputs", "item_id"),
     "feed_params": ("scrapy_ubi.adapter.feeds.feed_params", "feed_params"),
 }
 

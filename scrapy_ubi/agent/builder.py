@@ -66,7 +66,7 @@ from scrapy_ubi.agent.work.host_access import HostAccess
 from scrapy_ubi.agent.work.iterations import Iterations
 from scrapy_ubi.agent.work.next_request import NextRequest
 from scrapy_ubi.agent.work.permits import Permits, SeveralPermits
-from scrapy_ubi.frontier.host_loads import HostLoads
+from scrapy_ubi.frontier.host_loads import HostLoads, one_page_at_a_time
 from scrapy_ubi.ground import clock as clocks
 from scrapy_ubi.ground.clock import unix
 from scrapy_ubi.protocol.agent import Agent
@@ -103,7 +103,7 @@ def build_node(
     foreign = ForeignHosts(clock, settings.host_shards)
     addresses = IpPoliteness() if settings.polite_by_ip else None
     concurrency = HostConcurrency.from_settings(settings, hosts)
-    loads_at_once = concurrency.limit if concurrency is not None else None
+    loads_at_once = concurrency.limit if concurrency is not None else one_page_at_a_time
     iterations = Iterations.from_settings(settings)
     pace = HostPace(live, hosts, limits, clock)
     may_take = iterations.may_take if iterations is not None else None
@@ -143,7 +143,7 @@ def build_node(
         iterations.barrier = Barrier(crawl, crawl_limits, iterations, waker, visits.settle, note)
 
     def make_permits(agent: Agent) -> Permits:
-        if loads_at_once is None:
+        if concurrency is None:
             return Permits(agent, clock, foreign, hosts.rests)
         return SeveralPermits(agent, clock, foreign, hosts.rests, loads_at_once)
 
@@ -191,7 +191,7 @@ def build_node(
 
     def work_for_agent() -> None:
         """Have the parts work for the agent that the crawl has now."""
-        crawl.frontier.loads = HostLoads(loads_at_once) if loads_at_once is not None else None
+        crawl.frontier.loads = HostLoads(loads_at_once) if concurrency is not None else None
         if crawl.recrawl is not None:
             crawl.frontier.pace = crawl.recrawl.pace
         crawl.tally.traffic = start.traffic

@@ -2,7 +2,7 @@
 
 It keeps the contract `protocol.frontier.Frontier`, as the one in memory does. It is made of the hosts' states
 (`disk_state`) and their entries (`entries`), the part of their queues that is in memory (`window`), what is not written
-yet (`flushes`), and the failures kept (`failures`).
+yet (`flushes`), and the failures kept (`Failures`).
 
 How it is driven, beside the protocol's calls:
 
@@ -26,7 +26,6 @@ from scrapy_ubi.frontier.disk_state import DiskState, KeyStates
 from scrapy_ubi.frontier.disk_visits import DiskVisits
 from scrapy_ubi.frontier.due_hosts import Mine
 from scrapy_ubi.frontier.entries import Entries
-from scrapy_ubi.frontier.failures import Failures
 from scrapy_ubi.frontier.flush import Extra, Flush
 from scrapy_ubi.frontier.flushes import LEAST_GARBAGE, Flushes
 from scrapy_ubi.frontier.host_loads import HostLoads
@@ -34,11 +33,58 @@ from scrapy_ubi.frontier.host_totals import SumsLog
 from scrapy_ubi.frontier.rerank import Rerank
 from scrapy_ubi.frontier.scan import Priorities, Result, Scan, read_all
 from scrapy_ubi.frontier.seen import Seen
-from scrapy_ubi.frontier.store import Store
+from scrapy_ubi.frontier.store import Store, every
 from scrapy_ubi.frontier.visit_pace import NoPace
 from scrapy_ubi.frontier.window import Window
 from scrapy_ubi.frontier.workbench import Workbench
+from scrapy_ubi.protocol.frontier_contract import MOST_FAILED
 from scrapy_ubi.protocol.host import NONE, Entry, Failure, HostState, Notes
+
+
+class Failures:
+    """The failures that are kept, by host: those in the store, and those that `flushes` has for it."""
+
+    def __init__(self, store: Store, flushes: Flushes) -> None:
+        self._store = store
+        self._flushes = flushes
+
+    def fail(self, failure: Failure) -> None:
+        """Keep a failure, while there is room."""
+        row = rows.failed_key(failure.host, failure.entry.key)
+        new = self._kept(row) is None
+        if not new or self._flushes.failed < MOST_FAILED:
+            self._flushes.failed += new
+            self._flushes.changes.failed[row] = rows.failed_value(failure)
+
+    def forgive(self, failure: Failure) -> None:
+        """Forget a failure."""
+        row = rows.failed_key(failure.host, failure.entry.key)
+        if self._kept(row) is not None:
+            self._flushes.failed -= 1
+            self._flushes.changes.failed[row] = None
+
+    def failures(self, host: str | None = None) -> Iterator[Failure]:
+        """The failures kept, of one host or of all."""
+        start = rows.FAILED if host is None else rows.failed_prefix(host)
+        fresh, writing = self._unwritten()
+        changed = {row: value for row, value in {**writing, **fresh}.items() if row.startswith(start)}
+        stored = (pair for pair in every(self._store, start, start + b"\xff" * 17) if pair[0] not in changed)
+        for source in ([(row, value) for row, value in changed.items() if value is not None], stored):
+            for row, value in source:
+                failure = rows.read_failed(row, value)
+                if host is None or failure.host == host:
+                    yield failure
+
+    def _kept(self, row: bytes) -> bytes | None:
+        for changes in self._unwritten():
+            if row in changes:
+                return changes[row]
+        return self._store.get(row)
+
+    def _unwritten(self) -> list[dict[bytes, bytes | None]]:
+        """The failures not in the store yet: the latest first."""
+        flush = self._flushes.unwritten
+        return [self._flushes.changes.failed, flush.failed if flush is not None else {}]
 
 
 class DiskFrontier:
@@ -52,7 +98,7 @@ class DiskFrontier:
         self, store: Store, seen: Seen, saved: Mapping[str, int], *, delay: float, offset: float, most: int
     ) -> None:
         self.delay = delay
-        self.on_new: Callable[[HostState], None] | None = None
+        self.on_new: Callable[[HostState], None] = lambda state: None
         self.loads: HostLoads | None = None
         self.pace = NoPace()
         self.store = store
@@ -66,7 +112,9 @@ class DiskFrontier:
         self.visits = visits = DiskVisits(store, self.window, self._flushes)
         self._failures = Failures(store, self._flushes)
         # Asked for every page, or link: the part answers.
-        self.keep_row, self.visited, self.not_visited = visits.keep, visits.visited, visits.not_visited
+        self.keep_row = visits.keep
+        self.visited = visits.visited
+        self.not_visited = visits.not_visited
         self.note_status = self._entries.note_status
         self.looks_on = False  # the last `pop` or `needs` has not looked at all hosts whose time has come: ask again
         self.lost = 0  # of the last flushes the store had lost so many, when it was opened (`restore`)
@@ -86,8 +134,7 @@ class DiskFrontier:
     def _new(self, host: str) -> DiskState:
         state = self._states[host] = DiskState(host, self._flushes.next, self.keys, self.store)
         self._flushes.add(state)
-        if self.on_new is not None:
-            self.on_new(state)
+        self.on_new(state)
         return state
 
     def restore(self, hid: int, record: rows.HostRecord) -> DiskState:
@@ -312,9 +359,9 @@ class DiskFrontier:
         """Keep a failure, while there is room."""
         self._failures.fail(failure)
 
-    def failed(self, host: str | None = None) -> Iterator[Failure]:
+    def failures(self, host: str | None = None) -> Iterator[Failure]:
         """The failures kept, of one host or of all."""
-        return self._failures.failed(host)
+        return self._failures.failures(host)
 
     def forgive(self, failure: Failure) -> None:
         """Forget a failure."""
@@ -334,7 +381,7 @@ class DiskFrontier:
 
     def forget_elsewhere(self, agent: str, page: Failure) -> None:
         """Such a page is not to be given again."""
-        self._entries.elsewhere.forget(agent, page, self._states.get(page.host))
+        self._entries.elsewhere.forget_failure(agent, page, self._states.get(page.host))
 
     # -- reading
 

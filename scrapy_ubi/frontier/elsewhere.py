@@ -59,7 +59,7 @@ class Elsewhere:
             row = rows.elsewhere_key(self.number(agent), entry.key)
             self._flushes.changes.elsewhere[row] = elsewhere_value(host, entry)
 
-    def forget(self, agent: str, failure: Failure, state: DiskState | None) -> None:
+    def forget_failure(self, agent: str, failure: Failure, state: DiskState | None) -> None:
         """A page has its outputs not there any more, or they are asked for again."""
         key = failure.entry.key
         if (number := self._numbers.get(agent)) is None:

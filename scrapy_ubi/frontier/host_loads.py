@@ -18,6 +18,11 @@ Limit = Callable[[str], int]
 """How many loads of this host may be open at once, now; 0 for a host that is loaded one page at a time."""
 
 
+def one_page_at_a_time(host: str) -> int:
+    """The limit where no host may have several loads."""
+    return 0
+
+
 class HostLoads:
     """The requests handed out, by host."""
 

@@ -2,21 +2,183 @@
 
 It keeps the contract `protocol.frontier.Frontier`, the one that a frontier on disk fulfils too. Its bound is the memory
 of the machine: about 300 bytes a waiting URL and 80 a done one.
+
+The queue of a host is breadth first, that is by priority, then depth, then arrival. Priority is Scrapy's and comes
+first because a spider that sets it means it; without it the visit of a host is breadth first (UbiCrawler 3.2). An entry
+that is met again at a smaller depth, or put back with another priority, is pushed again; its earlier place is passed
+over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import heapq
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
+from scrapy_ubi.frontier.due_hosts import DueHosts, Mine
 from scrapy_ubi.frontier.host_loads import HostLoads
-from scrapy_ubi.frontier.memory_visits import MemoryVisits
-from scrapy_ubi.frontier.queue import HostQueue
+from scrapy_ubi.frontier.host_revisits import READY, HostRevisits
 from scrapy_ubi.frontier.scan import Priorities
 from scrapy_ubi.frontier.visit_pace import NoPace
 from scrapy_ubi.frontier.workbench import Workbench
 from scrapy_ubi.protocol.frontier_contract import MOST_FAILED
-from scrapy_ubi.protocol.host import Entry, Failure, HostState, Notes
+from scrapy_ubi.protocol.host import NO_VISITS, Entry, Failure, HostState, Notes
 from scrapy_ubi.protocol.memory_state import SetState
+from scrapy_ubi.protocol.visit_row import VisitRow
+
+
+class HeapedVisits(HostRevisits):
+    """With the times at which rows are due: the earliest first, some of them not valid any more."""
+
+    __slots__ = ("times",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: list[tuple[int, int]] = []  # due, key
+
+    def take_in(self, rows: Mapping[int, VisitRow], wall: int, loading: Container[int]) -> None:
+        """Some of the rows that are due by that time are ready; `due` is that of the next one. `loading`: pages that
+        are out, not to be visited again; they come back by `MemoryVisits.page_ended`."""
+        at_hand = {row.key for row, _ in self.ready}
+        self.due = 0
+        while self.times:
+            due, key = self.times[0]
+            row = rows.get(key)
+            if row is None or row.due != due or key in self.out or key in at_hand or key in loading:
+                heapq.heappop(self.times)
+            elif due <= wall and len(self.ready) < READY:
+                heapq.heappop(self.times)
+                self.ready.append((row, row.entry))
+                at_hand.add(key)
+            else:
+                self.due = due
+                return
+
+    def put_aside(self) -> None:
+        """Nothing is at hand: what was, is due still."""
+        for row, _ in self.ready:
+            heapq.heappush(self.times, (row.due, row.key))
+        super().put_aside()
+
+
+class MemoryVisits:
+    """The visits of all hosts."""
+
+    def __init__(self, states: Mapping[str, SetState], workbench: Workbench[str]) -> None:
+        self._states = states
+        self._workbench = workbench
+        self.hosts: DueHosts[SetState] = DueHosts()
+
+    def _of(self, state: HostState) -> HeapedVisits:
+        if state.visits is NO_VISITS:
+            state.visits = HeapedVisits()
+        assert isinstance(state.visits, HeapedVisits)
+        return state.visits
+
+    def keep(self, state: HostState, row: VisitRow) -> bool:
+        """Merge the visit row of a key that is done; True when that was news."""
+        own = self._states[state.host]
+        before = own.rows.get(row.key)
+        if not own.merge_row(row):
+            return False
+        visits = self._of(own)
+        visits.put(before, row)
+        if row.due:
+            heapq.heappush(visits.times, (row.due, row.key))
+        self.hosts.follow(own, visits)
+        return True
+
+    def visited(self, state: HostState, key: int, row: VisitRow) -> bool:
+        """A page handed out to be visited again was, and this is its row; True when that was news."""
+        visits = self._of(state)
+        visits.returned(key)
+        news = self.keep(state, row)
+        if not news and (kept := state.visit_row(key)) is not None:
+            self._expect(self._states[state.host], kept)
+        return news
+
+    def page_ended(self, own: SetState, key: int) -> None:
+        """A page that was out, not to be visited again, is out no longer, and was done elsewhere meanwhile."""
+        if (row := own.visit_row(key)) is not None:
+            self._expect(own, row)
+
+    def _expect(self, own: SetState, row: VisitRow) -> None:
+        """A row that came while its page was out is due, too."""
+        visits = self._of(own)
+        if row.due:
+            heapq.heappush(visits.times, (row.due, row.key))
+            visits.expect(row.due)
+        self.hosts.follow(own, visits)
+
+    def not_visited(self, state: HostState, key: int, entry: Entry | None = None) -> None:
+        """A page handed out to be visited again was not, or is to be fetched once more (as `entry`): it is due."""
+        own, visits = self._states[state.host], self._of(state)
+        row, kept = visits.returned(key), state.visit_row(key)
+        if kept is not None and kept.generation > row.generation:
+            self._expect(own, kept)
+            return
+        row = kept or row  # another agent's of the same generation, perhaps
+        visits.ready.insert(0, (row, entry or row.entry))
+        self.hosts.follow(own, visits)
+        self._workbench.activate(own.host, own.next_at)
+
+    def next(self, own: SetState) -> Entry | None:
+        """Hand out the next page of this host that is due; None when it is not its turn."""
+        visits = self._of(own)
+        entry = visits.next(bool(own.queued))
+        if entry is not None and not visits.ready:
+            self._take_in(own, visits)
+        return entry
+
+    def wake(self, wall: int, mine: Mine) -> None:
+        """It is that time (unix s): pages of such hosts that are due by then have their turn."""
+        self.hosts.wall = max(self.hosts.wall, wall)
+        while (own := self.hosts.next(mine)) is not None:
+            self._take_in(own, self._of(own))
+
+    def _take_in(self, own: SetState, visits: HeapedVisits) -> None:
+        visits.take_in(own.rows, self.hosts.wall, own.out)
+        if visits.ready:
+            self._workbench.activate(own.host, own.next_at)
+        if visits.due > self.hosts.wall or not visits.ready:  # else when these are used up
+            self.hosts.follow(own, visits)
+
+    def check_invariants(self) -> None:
+        """Assert that each page that is due is at hand, out, or known to be due, and no earlier than its host says."""
+        self.hosts.check_invariants()
+        for own in self._states.values():
+            if own.visits is NO_VISITS:
+                continue
+            visits = self._of(own)
+            assert all(row == own.rows.get(row.key) for row, _ in visits.ready), own
+            at_hand = {*visits.out, *own.out, *(row.key for row, _ in visits.ready)}
+            expected = {(row.due, row.key) for row in own.rows.values() if row.due and row.key not in at_hand}
+            assert expected <= {*visits.times}, (own, expected - {*visits.times})
+            assert not expected or 0 < visits.due <= min(expected)[0], (own, min(expected), visits.due)
+
+
+class HostQueue:
+    """The order in which the waiting entries of a host are fetched. What waits is the host state's to say."""
+
+    __slots__ = ("_count", "_heap")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[int, int, int, int]] = []
+        self._count = 0
+
+    def push(self, entry: Entry) -> None:
+        """Put an entry in its place."""
+        self._count += 1
+        heapq.heappush(self._heap, (-entry.priority, entry.depth, self._count, entry.key))
+
+    def pop(self, queued: Mapping[int, Entry]) -> int | None:
+        """The key of the first entry that still waits, None when none does."""
+        heap = self._heap
+        while heap:
+            priority, depth, _, key = heapq.heappop(heap)
+            entry = queued.get(key)
+            if entry is not None and (-entry.priority, entry.depth) == (priority, depth):
+                return key  # else it is not its place any more
+        return None
 
 
 class MemoryFrontier:
@@ -25,7 +187,7 @@ class MemoryFrontier:
 
     def __init__(self, delay: float = 0.0) -> None:
         self.delay = delay
-        self.on_new: Callable[[HostState], None] | None = None
+        self.on_new: Callable[[HostState], None] = lambda state: None
         self.loads: HostLoads | None = None
         self.pace = NoPace()
         self.looks_on = False  # the last `pop` has not looked at all hosts whose time has come: ask again
@@ -35,8 +197,12 @@ class MemoryFrontier:
         self._failed: dict[str, dict[int, Failure]] = {}  # by host
         self._failures = 0
         self._visits = visits = MemoryVisits(self._states, self.workbench)
-        self.keep_row, self.visited, self.not_visited = visits.keep, visits.visited, visits.not_visited
-        self.wake, self.awaits, self.due_before = visits.wake, visits.hosts.awaits, visits.hosts.due_before
+        self.keep_row = visits.keep
+        self.visited = visits.visited
+        self.not_visited = visits.not_visited
+        self.wake = visits.wake
+        self.awaits = visits.hosts.awaits
+        self.due_before = visits.hosts.due_before
 
     def __len__(self) -> int:
         return len(self._states)
@@ -55,8 +221,7 @@ class MemoryFrontier:
         if state is None:
             state = self._states[host] = SetState(host)
             self._queues[host] = HostQueue()
-            if self.on_new is not None:
-                self.on_new(state)
+            self.on_new(state)
         news = [entry for entry in entries if state.learn(entry)]
         for entry in news:
             self._queues[host].push(entry)
@@ -194,7 +359,7 @@ class MemoryFrontier:
             self._failed[failure.host] = kept
             self._failures += new
 
-    def failed(self, host: str | None = None) -> Iterator[Failure]:
+    def failures(self, host: str | None = None) -> Iterator[Failure]:
         """The failures kept, of one host or of all."""
         hosts = self._failed if host is None else {host: self._failed.get(host, {})}
         return iter([failure for kept in hosts.values() for failure in kept.values()])

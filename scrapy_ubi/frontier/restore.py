@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from scrapy_ubi.frontier import address_space, ledger, queue_rows, rows
+from scrapy_ubi.frontier import ledger, queue_rows, rows
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
-from scrapy_ubi.frontier.engines import Engine, open_store
+from scrapy_ubi.frontier.engines import Engine, check_address_space, open_store
 from scrapy_ubi.frontier.flushes import GONE
 from scrapy_ubi.frontier.host_totals import TotalsLog
 from scrapy_ubi.frontier.seen import Seen, SeenDamaged, SeenTable, Totals
@@ -80,7 +80,7 @@ def open_frontier(
 
     Raises `StoreDamaged`, `StoreFull`, `StoreError`.
     """
-    address_space.check(memory, directory / "seen")
+    check_address_space(memory, directory / "seen")
     store = open_store(directory / "store", memory // 4, engine)
     try:
         most = memory // 8 // ROW_BYTES

@@ -41,7 +41,7 @@ LOG = 32 * MIB
 VERSION = 1  # of what the file holds
 _PAGE = 4096
 _CHUNKS = (256, 64, 16, 4, 1)  # rows of one statement: a text for each is kept parsed
-_FREED = 2048  # pages that the file is made smaller by at once
+FREED = 2048  # pages that the file is made smaller by at once
 
 _FULL = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 _DENIED = ("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")
@@ -114,9 +114,9 @@ class SqliteStore:
             if not self._file.exists() and any(path.glob(f"{FILE}*")):
                 raise StoreDamaged(str(self._file), "it is missing")
             self._lock()
-            self._writer = self._connected()
+            self.writer = self._connected()
             self._make()
-            self._reader = self._connected()
+            self.reader = self._connected()
         except BaseException as error:
             self._let_go()
             if isinstance(error, Exception):
@@ -159,16 +159,16 @@ class SqliteStore:
 
     def _make(self) -> None:
         """Make the table where there is none; in the file, so that a log that is lost leaves an empty store."""
-        (version,) = self._writer.execute("PRAGMA user_version").fetchone()
+        (version,) = self.writer.execute("PRAGMA user_version").fetchone()
         if version not in (0, VERSION):
             raise StoreError(f"The store {self.path} cannot be used: a newer version of scrapy_ubi has written it.")
         if not version:
-            self._writer.execute("BEGIN IMMEDIATE")
-            self._writer.execute(
+            self.writer.execute("BEGIN IMMEDIATE")
+            self.writer.execute(
                 "CREATE TABLE IF NOT EXISTS rows (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID"
             )
-            self._writer.execute(f"PRAGMA user_version={VERSION}")
-            self._writer.execute("COMMIT")
+            self.writer.execute(f"PRAGMA user_version={VERSION}")
+            self.writer.execute("COMMIT")
             self._copy_log()
             _sync_names(self.path)
             _sync_names(self.path.parent)
@@ -188,7 +188,7 @@ class SqliteStore:
                 coming = sum(_size(piece) for piece in pieces)
                 self._check_there()
                 check_room(self.path, self._reserve, coming)
-                if self._log_size() > LOG:
+                if self.log_size() > LOG:
                     self._copy_log()
                     self._shrink()
                 self._write(pieces)
@@ -196,7 +196,7 @@ class SqliteStore:
                 raise self._named(error, coming) from error
 
     def _write(self, pieces: list[_Changes | _Range]) -> None:
-        execute = self._writer.execute
+        execute = self.writer.execute
         execute("BEGIN IMMEDIATE")
         try:
             for piece in pieces:
@@ -221,29 +221,30 @@ class SqliteStore:
             if not file.exists():
                 raise StoreDamaged(str(file), "it is missing")
 
-    def _log_size(self) -> int:
+    def log_size(self) -> int:
+        """How many bytes the log has."""
         return self._log_file.stat().st_size if self._log_file.exists() else 0
 
     def _copy_log(self) -> None:
         """Have what the log holds in the file, synced, and cut the log off. Raises what SQLite does."""
-        self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # beside readers: this takes the time
+        self.writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()  # beside readers: this takes the time
         with self._gate:
-            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self.writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def _shrink(self) -> None:
         """Make the file smaller by some pages when more than half of it is free."""
         (free,), (pages,) = (
-            self._writer.execute(f"PRAGMA {name}").fetchone() for name in ("freelist_count", "page_count")
+            self.writer.execute(f"PRAGMA {name}").fetchone() for name in ("freelist_count", "page_count")
         )
-        if free > max(_FREED, pages // 2):
-            self._writer.executescript(f"PRAGMA incremental_vacuum({_FREED})")  # `execute` would free one page
+        if free > max(FREED, pages // 2):
+            self.writer.executescript(f"PRAGMA incremental_vacuum({FREED})")  # `execute` would free one page
 
     def get(self, key: bytes) -> bytes | None:
         """The value of a row."""
         with self._gate:
             try:
                 self._check_open()
-                found = self._reader.execute("SELECT value FROM rows WHERE key = ?", (key,)).fetchall()
+                found = self.reader.execute("SELECT value FROM rows WHERE key = ?", (key,)).fetchall()
             except Exception as error:
                 raise self._named(error) from error
         return self._value(key, found[0][0]) if found else None
@@ -256,7 +257,7 @@ class SqliteStore:
                 try:
                     rows = self._joined(start, end, most)
                 except sqlite3.DataError:  # together they are longer than a value may be
-                    rows = self._reader.execute(_SCAN, (start, end, most)).fetchall()
+                    rows = self.reader.execute(_SCAN, (start, end, most)).fetchall()
             except Exception as error:
                 raise self._named(error) from error
         if any(one[0] >= other[0] for one, other in pairwise(rows)):
@@ -266,7 +267,7 @@ class SqliteStore:
 
     def _joined(self, start: bytes, end: bytes, most: int) -> list[Row]:
         """The rows of a scan, as SQLite has them, in one step."""
-        ((keys, values, key_ends, value_ends),) = self._reader.execute(_JOINED, (start, end, most)).fetchall()
+        ((keys, values, key_ends, value_ends),) = self.reader.execute(_JOINED, (start, end, most)).fetchall()
         if keys is None:
             return []
         return [*zip(_parts(keys, key_ends), _parts(values, value_ends), strict=True)]
@@ -320,7 +321,7 @@ class SqliteStore:
         """Write as much as was to be written where it was to be: SQLite does not say why it could not. Raises
         OSError."""
         probe = self.path / "rows.probe"
-        at = max(self._log_size(), self._file.stat().st_size)
+        at = max(self.log_size(), self._file.stat().st_size)
         try:
             with open(probe, "wb") as file:
                 file.seek(at)

@@ -34,9 +34,10 @@ from scrapy.http import Response
 from scrapy_ubi.adapter.requests.check import NONCE, REQUISITE
 from scrapy_ubi.adapter.requests.inflight import Flight, Flights
 from scrapy_ubi.adapter.requests.judged import DUPLICATE_OF, Judged
-from scrapy_ubi.adapter.requests.observers import PageObserver
+from scrapy_ubi.adapter.requests.observers import Observers, PageObserver
 from scrapy_ubi.adapter.requests.reason_phrase import as_it_came
 from scrapy_ubi.adapter.robots.fetch import load_of
+from scrapy_ubi.adapter.scrapy_private.engines import scheduler_in
 from scrapy_ubi.agent.profile.idle_reason import OUTPUTS
 from scrapy_ubi.outputs.delivery.delivering import DeliveringStore
 from scrapy_ubi.outputs.page_text import kind_of
@@ -396,3 +397,15 @@ class PageOutputs(PageObserver):
 def _joined(waiting: _Waiting, stores: Iterable[Store]) -> dict[str, bytes]:
     ordered = [waiting.items[number] for number in sorted(waiting.items)]
     return {store.name: b"".join(kept.get(store.name, b"") for kept in ordered) for store in stores}
+
+
+def item_id(crawler: Crawler, item: Any) -> str:
+    """`<page>-<ordinal>` for an item that a callback has yielded, while it is in the pipelines: the page's name (its
+    key), and the number of the item among those of its page, from 0.
+
+    It is known for the object that the callback has yielded: ask in the first pipeline that makes another of it. ''
+    for items of start() and of errbacks, for others than that object, and where UBI_STORES names no store.
+    """
+    observers = getattr(scheduler_in(crawler), "observers", None)
+    outputs = observers.find_observer(PageOutputs) if isinstance(observers, Observers) else None
+    return outputs.identity(item) if outputs is not None else ""

@@ -126,7 +126,8 @@ class Part:
         self.opened = now
         self.size = 0
         self._store = store
-        self._out, self._base = out, f"{store.name}/{stem}{store.separator}"
+        self._out = out
+        self._base = f"{store.name}/{stem}{store.separator}"
         self.files: dict[str, _PartFile] = {}
         self._unnamed = False  # there are files whose names are not synced
         self._spans: dict[str, tuple[int, int]] = {}

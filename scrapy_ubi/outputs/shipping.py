@@ -36,7 +36,9 @@ class Shipper:
     def __init__(
         self, directory: Path, agent: str, target: Target, wait: Callable[[float], object] | None = None
     ) -> None:
-        self._out, self._agent, self._target = directory / OUT, agent, target
+        self._out = directory / OUT
+        self._agent = agent
+        self._target = target
         self._woken = threading.Event()
         self._wait = wait or self._woken.wait
         self._done: set[str] = set()  # names, of this run of the crawl

@@ -91,7 +91,8 @@ class Writer:
         on_room: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = unix,
     ) -> None:
-        self._directory, self._out = directory, directory / OUT
+        self._directory = directory
+        self._out = directory / OUT
         self._naming = _Naming(self._out, crawl, agent, clock())
         self._clock = clock
         self.most = most

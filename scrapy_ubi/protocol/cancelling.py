@@ -46,7 +46,7 @@ class Cancelling:
         lost = self._lease.lost(now)
         if lost and not self._lost and self._woken is None:
             if asleep:
-                self._wait(now, (self._lease.last or 0.0) + self._lease.timeout)
+                self._wait(now, max(0.0, self._lease.sent) + self._lease.timeout)
             else:
                 self.cancel()
         self._lost = lost
@@ -71,7 +71,7 @@ class Cancelling:
         """A beat may have been acknowledged, after too long a gap, before anybody had seen that the lease was lost."""
         if self._lease.losses != self._losses:
             self._losses = self._lease.losses
-            self._wait(now, self._lease.last or 0.0)
+            self._wait(now, max(0.0, self._lease.sent))
 
     def _wait(self, now: float, word: float) -> None:
         self._word = word

@@ -24,7 +24,7 @@ class Frontier(Protocol):
     """
 
     delay: float
-    on_new: Callable[[HostState], None] | None
+    on_new: Callable[[HostState], None]
 
     def __len__(self) -> int:
         """How many hosts are held."""
@@ -128,7 +128,7 @@ class Frontier(Protocol):
         """Keep a failure, while there is room (`MOST_FAILED`). It is kept even when its host is dropped."""
         ...
 
-    def failed(self, host: str | None = None) -> Iterator[Failure]:
+    def failures(self, host: str | None = None) -> Iterator[Failure]:
         """The failures kept, of one host or of all, in any order."""
         ...
 

@@ -143,7 +143,7 @@ class Handover:
         if not mine:
             state.abroad = ABROAD
         elif not self._was_mine(state.host):
-            state.abroad = self._loaded_until(state.host)
+            state.abroad = self.loaded_until(state.host)
         others = [keeper for keeper in keepers if keeper != self.me]
         for keeper in [keeper for keeper in self.open.get(state.host, ()) if keeper not in others]:
             self._cancel(state.host, keeper)
@@ -162,7 +162,7 @@ class Handover:
         self.relied_on.update(outside)
         return True
 
-    def _loaded_until(self, host: str) -> float:
+    def loaded_until(self, host: str) -> float:
         """Until when those can have loaded of a host who may have fetched it before this agent: `ABROAD` unless all of
         them are dead, and known."""
         if self.tenure.complete is None:

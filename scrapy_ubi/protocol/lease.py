@@ -8,6 +8,8 @@ Rules of this module:
 
 from __future__ import annotations
 
+from math import inf
+
 
 class Lease:
     """The right to start a fetch, which ends by itself: the last acknowledged beat was *sent* less than a lease ago.
@@ -27,39 +29,34 @@ class Lease:
         self.gaps = 0
         self.losses = 0
         self._mended = 0
-        self._sent: float | None = None
+        self.sent = -inf  # when the last beat was sent that was acknowledged (s)
 
     def acknowledged(self, sent: float) -> None:
         """A beat sent at this time (s) was acknowledged."""
-        if self._sent is not None and sent - self._sent > self.timeout:
-            self.losses += sent - self._sent > self.timeout + self.grace
+        if inf > sent - self.sent > self.timeout:
+            self.losses += sent - self.sent > self.timeout + self.grace
             self.gaps += 1  # before the lease is renewed: the loop may compare at any moment
-        self._sent = sent
+        self.sent = sent
 
     def holds(self, now: float) -> bool:
         """Whether a fetch may start now."""
-        return self.gaps == self._mended and self._sent is not None and now - self._sent < self.timeout
+        return self.gaps == self._mended and now - self.sent < self.timeout
 
     def lost(self, now: float) -> bool:
         """Whether loads under way have no right to go on."""
-        return self._sent is None or now - self._sent >= self.timeout + self.grace
+        return now - self.sent >= self.timeout + self.grace
 
     def heard_since(self, time: float) -> bool:
         """Whether a beat that was sent after this time (s) was acknowledged."""
-        return self._sent is not None and self._sent > time
+        return self.sent > time
 
     def mend(self, gaps: int) -> None:
         """Everybody has seen this agent since the gap with this number."""
         self._mended = gaps
 
-    @property
-    def last(self) -> float | None:
-        """When the last beat was sent that was acknowledged (s); None before the first."""
-        return self._sent
-
     def fresh(self, now: float) -> bool:
         """Whether beats are acknowledged, whatever gap was before."""
-        return self._sent is not None and now - self._sent < self.timeout
+        return now - self.sent < self.timeout
 
     @property
     def torn(self) -> bool:

@@ -155,7 +155,7 @@ class Share:
         self._answered = self._answered or lent.asked == max(self._asked)
 
 
-class _Borrower:
+class Borrower:
     """What a lender knows of one life of a borrower."""
 
     def __init__(self) -> None:
@@ -207,12 +207,12 @@ class Desk:
 
     def __init__(self, loads: int, seconds: float, expiry: float, opens: float, numbers: Iterator[int]) -> None:
         self.loads, self._window, self._expiry, self.opens = loads, seconds * DRIFT, expiry, opens
-        self.borrowers: dict[tuple[str, str], _Borrower] = {}
+        self.borrowers: dict[tuple[str, str], Borrower] = {}
         self._numbers = numbers
 
     def hear(self, who: tuple[str, str], asked: Asked, now: float) -> None:
         """A borrower asks; a question that was overtaken by a later one says nothing."""
-        borrower = self.borrowers.setdefault(who, _Borrower())
+        borrower = self.borrowers.setdefault(who, Borrower())
         if asked.number > borrower.asked.number:
             borrower.hear(asked, now, self._expiry, self._window)
 

@@ -114,9 +114,11 @@ class IndexNow:
         self, hosts: frozenset[str], fetch: Fetch | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.hosts = hosts
-        self._fetch, self._clock = fetch if fetch is not None else fetch_key, clock
+        self._fetch = fetch if fetch is not None else fetch_key
+        self._clock = clock
         self._judged: dict[tuple[str, str], tuple[bool, float]] = {}  # (key URL, key) -> it held; until when that holds
-        self._urls, self._checks = HostRate(HOURLY, 3600.0, clock), HostRate(CHECKS, 60.0, clock)
+        self._urls = HostRate(HOURLY, 3600.0, clock)
+        self._checks = HostRate(CHECKS, 60.0, clock)
         self._fetching = asyncio.Semaphore(AT_ONCE)
 
     async def believe(self, notice: Notice) -> None:

@@ -35,7 +35,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
         "step": step,
         "fields": FIELDS,
         "points": _until([[begin + number * step, *row] for number, row in enumerate(rows)], time.time()),
-        "events": [_event(one) for one in _together(made["events"])[-MOST_EVENTS:]],
+        "events": [shown_event(one) for one in join_events(made["events"])[-MOST_EVENTS:]],
         "missing": made["missing"],
     }
 
@@ -50,7 +50,7 @@ def _until(points: list[list[Any]], now: float) -> list[list[Any]]:
     return points
 
 
-def _together(events: Sequence[Document]) -> list[Document]:
+def join_events(events: Sequence[Document]) -> list[Document]:
     """What several agents met within `SAME` seconds, as when Redis is started again, as one event of the crawl."""
     made: list[Document] = []
     latest: dict[str, Document] = {}  # what -> the event that others join
@@ -69,7 +69,7 @@ def _together(events: Sequence[Document]) -> list[Document]:
     return made
 
 
-def _event(of: Document) -> Document:
+def shown_event(of: Document) -> Document:
     """The event in the words of those that the server has seen by itself; of several agents together, who they are."""
     text = WORDS[of["what"]]
     if "{}" in text:

@@ -55,7 +55,8 @@ class CrawlReader:
         self._directories = [*directories]
         self._redis_url = redis_url or settings.get("UBI_REDIS_URL")
         self._connection = connection
-        self._made, self._making = ExitStack(), threading.Lock()
+        self._made = ExitStack()
+        self._making = threading.Lock()
         self._threads = ThreadPoolExecutor(THREADS, "ubi-web")
         self._under_way = 0
 

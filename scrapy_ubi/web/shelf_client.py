@@ -41,7 +41,10 @@ class ShelfClient:
     """Reads and writes the shelf that `shelf` gives, which is another one after the crawl was forgotten."""
 
     def __init__(self, shelf: Callable[[], Shelf], crawl: str, loop: asyncio.AbstractEventLoop) -> None:
-        self._shelf, self._loop, self._keys, self._crawl = shelf, loop, RedisKeys(crawl), crawl
+        self._shelf = shelf
+        self._loop = loop
+        self._keys = RedisKeys(crawl)
+        self._crawl = crawl
 
     def in_loop(self, do: Callable[[], T]) -> T:
         """What `do` gives in the event loop. Raises redis.TimeoutError where that has no time, or has ended."""

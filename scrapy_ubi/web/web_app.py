@@ -13,6 +13,7 @@ import asyncio
 import json
 import logging
 import secrets
+import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
@@ -27,12 +28,11 @@ from scrapy_ubi.cli.commands.items import NOW
 from scrapy_ubi.cli.commands.stopped_status import read_figures
 from scrapy_ubi.cli.monitor.status import CrawlStatus
 from scrapy_ubi.web import index_now, page_history, parameters
-from scrapy_ubi.web.connections import end_half_open, has_left
 from scrapy_ubi.web.index_now import IndexNow
 from scrapy_ubi.web.item_events import ItemEvents, place_of
 from scrapy_ubi.web.live_stream import FAULT, PATIENCE, LiveStream
 from scrapy_ubi.web.metrics_routes import add_routes
-from scrapy_ubi.web.page import page
+from scrapy_ubi.web.page import write_page
 from scrapy_ubi.web.parameters import Field, number
 from scrapy_ubi.web.problem import Problem
 from scrapy_ubi.web.reader import CrawlReader
@@ -51,6 +51,9 @@ from scrapy_ubi.web.security import (
 from scrapy_ubi.web.verbs import VERBS
 from scrapy_ubi.web.web_sub import WebSub
 
+HALF_OPEN = 30.0  # s after which a peer that acknowledges nothing counts as gone
+_USER_TIMEOUT = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux
+
 logger = logging.getLogger("scrapy_ubi.web")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -58,6 +61,19 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _READS = ("GET", "HEAD")
 _FOLLOW = {"from": Field(place_of, NOW)}
 _MINUTES = {"minutes": Field(number(1, 1440), 60), "agent": Field(parameters.text(300))}
+
+
+def has_left(request: web.Request) -> bool:
+    """Whether its connection has ended: closed by the peer, reset, or given up."""
+    return request.transport is None or request.transport.is_closing()
+
+
+def end_half_open(request: web.Request) -> None:
+    """Let the system end this connection when what is written to it is not acknowledged for `HALF_OPEN`: its machine
+    was switched off, or its network is gone. Without, that takes the system a quarter of an hour."""
+    connected = request.get_extra_info("socket")
+    if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6) and _USER_TIMEOUT is not None:
+        connected.setsockopt(socket.IPPROTO_TCP, _USER_TIMEOUT, int(1000 * HALF_OPEN))
 
 
 class WebApp:
@@ -127,7 +143,7 @@ class WebApp:
         _allow(request, *_READS)
         nonce = secrets.token_urlsafe(NONCE_BYTES)
         headers = {"Content-Security-Policy": page_policy(nonce)}
-        text = await asyncio.to_thread(page, nonce)  # it is read of files, the first time
+        text = await asyncio.to_thread(write_page, nonce)  # it is read of files, the first time
         return web.Response(text=text, content_type="text/html", charset="utf-8", headers=headers)
 
     async def _api(self, request: web.Request) -> web.StreamResponse:

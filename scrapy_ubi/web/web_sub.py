@@ -127,8 +127,10 @@ class WebSub:
         send: Send | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._public, self._hosts = public.rstrip("/"), hosts
-        self._send, self._clock = send if send is not None else send_request, clock
+        self._public = public.rstrip("/")
+        self._hosts = hosts
+        self._send = send if send is not None else send_request
+        self._clock = clock
         self.subscriptions = {path_of(url): Subscription(url, url) for url in topics}
         self._rate = HostRate(HOURLY, 3600.0, clock)
 

@@ -14,8 +14,8 @@ from scrapy import Request, Spider
 from scrapy.http import Response, TextResponse
 
 from scrapy_ubi.agent.profile.profile import Profile, read_profile
-from scrapy_ubi.cli.monitor.crawl_metrics import targets
 from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
+from scrapy_ubi.web.metrics_routes import targets
 from tests.support.crawls import LIMIT, agent_of, crawl
 from tests.support.prometheus import Recorded, needs_promtool, promtool
 from tests.support.site import Site, links

@@ -263,7 +263,7 @@ def test_what_was_known_of_requests_survives(make_group: MakeGroup) -> None:
     assert stat(verdict.logs["a0"], "ubi/pages") == counted + len(ended)
     assert stat(verdict.logs["a0"], "ubi/seconds") > seconds
     with Disk(group.place / "a0") as disk:
-        failed = {failure.entry.url.partition("#")[0] for failure in disk.frontier.failed()}
+        failed = {failure.entry.url.partition("#")[0] for failure in disk.frontier.failures()}
         assert disk.facts["finished"] is True
     assert {url for url in failed if "/private/" not in url} == {url for url in group.truth if "/gone/" in url}
 

@@ -70,7 +70,7 @@ def expected(flushes: int) -> list[tuple[Told, list[Failure]]]:
             errand(frontier, number)
             frontier.flush([(b"mtest", b"%d" % number)])
         left = reopened(MemoryStore(frontier.store.rows.copy()), DictKind(frontier.seen))
-        found.append((told(left), sorted(left.failed())))
+        found.append((told(left), sorted(left.failures())))
     return found
 
 

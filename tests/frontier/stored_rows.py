@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import random
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol, TypeVar
 
 from scrapy_ubi.frontier.store import Store, every
+
+
+class _Closing(Protocol):
+    def close(self) -> None: ...
+
+
+Made = TypeVar("Made", bound=_Closing)
+
+
+def opening(make: Callable[[], Made]) -> Iterator[Callable[[], Made]]:
+    """For a fixture: what opens stores, which are closed in the end."""
+    made: list[Made] = []
+
+    def opened() -> Made:
+        made.append(make())
+        return made[-1]
+
+    yield opened
+    for store in made:
+        store.close()
 
 
 def write(store: Store, first: int, count: int, size: int = 100) -> None:

@@ -45,7 +45,7 @@ def held(directory: Path) -> tuple[int, Told, list[object]]:
     frontier = opened(directory)
     frontier.check_invariants()
     number = int(frontier.store.get(b"mtest") or 0)
-    found = (number, told(frontier), sorted(frontier.failed()))
+    found = (number, told(frontier), sorted(frontier.failures()))
     frontier.close()
     return found
 
@@ -75,7 +75,7 @@ def test_a_crash_before_or_after_the_write_of_any_flush(after: bool) -> None:
         again.check_invariants()
         assert again.seen.rebuilt == 0
         last = fatal if after else fatal - 1
-        assert (told(again), sorted(again.failed())) == whole[last]
+        assert (told(again), sorted(again.failures())) == whole[last]
 
 
 def test_a_flush_that_finds_the_disk_full_is_written_again_as_it_is() -> None:
@@ -96,7 +96,7 @@ def test_a_flush_that_finds_the_disk_full_is_written_again_as_it_is() -> None:
         flush.write(frontier.store)
         frontier.written(flush)
     again = reopened(MemoryStore(frontier.store.rows), DictKind(frontier.seen))
-    assert (told(again), sorted(again.failed())) == whole[FLUSHES]
+    assert (told(again), sorted(again.failures())) == whole[FLUSHES]
 
 
 def test_a_crash_between_any_two_keys_told_to_the_seen_table() -> None:
@@ -208,7 +208,7 @@ def test_an_index_that_is_lost_or_wrong_is_made_anew(tmp_path: Path, harm: str) 
     reports: list[str] = []
     frontier = opened(tmp_path, reports)
     frontier.check_invariants()
-    assert (told(frontier), sorted(frontier.failed())) == whole
+    assert (told(frontier), sorted(frontier.failures())) == whole
     frontier.close()
     assert any("made again" in report for report in reports), reports
     reports.clear()
@@ -294,7 +294,7 @@ def test_of_a_torn_log_all_flushes_before_the_tear_are_kept_and_nothing_after_it
         assert frontier.lost == flushes - last, (at, f"random.Random({seed})")
         assert f"{flushes - last} flushes after the first {last}" in reports[0]
         assert frontier.store.get(b"mtest") == b"%d" % last
-        assert (told(frontier), sorted(frontier.failed())) == whole[last]
+        assert (told(frontier), sorted(frontier.failures())) == whole[last]
         errand(frontier, last + 1)  # and it goes on
         frontier.flush([(b"mtest", b"%d" % (last + 1))])
         after = told(frontier)

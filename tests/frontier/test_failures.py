@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.frontier import failures, memory
+from scrapy_ubi.frontier import disk_frontier, memory
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.host import Entry, Failure
 from tests.frontier.frontiers import FRONTIERS, Checked, DictKind, Make, reopened
@@ -25,16 +25,16 @@ def test_failures_are_kept_whole_by_host(frontier: Checked) -> None:
     for one in kept:
         frontier.add(one.host, ())
         frontier.fail(one)
-    assert sorted(frontier.failed()) == sorted(kept)
-    assert sorted(frontier.failed("a")) == [kept[0], kept[2]]
-    assert list(frontier.failed("c")) == []
+    assert sorted(frontier.failures()) == sorted(kept)
+    assert sorted(frontier.failures("a")) == [kept[0], kept[2]]
+    assert list(frontier.failures("c")) == []
 
 
 def test_a_failure_is_kept_once_and_the_last_time_counts(frontier: Checked) -> None:
     frontier.add("a", ())
     frontier.fail(failure("a", 1))
     frontier.fail(failure("a", 1, "http/500", 6.0))
-    assert list(frontier.failed()) == [failure("a", 1, "http/500", 6.0)]
+    assert list(frontier.failures()) == [failure("a", 1, "http/500", 6.0)]
 
 
 def test_a_failure_forgiven_is_gone_and_another_is_not(frontier: Checked) -> None:
@@ -43,44 +43,44 @@ def test_a_failure_forgiven_is_gone_and_another_is_not(frontier: Checked) -> Non
     frontier.fail(failure("a", 2))
     frontier.forgive(failure("a", 1))
     frontier.forgive(failure("a", 3))
-    assert list(frontier.failed()) == [failure("a", 2)]
+    assert list(frontier.failures()) == [failure("a", 2)]
 
 
 def test_failures_may_be_forgiven_while_they_are_read(frontier: Checked) -> None:
     frontier.add("a", ())
     for key in range(10):
         frontier.fail(failure("a", key))
-    for one in frontier.failed():
+    for one in frontier.failures():
         frontier.forgive(one)
-    assert list(frontier.failed()) == []
+    assert list(frontier.failures()) == []
 
 
 def test_failures_outlast_the_drop_of_their_host(frontier: Checked) -> None:
     frontier.add("a", ())
     frontier.fail(failure("a", 1))
     frontier.drop("a")
-    assert list(frontier.failed()) == [failure("a", 1)]
+    assert list(frontier.failures()) == [failure("a", 1)]
 
 
 def test_no_more_are_kept_than_there_is_room_for(frontier: Checked, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (memory, failures):
+    for module in (memory, disk_frontier):
         monkeypatch.setattr(module, "MOST_FAILED", 2)
     for key in range(3):
         frontier.fail(failure("a", key))
     frontier.fail(failure("a", 1, "http/500", 6.0))
-    assert sorted(frontier.failed()) == [failure("a", 0), failure("a", 1, "http/500", 6.0)]
+    assert sorted(frontier.failures()) == [failure("a", 0), failure("a", 1, "http/500", 6.0)]
     frontier.forgive(failure("a", 2))
     frontier.fail(failure("b", 2))
-    assert len(list(frontier.failed())) == 2, "what was not kept makes no room"
+    assert len(list(frontier.failures())) == 2, "what was not kept makes no room"
     for _ in range(2):
         frontier.forgive(failure("a", 0))
     for key in (3, 4):
         frontier.fail(failure("b", key))
-    assert sorted(frontier.failed()) == [failure("a", 1, "http/500", 6.0), failure("b", 3)]
+    assert sorted(frontier.failures()) == [failure("a", 1, "http/500", 6.0), failure("b", 3)]
 
 
 def test_how_many_are_kept_is_known_after_a_restart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "MOST_FAILED", 3)
+    monkeypatch.setattr(disk_frontier, "MOST_FAILED", 3)
     frontier = reopened(MemoryStore(), DictKind())
     frontier.fail(failure("a", 1))
     frontier.fail(failure("a", 2))
@@ -94,4 +94,4 @@ def test_how_many_are_kept_is_known_after_a_restart(monkeypatch: pytest.MonkeyPa
     again = reopened(frontier.store, DictKind(frontier.seen))
     for key in (3, 4):
         again.fail(failure("a", key))
-    assert sorted(again.failed()) == [failure("a", key) for key in (1, 2, 3)]
+    assert sorted(again.failures()) == [failure("a", key) for key in (1, 2, 3)]

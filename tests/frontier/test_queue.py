@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from scrapy_ubi.frontier.queue import HostQueue
+from scrapy_ubi.frontier.memory import HostQueue
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.memory_state import SetState
 

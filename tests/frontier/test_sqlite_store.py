@@ -15,22 +15,14 @@ from scrapy_ubi.frontier import sqlite_store
 from scrapy_ubi.frontier.disk_room import MIB
 from scrapy_ubi.frontier.sqlite_store import FILE, SqliteStore
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
-from tests.frontier.stored_rows import numbers, write
+from tests.frontier.stored_rows import numbers, opening, write
 
 Opened = Callable[[], SqliteStore]
 
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Opened]:
-    made: list[SqliteStore] = []
-
-    def make() -> SqliteStore:
-        made.append(SqliteStore(tmp_path / "store", memory=sqlite_store.LEAST_MEMORY))
-        return made[-1]
-
-    yield make
-    for store in made:
-        store.close()
+    yield from opening(lambda: SqliteStore(tmp_path / "store", memory=sqlite_store.LEAST_MEMORY))
 
 
 # -- errors of the disk
@@ -54,13 +46,13 @@ def test_after_a_sync_that_failed_nothing_more_is_written(opened: Opened) -> Non
     """The kernel may have dropped what it was to write: what a later sync says of it is worth nothing."""
     store = opened()
     write(store, 0, 10)
-    real = store._writer
-    store._writer = Failing(real, "COMMIT", "SQLITE_IOERR_FSYNC")  # type: ignore[assignment]
+    real = store.writer
+    store.writer = Failing(real, "COMMIT", "SQLITE_IOERR_FSYNC")  # type: ignore[assignment]
     for _ in range(2):
         with pytest.raises(StoreError, match="disk I/O error") as caught:
             write(store, 10, 10)
         assert not isinstance(caught.value, StoreFull)
-        store._writer = real
+        store.writer = real
     with pytest.raises(StoreError, match="disk I/O error"):
         store.get(b"a")
     store.close()
@@ -69,7 +61,7 @@ def test_after_a_sync_that_failed_nothing_more_is_written(opened: Opened) -> Non
 
 def test_an_error_of_the_disk_is_no_full_disk(opened: Opened) -> None:
     store = opened()
-    store._writer = Failing(store._writer, "COMMIT", "SQLITE_IOERR_WRITE")  # type: ignore[assignment]
+    store.writer = Failing(store.writer, "COMMIT", "SQLITE_IOERR_WRITE")  # type: ignore[assignment]
     with pytest.raises(StoreError, match="disk I/O error") as caught:
         write(store, 0, 10)
     assert not isinstance(caught.value, StoreFull)
@@ -84,7 +76,7 @@ def filled(opened: Opened) -> Path:
     store = opened()
     for number in range(0, 20_000, 5000):
         write(store, number, 5000)
-    store._writer.execute("VACUUM").fetchall()  # what is in the file twice is of no use here
+    store.writer.execute("VACUUM").fetchall()  # what is in the file twice is of no use here
     store.close()
     return store.path / FILE
 
@@ -154,7 +146,7 @@ def test_the_log_is_copied_into_the_file_and_cut_off(opened: Opened, monkeypatch
     sizes = []
     for number in range(0, 20_000, 500):
         write(store, number, 500)
-        sizes.append(store._log_size())
+        sizes.append(store.log_size())
     assert max(sizes) < 2 * 256 * 1024
     assert (store.path / FILE).stat().st_size > MIB
     assert numbers(store) == [*range(20_000)]
@@ -162,7 +154,7 @@ def test_the_log_is_copied_into_the_file_and_cut_off(opened: Opened, monkeypatch
 
 def test_space_that_is_free_is_given_back_while_it_is_written(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_store, "LOG", 64 * 1024)
-    monkeypatch.setattr(sqlite_store, "_FREED", 256)
+    monkeypatch.setattr(sqlite_store, "FREED", 256)
     store = opened()
     for number in range(0, 40_000, 5000):
         write(store, number, 5000)
@@ -189,7 +181,7 @@ def test_a_value_of_megabytes_and_a_scan_of_many_are_read(opened: Opened) -> Non
 def test_a_scan_that_is_too_long_for_one_value_is_read_row_by_row(opened: Opened) -> None:
     store = opened()
     write(store, 0, 100, size=1000)
-    store._reader.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 50_000)
+    store.reader.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 50_000)
     assert numbers(store) == [*range(100)]
 
 
@@ -224,7 +216,7 @@ def test_a_file_that_cannot_be_opened_is_said_with_a_remedy(tmp_path: Path) -> N
 
 def test_a_file_of_a_later_version_is_refused(opened: Opened) -> None:
     store = opened()
-    store._writer.execute("PRAGMA user_version=2").fetchall()
+    store.writer.execute("PRAGMA user_version=2").fetchall()
     store.close()
     with pytest.raises(StoreError, match="a newer version of scrapy_ubi"):
         opened()
@@ -232,5 +224,5 @@ def test_a_file_of_a_later_version_is_refused(opened: Opened) -> None:
 
 def test_what_is_durable_is_synced(opened: Opened) -> None:
     store = opened()
-    found = [store._writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
+    found = [store.writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")]
     assert found == ["wal", 2]

@@ -504,12 +504,12 @@ def test_an_heir_waits_anew_where_a_former_owner_lives_or_is_not_known() -> None
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     full(village, host)
     b = village.agents["b"]
-    assert village.agents["a"].handover._loaded_until(host) == ABROAD, "there was none before it"
-    assert b.handover._loaded_until(host) == ABROAD, "the owner lives"
+    assert village.agents["a"].handover.loaded_until(host) == ABROAD, "there was none before it"
+    assert b.handover.loaded_until(host) == ABROAD, "the owner lives"
     village.kill("a")
     village.until(lambda: "a" not in b.view.members)
     b.tenure.forget()
-    assert b.handover._loaded_until(host) == ABROAD, "it has seen no view complete"
+    assert b.handover.loaded_until(host) == ABROAD, "it has seen no view complete"
 
 
 def test_a_newcomer_waits_for_the_delay_before_its_first_fetch() -> None:

@@ -86,12 +86,12 @@ def _late(patch: pytest.MonkeyPatch) -> None:
 
 def _twice(patch: pytest.MonkeyPatch) -> None:
     """What was lent before is lent again at once."""
-    patch.setattr(rates._Borrower, "counts", lambda self: self._level)
+    patch.setattr(rates.Borrower, "counts", lambda self: self._level)
 
 
 def _unseen(patch: pytest.MonkeyPatch) -> None:
     """A smaller share counts before its borrower has seen it."""
-    patch.setattr(rates._Borrower, "counts", lambda self: self.last.most if self.last else 0)
+    patch.setattr(rates.Borrower, "counts", lambda self: self.last.most if self.last else 0)
 
 
 def _heir(patch: pytest.MonkeyPatch) -> None:

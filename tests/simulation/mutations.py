@@ -21,8 +21,7 @@ from unittest.mock import patch
 
 from scrapy_ubi.agent.mail.seed_inbox import SeedInbox
 from scrapy_ubi.frontier.disk_visits import DiskVisits
-from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.frontier.memory_visits import MemoryVisits
+from scrapy_ubi.frontier.memory import MemoryFrontier, MemoryVisits
 from scrapy_ubi.protocol import custody, done_mark_delivery, handover, memory_state, snapshot, view_change
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import LEAVING, NEW, Beat
@@ -560,7 +559,7 @@ def _losses_not_recorded() -> Any:
 
 def _heir_waits_a_whole_delay() -> Any:
     """Whoever may have fetched a host before is taken for one that may still be doing it."""
-    return patch.object(Handover, "_loaded_until", lambda self, host: ABROAD)
+    return patch.object(Handover, "loaded_until", lambda self, host: ABROAD)
 
 
 # -- pages that are visited again

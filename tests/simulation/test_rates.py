@@ -71,7 +71,7 @@ def _begins_at_once() -> Any:
 
 
 def _counted_once() -> Any:
-    return patch.object(rates._Borrower, "counts", lambda self: self._level)
+    return patch.object(rates.Borrower, "counts", lambda self: self._level)
 
 
 @pytest.mark.parametrize(("mistake", "seed"), [(_begins_at_once, 57), (_counted_once, 11)])
@@ -92,7 +92,7 @@ def _is_broken(seed: int) -> bool:
 def test_a_share_that_is_not_given_back_is_caught() -> None:
     """Nobody is lent anything that another one has had: the crawl never ends, or late."""
     held = patch.object(Share, "held", lambda self, now: max(self.under_way, self.most))
-    settle = patch.object(rates._Borrower, "settle", lambda self, now, window: None)
+    settle = patch.object(rates.Borrower, "settle", lambda self, now, window: None)
     with held, settle, pytest.raises(Violation, match=r"P6|rate"):
         for seed in range(MUTANTS):
             keep(seed, kinds=("crash", "join", "join"))

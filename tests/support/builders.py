@@ -11,7 +11,7 @@ from scrapy.settings import BaseSettings, Settings
 from scrapy_ubi import Addon
 from scrapy_ubi.adapter.components.scheduler import UbiScheduler
 from scrapy_ubi.adapter.components.scheduler_builder import SchedulerBuilder
-from scrapy_ubi.adapter.process.error_signals import ErrorWatch
+from scrapy_ubi.adapter.process.error_log import ErrorWatch
 from scrapy_ubi.adapter.requests.codec import Codec
 from scrapy_ubi.adapter.requests.identity import RequestKeys
 from scrapy_ubi.adapter.scheduling.kept_requests import KeptRequests

@@ -6,7 +6,7 @@ from scrapy_ubi.agent.profile.profile import Profile
 from scrapy_ubi.agent.report.timeline import WHATS
 from scrapy_ubi.cli.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus
 from scrapy_ubi.web.crawl_events import CALM, CrawlEvents
-from scrapy_ubi.web.page_history import _event, _together
+from scrapy_ubi.web.page_history import join_events, shown_event
 
 
 def crawl(now: float, **states: str) -> CrawlStatus:
@@ -69,7 +69,7 @@ def test_what_agents_noted_together_is_one_event() -> None:
         {"time": 20, "what": "dead", "who": "a9", "why": "", "by": []},
         {"time": 500, "what": "fenced", "who": "a1", "why": "", "by": []},
     ]
-    made = _together(noted)
+    made = join_events(noted)
     assert [(one["time"], one["what"], one["who"]) for one in made] == [
         (10, "fenced", ""),
         (20, "dead", "a9"),
@@ -80,7 +80,7 @@ def test_what_agents_noted_together_is_one_event() -> None:
 
 def test_what_agents_noted_is_told_in_sentences() -> None:
     def text(what: str, who: str = "", why: str = "") -> str:
-        return str(_event({"time": 1, "what": what, "who": who, "why": why})["text"])
+        return str(shown_event({"time": 1, "what": what, "who": who, "why": why})["text"])
 
     assert text("settled", why="2 agents") == "The agents agree on one view (2 agents)."
     assert text("joined", "a1", "again") == "Agent a1 has joined (again)."

@@ -16,13 +16,11 @@ import pytest
 from scrapy_ubi.agent.metrics.endpoint import Endpoint, EndpointPages
 from scrapy_ubi.cli.commands.stopped_status import read_figures
 from scrapy_ubi.web import live_stream, web_app
-from scrapy_ubi.web.connections import HALF_OPEN, end_half_open
-from scrapy_ubi.web.live_stream import LiveStream
+from scrapy_ubi.web.live_stream import LiveStream, SeenHistory
 from scrapy_ubi.web.reader import CrawlReader
 from scrapy_ubi.web.security import Access
-from scrapy_ubi.web.seen_history import SeenHistory
 from scrapy_ubi.web.server import listening
-from scrapy_ubi.web.web_app import WebApp
+from scrapy_ubi.web.web_app import HALF_OPEN, WebApp, end_half_open
 from tests.web.served import Crawl, reader_of
 
 LIMIT = 30.0  # s

@@ -51,7 +51,9 @@ class BrowserPages:
     """The browser of one crawler. `host_of` gives the host of a URL, `count` adds one to a stat."""
 
     def __init__(self, crawler: Crawler, host_of: Callable[[str], str | None], count: Callable[[str], object]) -> None:
-        self._crawler, self._host_of, self._count = crawler, host_of, count
+        self._crawler = crawler
+        self._host_of = host_of
+        self._count = count
         self._handler = build_from_crawler(ScrapyPlaywrightDownloadHandler, crawler)
         if not (self._handler.config.cdp_url or self._handler.config.connect_url):
             self._handler.config.launch_options["proxy"] = {"server": NOWHERE}

@@ -81,8 +81,11 @@ class CrawlLoads:
         count: Callable[[str], object],
     ) -> None:
         assert response.request is not None, "it was fetched"
-        self._crawler, self._response, self._kept = crawler, response, kept
-        self._host_of, self._count = host_of, count
+        self._crawler = crawler
+        self._response = response
+        self._kept = kept
+        self._host_of = host_of
+        self._count = count
         self._meta = {key: response.request.meta[key] for key in OF_PAGE if key in response.request.meta}
         self._given = self._ended = False
         self._loads = 0

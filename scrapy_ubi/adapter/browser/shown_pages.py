@@ -1,5 +1,8 @@
 """Which pages go to the browser, host by host (`UBI_BROWSER`), and what their callbacks get.
 
+What a page shows: its words and its links; and whether scripts have made that, by comparing the page as it was sent
+with the page as a browser has it.
+
 Rules of this module:
 
 * A page is fetched as any other. HTML that came with 200 and has a script may be shown by the browser as well: all such
@@ -11,32 +14,86 @@ Rules of this module:
 * Pages of `plain` hosts that show next to nothing are shown until `MOST_SHELLS` of a host were nothing else.
 * A page that is to be shown and cannot be has failed: it is tried again, as RETRY_TIMES says, and then has the reason
   `exception/BrowserFailed`.
+* Words are those that people see: not what stands in scripts, styles, templates and `noscript`.
+* Scripts have made a page where a good part of the words or of the links that the browser shows was not sent. A banner
+  or a date beside a text is no such part.
+* A page is data from outside: of a longer one the beginning is looked at.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from scrapy.http import HtmlResponse, TextResponse
+from selectolax.lexbor import LexborHTMLParser
 
 from scrapy_ubi.ground.clock import unix
 from scrapy_ubi.policy.browser.host_judgement import SECTION, HostJudgement, read_judgement
-from scrapy_ubi.policy.browser.page_content import has_scripts, is_made_by_scripts, read_content
 
 if TYPE_CHECKING:
     from scrapy_ubi.agent import Node
     from scrapy_ubi.protocol.host import HostState
     from scrapy_ubi.settings import UbiSettings
 
+MOST_CHARACTERS = 2_000_000  # of a page that are looked at
+MOST_WORDS, MOST_LINKS = 50_000, 10_000
+UNSEEN = ("script", "style", "noscript", "template")
+
+SHARE = 0.25  # of what the browser shows, from which on scripts have made the page
+WORDS, LINKS = 25, 5  # fewer that are new never count: a date, a banner, a menu
+SHELL = 25  # words: a page with scripts that shows fewer may be one that is filled by them
+
 FLAG = "browser"  # of a response that has what the browser shows
 MOST_SHELLS = 5
 MOST_HOSTS = 10_000  # of which that is counted; beyond, it begins again
 
 Show = Callable[[TextResponse], Awaitable[str]]
+
+
+@dataclass(frozen=True)
+class PageContent:
+    """The words of a page, with how often each stands there, and where its links lead as they are written."""
+
+    words: Mapping[str, int]
+    links: frozenset[str]
+
+    @property
+    def is_shell(self) -> bool:
+        """Whether it shows next to nothing."""
+        return sum(self.words.values()) < SHELL
+
+
+def read_content(html: str) -> PageContent:
+    """Read what a page shows."""
+    tree = LexborHTMLParser(html[:MOST_CHARACTERS])
+    tree.strip_tags(list(UNSEEN))
+    body = tree.body
+    words = body.text(separator=" ").split()[:MOST_WORDS] if body is not None else []
+    links = (node.attributes.get("href") for node in tree.css("a[href]")[:MOST_LINKS])
+    return PageContent(Counter(words), frozenset(link.strip() for link in links if link and link.strip()))
+
+
+def is_made_by_scripts(sent: PageContent, shown: PageContent) -> bool:
+    """Return whether scripts have made a page, which was `sent` so and which a browser has `shown` so."""
+    new_words = sum((Counter(shown.words) - Counter(sent.words)).values())
+    new_links = len(shown.links - sent.links)
+    return (new_words >= WORDS and new_words >= SHARE * sum(shown.words.values())) or (
+        new_links >= LINKS and new_links >= SHARE * len(shown.links)
+    )
+
+
+_script = re.compile(rb"<script", re.IGNORECASE)
+
+
+def has_scripts(body: bytes) -> bool:
+    """Return whether a page has a script at all. One without is what it is."""
+    return _script.search(body) is not None
 
 
 class ShownPages:
@@ -50,8 +107,12 @@ class ShownPages:
         count: Callable[[str], object],
         now: Callable[[], float] = unix,
     ) -> None:
-        self._node, self._show, self._count, self._now = node, show, count, now
-        self._mode, self._of_host = settings.browser, node.live.of_host
+        self._node = node
+        self._show = show
+        self._count = count
+        self._now = now
+        self._mode = settings.browser
+        self._of_host = node.live.of_host
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._shells: Counter[str] = Counter()
         node.live.follow(lambda live: self._follow(live.now, live.of_host))

@@ -28,7 +28,7 @@ from scrapy_ubi.errors import UbiSettingError
 
 if TYPE_CHECKING:
     from scrapy_ubi.adapter.components.scheduler import UbiScheduler
-    from scrapy_ubi.adapter.process.error_signals import ErrorWatch
+    from scrapy_ubi.adapter.process.error_log import ErrorWatch
     from scrapy_ubi.adapter.scheduling.link_filter import LinkFilter
     from scrapy_ubi.agent.steering.runtime import RuntimeSettings
 

@@ -35,6 +35,7 @@ from scrapy_ubi.adapter.process import open_files
 from scrapy_ubi.adapter.process.own_number import found_by_agent
 from scrapy_ubi.adapter.requests.transfer_states import Transfer
 from scrapy_ubi.adapter.scrapy_private.engines import engine_of
+from scrapy_ubi.ground.timer import Timer
 from scrapy_ubi.settings.loads_at_once import Loads
 
 logger = logging.getLogger("scrapy_ubi")
@@ -73,7 +74,8 @@ class AtOnce:
     """Decides for one agent. `limit`: how many there may be now."""
 
     def __init__(self, first: int, most: int, most_bytes: float = float("inf"), most_files: int = 1 << 30) -> None:
-        self._first, self._most = min(first, most), most
+        self._first = min(first, most)
+        self._most = most
         self._most_bytes = most_bytes
         self._most_files = most_files
         self._target = float(self._first)
@@ -117,7 +119,7 @@ class OwnConcurrency:
     def __init__(self, crawler: Crawler, loads: Loads) -> None:
         self._crawler = crawler
         self._loads = loads
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = Timer()
         self._most_seen = 0
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
@@ -148,10 +150,9 @@ class OwnConcurrency:
         self._begin()
 
     def _closed(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            if self._most_seen:
-                self._crawler.stats.max_value("ubi/concurrency/max", self._most_seen)
+        self._timer.clear()
+        if self._most_seen:
+            self._crawler.stats.max_value("ubi/concurrency/max", self._most_seen)
 
     @property
     def _downloader(self) -> Any:
@@ -162,9 +163,9 @@ class OwnConcurrency:
         return tuple(float(get(name, 0)) for name in (_ANSWERED, _FAILED, *_BYTES))
 
     def _begin(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._looked, self._spent = loop.time(), time.thread_time()
-        self._timer = loop.call_at(self._looked + INTERVAL, self._look)
+        self._looked = asyncio.get_running_loop().time()
+        self._spent = time.thread_time()
+        self._timer.set(INTERVAL, self._look)
 
     def _look(self) -> None:
         passed = asyncio.get_running_loop().time() - self._looked

@@ -3,7 +3,7 @@
 Rules of this module:
 
 * An observer is made where its setting is on, and nowhere else knows of it. One more feature that looks at pages is one
-  more line here; those of a few lines stand here themselves.
+  more line here; those of a few lines stand in `scheduling.small_observers`.
 * The order says who hears first. What writes into a request (`VisitedPages`) comes before what names it by that
   (`PageOutputs`); outputs are handed over before what they were made of is forgotten (`Judge`).
 * Those of the project come last.
@@ -11,32 +11,22 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from scrapy.http import Response
 from scrapy.spidermiddlewares.depth import DepthMiddleware
 
 from scrapy_ubi.adapter.downloads.page_room import PageRoom
-from scrapy_ubi.adapter.downloads.reach import Reach
-from scrapy_ubi.adapter.requests.check import REQUISITE
-from scrapy_ubi.adapter.requests.identity import RequestKeys
-from scrapy_ubi.adapter.requests.inflight import Flight, FoundLinks
-from scrapy_ubi.adapter.requests.observers import PageObserver
-from scrapy_ubi.adapter.robots.sitemaps import Sitemaps, SitemapsOnly
+from scrapy_ubi.adapter.robots.sitemaps import SitemapsOnly
 from scrapy_ubi.adapter.scheduling import project_observers
 from scrapy_ubi.adapter.scheduling.page_requisites import PageRequisites
 from scrapy_ubi.adapter.scheduling.page_robots import PageRobots, bot_of
-from scrapy_ubi.adapter.scheduling.received_bytes import ReceivedBytes
 from scrapy_ubi.adapter.scheduling.seed_pages import SeedPages
 from scrapy_ubi.adapter.scheduling.sessions import Sessions
+from scrapy_ubi.adapter.scheduling.small_observers import LearnedContent, RankedPages, ReceivedBytes, StartHosts
 from scrapy_ubi.adapter.scheduling.visited_pages import VisitedPages
 from scrapy_ubi.adapter.scrapy_private.scraper import raise_bound
-from scrapy_ubi.agent.hosts.learned_forms import CUT, content_of
 from scrapy_ubi.ground.clock import unix
-from scrapy_ubi.policy.ranking import Page, PageLink
-from scrapy_ubi.urls import url_key
 
 if TYPE_CHECKING:
     from scrapy_ubi.adapter.components.scheduler import UbiScheduler
@@ -74,71 +64,6 @@ def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
     add_limits(scheduler)
     for observer in parts.projects:
         add(observer, project_observers.isolation(crawler, count))
-
-
-class StartHosts(PageObserver):
-    """Tells `reach` of the hosts of start requests that are handed out: another agent has met them, and this one
-    perhaps not, and links may lead there. For a crawl that counts depth.
-
-    No link has depth 0, but where a redirect leads from a seed it has, and where a spider resets it, which is written
-    down. The URLs of a sitemap begin at depth 0 as well.
-    """
-
-    def __init__(self, reach: Reach, sitemaps: Sitemaps) -> None:
-        self._reach = reach
-        self._sitemaps = sitemaps
-
-    def begun(self, flight: Flight) -> None:
-        """A request is handed out."""
-        visit = flight.visit
-        if visit is None or visit.entry.depth or self._sitemaps.use:
-            return
-        meta = flight.request.meta
-        if "depth" not in meta and "redirect_urls" not in meta:
-            self._reach.seed(flight.request.url)
-
-
-class RankedPages(PageObserver):
-    """Tells a ranker of a page, by an agent's keys (`ranking.Page`): of its links to its own host, in the order of the
-    page.
-
-    * All links count, those to known pages, too: a page's flight keeps them (`FoundLinks`), as for the stores that do.
-    * A link is known by the key of a plain request for it. What was found as a request of another method counts, too.
-    * Links that are no news to anybody cost their normal form and key here, a microsecond or two.
-    """
-
-    wants_links = True
-
-    def __init__(self, keys: RequestKeys) -> None:
-        self._keys = keys
-
-    def ended(self, flight: Flight) -> None:
-        """Say with the visit of the page what a ranker is to be told."""
-        if (visit := flight.visit) is None:
-            return
-        entry, found = visit.entry, flight.links
-        links = tuple(self._links(found, visit.host)) if found is not None else ()
-        visit.page = Page(entry.key, entry.url, entry.depth, flight.status, links)
-
-    def _links(self, found: FoundLinks, host: str) -> Iterator[PageLink]:
-        host_of, place_of = self._keys.host_of, self._keys.place_of
-        for normal in found.forms:
-            if host_of(normal) == host:
-                yield PageLink(url_key("GET", normal), normal)
-        for url in (*found.urls, *found.moved):
-            place = place_of(url)
-            if place is not None and place.host == host:
-                yield PageLink(url_key("GET", place.normal), place.normal)
-
-
-class LearnedContent(PageObserver):
-    """Notes with the flight of each page its content, by which the learned forms of URLs compare pages (UBI_NORMALISE
-    with `learned`): a page that was cut has none."""
-
-    def answered(self, flight: Flight, response: Response) -> None:
-        """This is the page."""
-        if not any(flag in response.flags for flag in CUT) and REQUISITE not in flight.request.meta:
-            flight.content = content_of(response.status, response.body)
 
 
 def add_sitemaps(scheduler: UbiScheduler) -> None:

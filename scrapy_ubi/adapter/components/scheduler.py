@@ -29,13 +29,10 @@ from twisted.internet.defer import Deferred
 from scrapy_ubi.adapter.components.ending import say_cut_short
 from scrapy_ubi.adapter.components.scheduler_builder import SchedulerBuilder
 from scrapy_ubi.adapter.process.log_once import Notices
-from scrapy_ubi.adapter.process.start_errors import lacking, process_ended
+from scrapy_ubi.adapter.process.start_errors import ends_in_one_sentence, lacking, process_ended
 from scrapy_ubi.adapter.requests.inflight import Flights
 from scrapy_ubi.adapter.requests.observers import Observers
-from scrapy_ubi.adapter.scrapy_private.left_out import say_left_out
-from scrapy_ubi.adapter.scrapy_private.needed import is_scrapys, lacking_names
-from scrapy_ubi.errors import UbiError
-from scrapy_ubi.transport import TransportError
+from scrapy_ubi.adapter.scrapy_private.needed import lacking_names, say_left_out
 
 if TYPE_CHECKING:
     from scrapy_ubi.adapter.components.sources import Sources
@@ -113,14 +110,8 @@ class UbiScheduler(BaseScheduler):
         if names := ", ".join(lacking_names(self.crawler)):
             raise process_ended(lacking(names))
         say_left_out()
-        try:
+        with ends_in_one_sentence():
             await self._join(spider)
-        except (UbiError, TransportError) as error:
-            raise process_ended(error) from error
-        except AttributeError as error:
-            if is_scrapys(error):
-                raise process_ended(lacking(str(error))) from error
-            raise
 
     async def _join(self, spider: Spider) -> None:
         await self.builder_class(self, spider).build()

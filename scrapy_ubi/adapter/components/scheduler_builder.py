@@ -39,7 +39,7 @@ from scrapy_ubi.adapter.feeds import feed_params
 from scrapy_ubi.adapter.feeds.feed_claims import FeedClaims
 from scrapy_ubi.adapter.process import arguments, process_start, start_remarks
 from scrapy_ubi.adapter.process.agent_directory import AgentDirectory
-from scrapy_ubi.adapter.process.error_signals import ErrorWatch
+from scrapy_ubi.adapter.process.error_log import ErrorWatch
 from scrapy_ubi.adapter.process.spider_code import digest
 from scrapy_ubi.adapter.process.start_errors import process_ended
 from scrapy_ubi.adapter.requests.codec import Codec
@@ -133,7 +133,9 @@ class SchedulerBuilder:
     take_requisite: Callable[[Request, Request], bool]
 
     def __init__(self, scheduler: UbiScheduler, spider: Spider) -> None:
-        self.scheduler, self.crawler, self.spider = scheduler, scheduler.crawler, spider
+        self.scheduler = scheduler
+        self.crawler = scheduler.crawler
+        self.spider = spider
         self.stats = StatBuffer(self.crawler.stats)
         self.ending = Ending(self.crawler)
         self.projects: list[PageObserver] = []  # the observers of UBI_OBSERVERS

@@ -34,7 +34,7 @@ from scrapy_ubi.adapter.extraction.plainlinks import NO_SCHEDULER, PlainLinks, e
 from scrapy_ubi.adapter.process.start_errors import process_ended
 from scrapy_ubi.adapter.requests.check import NONCE
 from scrapy_ubi.adapter.requests.seed_marks import MARKS, why_no_marks
-from scrapy_ubi.adapter.scrapy_private.listeners import only_scrapy_listens
+from scrapy_ubi.adapter.scrapy_private.middlewares import only_scrapy_listens
 from scrapy_ubi.adapter.scrapy_private.parsed_page import forget_tree
 
 # While the engine backs out it drains start() without a pause: 100,000 URLs would block the loop for two seconds.

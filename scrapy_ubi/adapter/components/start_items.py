@@ -67,7 +67,8 @@ class StartItems:
         self._notices = notices
         self._count = count
         self._clock = clock
-        self._own_held, self._own_kept = f"{HELD} {agent}", f"{KEPT} {agent}"
+        self._own_held = f"{HELD} {agent}"
+        self._own_kept = f"{KEPT} {agent}"
         self._held: set[str] = set()  # by this agent, not kept yet
         self._back: dict[str, list[Any]] = {}  # items that others hold: kept back
         self._said: dict[str, str] = {}  # of these, last

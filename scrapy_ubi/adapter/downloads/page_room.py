@@ -33,6 +33,7 @@ from scrapy.http import Response
 from scrapy_ubi.adapter.process.garbage import give_back
 from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.agent.profile.idle_reason import MEMORY
+from scrapy_ubi.ground.timer import Timer
 
 if TYPE_CHECKING:
     from scrapy_ubi.adapter.requests.inflight import Flight, Flights
@@ -78,8 +79,10 @@ class PageRoom(PageObserver):
     ) -> None:
         """`memory`: that of UBI_MEMORY_MB, in bytes. `excuse(bytes)`: so much more (less) is not to count for Scrapy's
         own bound."""
-        self._most, self._most_waiting = int(memory * SHARE), int(memory * SHARE_WAITING)
-        self._most_small, self._small = int(memory * SHARE_SMALL), int(memory * SHARE * SMALL)
+        self._most = int(memory * SHARE)
+        self._most_waiting = int(memory * SHARE_WAITING)
+        self._most_small = int(memory * SHARE_SMALL)
+        self._small = int(memory * SHARE * SMALL)
         self._flights = flights
         self._count = count
         self._excuse = excuse
@@ -90,7 +93,7 @@ class PageRoom(PageObserver):
         self._told = False
         self._grows = GROWS
         self._queue: deque[tuple[asyncio.Future[None], int, _Place]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = Timer()
         self._wake: Callable[[], None] = lambda: None
         self._giving = False  # whether memory is going to be given back
 
@@ -204,7 +207,7 @@ class PageRoom(PageObserver):
         self._waiting += size
         if self.full():
             self._count("ubi/pages/full")
-        if self._timer is None:
+        if not self._timer.is_set:
             self._be_patient()
         try:
             await waiter[0]
@@ -238,11 +241,9 @@ class PageRoom(PageObserver):
 
     def _be_patient(self) -> None:
         """From now on wait for somebody to leave, as long as somebody waits for that."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.clear()
         if self._queue:
-            self._timer = asyncio.get_running_loop().call_later(PATIENCE, self._none_left)
+            self._timer.set(PATIENCE, self._none_left)
 
     def _none_left(self) -> None:
         if self._queue and not self._pass_over_longest():

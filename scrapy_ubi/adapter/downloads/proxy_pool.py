@@ -104,7 +104,10 @@ class PooledProxies:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        self._pool, self._node, self._clock, self._wall = pool, node, clock, wall
+        self._pool = pool
+        self._node = node
+        self._clock = clock
+        self._wall = wall
         self._pattern = re.compile(pool.pattern.encode())
         self._source = source_of(pool)
         self._known: dict[str, str] = {}  # name -> address

@@ -13,24 +13,20 @@ Rules of this module:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import urlsplit
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_ubi.adapter.downloads.abort import Aborted, abortable
 from scrapy_ubi.adapter.downloads.gate import Gate
-from scrapy_ubi.adapter.downloads.reach import Reach
-from scrapy_ubi.adapter.process.log_once import Notices
-from scrapy_ubi.adapter.requests.inflight import Flight, Flights
-from scrapy_ubi.settings import UbiSettings
+from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.settings.rates import PROXY
 
 if TYPE_CHECKING:
-    from scrapy_ubi.agent import Node
     from scrapy_ubi.agent.hosts.rated_hosts import RatedHosts
 
 META = "ubi_rate"
@@ -45,21 +41,15 @@ LOOK = 1.0  # s: what waits here looks this often whether the spider is being cl
 class RatedGate(Gate):
     """As `Gate`, for a node with `rated` hosts."""
 
-    def __init__(
-        self,
-        crawler: Crawler,
-        node: Node,
-        settings: UbiSettings,
-        flights: Flights,
-        notices: Notices,
-        reach: Reach,
-        received: Iterable[Callable[[Flight, Response], object]] = (),
-    ) -> None:
-        super().__init__(crawler, node, settings, flights, notices, reach, received)
-        assert node.rated is not None
-        self._rated: RatedHosts = node.rated
-        self._notices = notices
-        self._taken: dict[Flight, tuple[str, ...]] = {}
+    @cached_property
+    def _rated(self) -> RatedHosts:
+        assert self._node.rated is not None
+        return self._node.rated
+
+    @cached_property
+    def _taken(self) -> dict[Flight, tuple[str, ...]]:
+        """The rates of what was let through, until it ends."""
+        return {}
 
     def names_of(self, flight: Flight) -> tuple[str, ...]:
         """The rates that this is under."""
@@ -72,10 +62,7 @@ class RatedGate(Gate):
             names[PROXY + there.rpartition("@")[2].lower()] = None
         for label in self._labels(request.meta.get(META)):
             if label not in named:
-                self._notices.once(
-                    f"rate {label:.100}",
-                    f"meta['{META}'] names {label!r:.100}, which UBI_RATES does not: it has no rate.",
-                )
+                self._notices.once(f"rate {label:.100}", UNKNOWN.format(label))
             names[label] = None
         return tuple(name for name in names if name in named)
 
@@ -94,7 +81,7 @@ class RatedGate(Gate):
         if not names:
             return
         assert flight.host is not None
-        while wait := self._rated.start(names, flight.host):
+        while wait := self._rated.start_load(names, flight.host):
             if flight.visit is not None:
                 self._rated.put_off(flight.visit.state, names, wait)
                 self._give_up(flight)
@@ -119,7 +106,7 @@ class RatedGate(Gate):
 
     def _end(self, flight: Flight | None) -> None:
         if flight is not None and (names := self._taken.pop(flight, None)) is not None:
-            self._rated.end(names)
+            self._rated.end_load(names)
 
     def responded(self, request: Request, response: Response) -> None:
         """As it is; the load has ended."""

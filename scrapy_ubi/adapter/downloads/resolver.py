@@ -113,7 +113,9 @@ class ReactorNames:
     """Resolves for one reactor."""
 
     def __init__(self, reactor: Any, crawler: Any) -> None:
-        self._reactor, self._crawler, self._names = reactor, crawler, Resolver(crawler)
+        self._reactor = reactor
+        self._crawler = crawler
+        self._names = Resolver(crawler)
         self._tasks: set[asyncio.Task[None]] = set()
 
     @classmethod

@@ -86,7 +86,9 @@ class ContentLinks:
     """The links of one spider's responses. `extractor` has a handler's documents not left out by their extensions."""
 
     def __init__(self, crawler: Crawler, wanted: LinksOf) -> None:
-        self._wanted, self._stats, self._notices = wanted, crawler.stats, Notices()
+        self._wanted = wanted
+        self._stats = crawler.stats
+        self._notices = Notices()
         self._pdf = PdfQueue() if wanted.pdf else None
         self.extractor = UbiLinkExtractor(deny_extensions=set(IGNORED_EXTENSIONS) - wanted.extensions)
         crawler.signals.connect(self.close, signals.spider_closed)

@@ -77,7 +77,9 @@ class PlainLinks:
             self.link_texts, self.anchors = texts
         self.callback = callback
         self.errback = errback
-        self.cb_kwargs, self.meta, self.headers = cb_kwargs or {}, meta or {}, headers or {}
+        self.cb_kwargs = cb_kwargs or {}
+        self.meta = meta or {}
+        self.headers = headers or {}
         self.priority = priority
         self.referer = referer
 

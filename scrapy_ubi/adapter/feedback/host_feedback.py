@@ -149,7 +149,8 @@ class HostFeedback:
     """What the loads of one agent say about their hosts."""
 
     def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings) -> None:
-        self._crawler, self._node = crawler, node
+        self._crawler = crawler
+        self._node = node
         self._loads = SeveralLoads(node.concurrency) if node.concurrency is not None else SingleLoads()
         self.follow(settings)
         self._throttled, self._obeys = map(crawler.settings.getbool, ("AUTOTHROTTLE_ENABLED", "ROBOTSTXT_OBEY"))
@@ -373,7 +374,7 @@ class HostFeedback:
     def _give_up(self, state: HostState, reason: str, why: str) -> None:
         if self._node.hosts.read_end_reason(state):
             return
-        self._node.hosts.end(state, reason, whole=True)
+        self._node.hosts.end_host(state, reason, whole=True)
         self._node.note(f"ended/{reason}", state.host)
         number = self._node.hosts.counted[f"ended/{reason}"]
         logger.log(

@@ -4,15 +4,21 @@ Rules of this module:
 
 * The sentence stands on standard error exactly once, as the text of SystemExit. Handlers of the log that write there
   are left out for that reason; all others (LOG_FILE, and handlers of the user's) get it as a CRITICAL line.
+* It is imported where Scrapy lacks a name, too: no name of Scrapy's is taken that may be gone.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import scrapy
 from scrapy.utils.reactor import is_reactor_installed
+
+from scrapy_ubi.errors import UbiError
+from scrapy_ubi.transport import TransportError
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -28,12 +34,31 @@ def process_ended(sentence: object) -> SystemExit:
     return SystemExit(f"scrapy_ubi: {sentence}")
 
 
+@contextmanager
+def ends_in_one_sentence() -> Iterator[None]:
+    """What refuses the start within this block ends the process: an error of ours, or a name that Scrapy lacks."""
+    try:
+        yield
+    except (UbiError, TransportError) as error:
+        raise process_ended(error) from error
+    except AttributeError as error:
+        if _is_of_scrapy(error):
+            raise process_ended(lacking(str(error))) from error
+        raise
+
+
 def lacking(what: str) -> str:
     """Why a crawl may not start with a Scrapy in which a name is gone."""
     return (
         f"Scrapy {scrapy.__version__} lacks a name that scrapy_ubi needs ({what}): install another version of it, or "
         "crawl without agents (UBI_ENABLED = False)."
     )
+
+
+def _is_of_scrapy(error: AttributeError) -> bool:
+    """Whether this was raised because an object of Scrapy's, or of Twisted's, lacks a name."""
+    of = error.obj if isinstance(error.obj, type) else type(error.obj)
+    return of.__module__.partition(".")[0] in ("scrapy", "twisted")
 
 
 def _log(sentence: str) -> None:

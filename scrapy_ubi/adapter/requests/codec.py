@@ -25,6 +25,9 @@ left out where there is nothing else: a plain GET that the spider's default call
   own (`known_classes`) whose requests hold no more than these; their constructor is not called. Others do not travel.
 * Nothing is imported or called because the data names it: a callback is one of the spider's own methods, out of a table
   made beforehand; classes are known ones. What comes from outside is checked whole by `check` before.
+
+What middlewares and the downloader put on a request while it is fetched, and put on it again wherever it is fetched:
+it does not travel.
 """
 
 from __future__ import annotations
@@ -32,16 +35,19 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from scrapy import Request, Spider
+from scrapy.downloadermiddlewares.httpcompression import ACCEPTED_ENCODINGS
 from scrapy.http import FormRequest, JsonRequest, XmlRpcRequest
+from scrapy.http.headers import Headers
+from scrapy.resolver import dnscache
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.adapter.requests.callbacks import CallbackTexts
 from scrapy_ubi.adapter.requests.check import DERIVED_META, LOST_NAME, RequestCheck, parse_object
 from scrapy_ubi.adapter.requests.item_classes import Untravelled, class_name
 from scrapy_ubi.adapter.requests.known_classes import KnownClasses, is_request_class
-from scrapy_ubi.adapter.requests.made_again import MadeAgain, default_headers, proxy_host
 from scrapy_ubi.adapter.requests.meta_codecs import CodecFailure, MetaCodecs, make_codecs
 from scrapy_ubi.adapter.requests.scalars import is_encoded
 from scrapy_ubi.adapter.requests.shared_objects import holds_objects
@@ -52,6 +58,50 @@ from scrapy_ubi.protocol.host import Entry
 CLASSES: dict[str, type[Request]] = {cls.__name__: cls for cls in (FormRequest, JsonRequest, XmlRpcRequest)}
 NAMES = {cls: name for name, cls in CLASSES.items()}
 USUAL_JSON = JsonRequest("http://usual.invalid/").dumps_kwargs
+
+
+class MadeAgain:
+    """Meta that is made again. `timeout` is DOWNLOAD_TIMEOUT, s."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+
+    def holds(self, key: object, value: object, request: Request) -> bool:
+        """Whether a middleware or the downloader set this and will set it again where the request is fetched."""
+        if key == "download_timeout":
+            return bool(value == self._timeout)
+        if key == "download_slot":  # a copy for a retry or redirect has one: the downloader's, or the user's
+            copied = "retry_times" in request.meta or "redirect_times" in request.meta
+            return copied and value in usual_slots(request)
+        return key in ("proxy", "_auth_proxy") and "_scheme_proxy" in request.meta  # of this machine's environment
+
+
+def default_headers(settings: BaseSettings) -> dict[bytes, list[bytes]]:
+    """Headers that the downloader middlewares set where a request has none."""
+    headers = Headers({name: value for name, value in settings.getdict("DEFAULT_REQUEST_HEADERS").items() if value})
+    headers.setdefault("User-Agent", settings.get("USER_AGENT") or "Scrapy")
+    headers.setdefault("Accept-Encoding", b", ".join(ACCEPTED_ENCODINGS))
+    return dict(headers.items())
+
+
+def _host_of(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def proxy_host(proxy: object) -> str:
+    """The host of a proxy, as UBI_PROXIES names it; never its password."""
+    return _host_of(proxy if "://" in proxy else f"http://{proxy}") if isinstance(proxy, str) else ""
+
+
+def usual_slots(request: Request) -> list[str]:
+    """The slots that Scrapy's downloader gives by itself to the URL, and to the one that led to it by a redirect."""
+    came_by = request.meta.get("redirect_urls")
+    urls = [request.url, *(came_by if isinstance(came_by, list) else ())]
+    hosts = [_host_of(url) for url in urls if isinstance(url, str)]
+    return [*hosts, *(dnscache.get(host, host) for host in hosts)]  # addresses: CONCURRENT_REQUESTS_PER_IP
 
 
 def base_of(cls: type[Request]) -> type[Request]:

@@ -66,7 +66,8 @@ class MetaCodecs:
 
     def __init__(self, codecs: Mapping[str, tuple[str, MetaCodec]], checked: frozenset[str] = frozenset()) -> None:
         """`codecs`: key -> (name for people, codec). `checked`: keys whose codecs are known to lose nothing."""
-        self._codecs, self._checked = dict(codecs), checked
+        self._codecs = dict(codecs)
+        self._checked = checked
         self.keys = frozenset({*codecs, *LOOKED_AT})
 
     def extract(self, meta: dict[str, Any], items: ItemClasses, losses: list[Loss]) -> dict[str, Any]:

@@ -33,7 +33,9 @@ class HostNames:
     UBI_PARTITION cannot be loaded."""
 
     def __init__(self, settings: UbiSettings) -> None:
-        self._partition, self._rules, self._shards = settings.partition, settings.host_rules, settings.host_shards
+        self._partition = settings.partition
+        self._rules = settings.host_rules
+        self._shards = settings.host_shards
         self.asks = bool(settings.named_by)
         self._function = _load(settings.named_by) if self.asks else _names_nothing
         self.of_url = settings.host_of()

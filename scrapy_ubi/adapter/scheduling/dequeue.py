@@ -58,9 +58,17 @@ class Dequeue:
         observers: Observers,
         stat_buffer: StatBuffer,
     ) -> None:
-        self._crawler, self._spider, self._node, self._codec = crawler, spider, tools.node, tools.codec
-        self._flights, self._local, self._kept, self._gate = tools.flights, local, kept, gate
-        self._observers, self._stat_buffer, self._garbage = observers, stat_buffer, GarbageTurns()
+        self._crawler = crawler
+        self._spider = spider
+        self._node = tools.node
+        self._codec = tools.codec
+        self._flights = tools.flights
+        self._local = local
+        self._kept = kept
+        self._gate = gate
+        self._observers = observers
+        self._stat_buffer = stat_buffer
+        self._garbage = GarbageTurns()
         self._twins = SeedTwins(crawler, spider, tools.node, tools.seeds, stat_buffer, self._put_back)
         self._told = 0  # pages that failed as they could not travel
 

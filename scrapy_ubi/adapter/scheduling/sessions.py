@@ -85,7 +85,10 @@ class Sessions(PageObserver):
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._crawler = crawler
-        self._hosts, self._notices, self._count, self._wall = node.hosts, notices, count, wall
+        self._hosts = node.hosts
+        self._notices = notices
+        self._count = count
+        self._wall = wall
         self._one_owner = settings.redis_url is None or settings.partition == "domain"
         self._known: set[str] = set()  # hosts whose noted cookies are in the jar
         self._setting: set[Flight] = set()  # pages whose responses set cookies

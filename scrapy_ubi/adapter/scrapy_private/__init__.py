@@ -8,8 +8,8 @@ tests/adapter/scrapy_private fails by its name (a canary), and the module below 
   whose process, and how it began;
 * `middlewares`, `scraper`, `spider_callbacks`: of Scrapy's middlewares, its scraper and spiders;
 * `downloader`, `download_handlers`, `socket_gate`, `steady_timers`: on the way to the network;
-* `listeners`, `feed_slots`, `parsed_page`, `changed_settings`: what Scrapy keeps and does not tell;
-* `needed`: the names that no crawl goes without; `left_out`: one line of the log for all others that are lacking;
+* `feed_slots`, `parsed_page`, `changed_settings`: what Scrapy keeps and does not tell;
+* `needed`: the names that no crawl goes without, and one line of the log for all others that are lacking;
 * `versions`: which versions of Scrapy these were tried with, and what stands for names that one of them lacks.
 
 Rules of this package: a name is used by one module; it says what for; with another version of Scrapy that lacks it the

@@ -1,4 +1,4 @@
-"""Scrapy's own middlewares of a running crawl, and what their instances know.
+"""Scrapy's own middlewares of a running crawl, and what their instances know; and who besides them hears of a signal.
 
 | name | used for |
 | --- | --- |
@@ -9,6 +9,8 @@
 | `OffsiteMiddleware`: `get_host_regex`, `domains_seen` | whether a host is one of the spider's; its stats |
 | `RobotsTxtMiddleware._parsers` | a derived class of the user's: to forget a robots.txt that we did not let it fetch |
 | `CookieJar._cookies` | the cookies of one domain: a jar has those of all hosts, to be gone through as a whole |
+| PyDispatcher's `connections` under `crawler.signals` | the receivers of a signal |
+| `OffsiteMiddleware.request_scheduled` | Scrapy's own receiver, which does not count |
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from dataclasses import dataclass
 from http.cookiejar import Cookie
 from typing import Any
 
+from pydispatch import dispatcher
 from scrapy import Spider, version_info
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
@@ -27,6 +30,8 @@ from scrapy.spidermiddlewares.base import BaseSpiderMiddleware
 from scrapy.spidermiddlewares.depth import DepthMiddleware
 from scrapy.spidermiddlewares.urllength import UrlLengthMiddleware
 from twisted.internet.defer import Deferred
+
+_ANY_SENDER = id(dispatcher.Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +107,17 @@ def cookies_of_domain(jar: CookieJar, domain: str) -> Iterator[Cookie]:
     """The cookies of this domain, as the jar spells it (`.example.com` for one that the server named)."""
     for of_path in jar._cookies.get(domain, {}).values():
         yield from of_path.values()
+
+
+def only_scrapy_listens(crawler: Crawler, *which: object) -> bool:
+    """Whether nothing is connected to these signals but Scrapy's own offsite middleware. It is asked for every page;
+    PyDispatcher's own functions take three times as long."""
+    for sender in (id(crawler), _ANY_SENDER):
+        of_sender = dispatcher.connections.get(sender)
+        for signal in (*which, dispatcher.Any) if of_sender else ():
+            for reference in of_sender.get(signal, ()):
+                receiver = reference() if isinstance(reference, dispatcher.WEAKREF_TYPES) else reference
+                function = getattr(receiver, "__func__", None)
+                if receiver is not None and function is not OffsiteMiddleware.request_scheduled:
+                    return False
+    return True

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.group.other_layouts import OtherLayouts
+from scrapy_ubi.agent.mail.errand import Errand
 from scrapy_ubi.agent.mail.io_thread import IoThread
 from scrapy_ubi.agent.profile.profile import Profile, read_profile
 from scrapy_ubi.agent.profile.summed_up import sum_of
@@ -37,7 +37,7 @@ from scrapy_ubi.ground.untrusted.checks import NAME
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.settings import UbiSettings
-from scrapy_ubi.transport import Transport, TransportError
+from scrapy_ubi.transport import Transport
 from scrapy_ubi.transport.contract import SUMMED_UP
 
 LONG = 600.0  # s, at least
@@ -61,14 +61,11 @@ class DeadAgents:
 
     def __init__(self, crawl: Crawl, io: IoThread, transport: Transport, failure_timeout: float) -> None:
         self._crawl = crawl
-        self._io = io
         self._transport = transport
         self.long = max(LONG, TIMEOUTS * failure_timeout)
-        self._since: dict[
-            str, tuple[str, float]
-        ] = {}  # agent that is not alive -> its line, and when it was first seen
+        self._since: dict[str, tuple[str, float]] = {}  # who is not alive -> its line, and when it was seen first
         self._next = 0.0
-        self._under_way: Future[None] | None = None
+        self._errand: Errand[None] = Errand(io)
 
     def check_beats(self, lines: Mapping[str, str], now: float) -> None:
         """Everybody's lines were read at this time (s)."""
@@ -85,17 +82,11 @@ class DeadAgents:
         }
         gone = {name: line for name, (line, since) in self._since.items() if now - since > self.long}
         if gone and self.is_mine(now):
-            self._under_way = self._io.send(self._transport.forget(dict([*gone.items()][:MOST])), self._done)
+            self._errand.send(self._transport.forget(dict([*gone.items()][:MOST])))
 
     def is_mine(self, now: float) -> bool:
         """Whether it is this agent that removes them."""
-        return self._under_way is None and is_first(self._crawl.agent, now)
-
-    def _done(self) -> None:
-        """What Redis has not done is tried again with a later look."""
-        if self._under_way is not None and self._under_way.done():
-            self._under_way.exception()
-            self._under_way = None
+        return not self._errand.is_under_way and is_first(self._crawl.agent, now)
 
 
 class SummingUp:
@@ -106,30 +97,22 @@ class SummingUp:
         self, me: str, io: IoThread, transport: Transport, is_mine: Callable[[float], bool], long: float
     ) -> None:
         self._me = me
-        self._io = io
         self._transport = transport
         self._is_mine = is_mine
         self._long = long
         self._since: dict[str, tuple[int, float]] = {}  # agent that is gone -> its profile, and when it was seen first
         self._next = 0.0
-        self._under_way: Future[None] | None = None
+        self._errand: Errand[None] = Errand(io)
 
     def check_profiles(self, lines: Collection[str], now: float) -> None:
         """These agents have lines at this time (s)."""
-        if now < self._next or self._under_way is not None:
+        if now < self._next or self._errand.is_under_way:
             return
         self._next = now + PAUSE
         if self._is_mine(now):
-            self._under_way = self._io.send(self._round({*lines, self._me}, now), self._done)
+            self._errand.send(self._round({*lines, self._me}, now))
         else:
             self._since = {}
-
-    def _done(self) -> None:
-        """What Redis has not done is tried again with a later look."""
-        if self._under_way is not None and self._under_way.done():
-            error, self._under_way = self._under_way.exception(), None
-            if error is not None and not isinstance(error, TransportError):
-                raise error
 
     async def _round(self, there: set[str], now: float) -> None:
         """Sum up who is long gone, where these are not. Runs in the I/O thread."""

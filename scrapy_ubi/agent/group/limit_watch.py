@@ -13,10 +13,10 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Callable
-from concurrent.futures import Future
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.hosts.crawl_limits import CrawlLimits
+from scrapy_ubi.agent.mail.errand import Errand
 from scrapy_ubi.agent.mail.io_thread import IoThread
 from scrapy_ubi.transport import Transport
 
@@ -42,10 +42,9 @@ class LimitWatch:
     ) -> None:
         self._limits = limits
         self._crawl = crawl
-        self._io = io
         self._transport = transport
         self._on_change = on_change
-        self._reading: Future[dict[str, str]] | None = None
+        self._reading = Errand(io, self._take)
         self._looking: asyncio.Future[int] | None = None
         self._look_at = 0.0
         self.free = 0  # bytes of the disk, when it was looked at last
@@ -60,16 +59,11 @@ class LimitWatch:
             self._check_disk(now)
         tally = self._crawl.tally
         limits.check(tally.pages, now - tally.begun, tally.body_bytes)
-        if self._reading is None and limits.is_due(now):
-            self._reading = self._io.send(self._transport.profiles(), self._take)
+        if not self._reading.is_under_way and limits.is_due(now):
+            self._reading.send(self._transport.profiles())
 
-    def _take(self) -> None:
-        reading = self._reading
-        if reading is None or not reading.done():
-            return
-        self._reading = None
-        if reading.exception() is None:
-            self._limits.read_profiles(reading.result(), self._crawl.agent.view.members)
+    def _take(self, profiles: dict[str, str]) -> None:
+        self._limits.read_profiles(profiles, self._crawl.agent.view.members)
 
     def _check_disk(self, now: float) -> None:
         place = self._crawl.disk.history

@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from scrapy_ubi.agent.mail.errand import Errand
 from scrapy_ubi.agent.mail.io_thread import IoThread
 from scrapy_ubi.agent.profile.figures import PUBLISH
 from scrapy_ubi.agent.profile.origin import other_code
@@ -29,7 +29,7 @@ from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.ground.untrusted.checks import NAME, Malformed, json_object
 from scrapy_ubi.ground.untrusted.terminal_text import plain
 from scrapy_ubi.protocol.beat import LEFT, Beat
-from scrapy_ubi.transport import Outgoing, Transport, TransportError
+from scrapy_ubi.transport import Outgoing, Transport
 from scrapy_ubi.transport.contract import SUMMED_UP
 from scrapy_ubi.transport.redis_keys import LAYOUT, drain_field
 
@@ -121,7 +121,6 @@ class OtherLayouts:
         self._codes: dict[tuple[str, str], None] = {}  # agents and digests that were told of
         self._me = me
         self._crawl = crawl
-        self._io = io
         self._transport = transport
         self._is_mine = is_mine
         self._note = note
@@ -129,11 +128,11 @@ class OtherLayouts:
         self._former: dict[str, str] = {}  # agents of former keys -> their profiles, as last read
         self._told: set[tuple[str, str]] = set()  # those of them that were found, with their processes
         self._next = 0.0
-        self._under_way: Future[list[Other]] | None = None
+        self._errand = Errand(io, self._found)
 
     def check_beats(self, lines: Mapping[str, str], now: float) -> None:
         """Everybody's lines were read at this time (s)."""
-        if now < self._next or self._under_way is not None:
+        if now < self._next or self._errand.is_under_way:
             return
         here = dict.fromkeys(who for name, line in lines.items() if (who := self._who(name, line)) is not None)
         left = {who: self._looks.get(who, LOOKS) for who in here}
@@ -142,7 +141,7 @@ class OtherLayouts:
             return
         self._next = now + PAUSE
         self._looks = {who: max(0, looks - 1) for who, looks in [*left.items()][:MOST]}
-        self._under_way = self._io.send(self._round(unknown), self._done)
+        self._errand.send(self._round(unknown))
 
     def _who(self, name: str, line: str) -> tuple[str, str] | None:
         """The agent, and its process where the line says that; None for those that need no look."""
@@ -151,12 +150,8 @@ class OtherLayouts:
             return None
         return name, beat.incarnation if beat is not None else ""
 
-    def _done(self) -> None:
-        done, self._under_way = self._under_way, None
-        error = done.exception() if done is not None else None
-        if done is None or isinstance(error, TransportError):
-            return  # it is looked for again
-        for other in done.result():
+    def _found(self, others: Iterable[Other]) -> None:
+        for other in others:
             leaves = LEAVES if other.is_older else ""
             layout = plain(str(other.layout), 20)
             logger.error(OTHER, other.name, self._crawl, plain(other.version, 40), layout, LAYOUT, leaves)

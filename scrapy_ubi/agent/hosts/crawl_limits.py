@@ -94,7 +94,7 @@ class CrawlLimits:
         self._longest = max((one.seconds for one in others), default=0.0)
         self._known = sum(one.count("known") for one in known if one.agent == self._me or one.agent in alive)
 
-    def refuses(self, depth: int) -> str:
+    def refuses_depth(self, depth: int) -> str:
         """Why no new URL found so deep is taken anywhere; empty when it is."""
         if 0 < self._caps.depth < depth:
             return DEPTH

@@ -13,7 +13,7 @@ Rules of this module:
 * What is judged is the host's state, which is the same for every agent that comes to own it: pages done, URLs known.
   What else is needed (when the first page was loaded, at which depth, how long nothing new was found) is in the host's
   notes, section `limits`, and is written when it changes: once a host, or once an iteration at most.
-* A host that has reached a limit is *ended* (`HostNotes.end`): what waits of it fails with the limit's name.
+* A host that has reached a limit is *ended* (`HostNotes.end_host`): what waits of it fails with the limit's name.
 * URLs beyond the limits `known` and `depth`, and new ones of a host that a limit has ended, are not taken where they
   are found or arrive; what came in otherwise (by a handoff) fails when its turn comes.
 * What is taken in again (requeued, or joined wrongly) is no new URL: those limits do not refuse it.
@@ -189,7 +189,7 @@ class HostLimits:
         return len(self._watched)
 
     def _end(self, state: HostState, reason: str) -> str:
-        self._hosts.end(state, reason)
+        self._hosts.end_host(state, reason)
         self._note(f"ended/{reason}", state.host)
         self._watched.pop(state.host, None)
         return reason

@@ -275,7 +275,7 @@ class HostNotes:
 
     # -- when it is fetched no longer
 
-    def end(self, state: HostState, reason: str, whole: bool = False) -> None:
+    def end_host(self, state: HostState, reason: str, whole: bool = False) -> None:
         """Fetch nothing of this host any more: what waits of it fails. `reason` is a short word as `host/dead`.
         `whole`: nor of its other shards that are here."""
         for one in self._together(state) if whole else [state]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from scrapy_ubi.agent.hosts.host_limits import HostLimits
 from scrapy_ubi.agent.hosts.host_notes import HostNotes
 from scrapy_ubi.agent.hosts.ip_politeness import IpPoliteness
-from scrapy_ubi.frontier.host_loads import Limit
+from scrapy_ubi.frontier.host_loads import Limit, one_page_at_a_time
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 
@@ -16,7 +16,7 @@ def host_policy(
     hosts: HostNotes,
     limits: HostLimits,
     addresses: IpPoliteness | None,
-    limit: Limit | None = None,
+    limit: Limit = one_page_at_a_time,
     may_take: Callable[[HostState], bool] | None = None,
     on_turn: Callable[[HostState, float], None] = FREE.on_turn,
 ) -> HostPolicy:
@@ -27,7 +27,7 @@ def host_policy(
 
     def wait_for_address(state: HostState, now: float) -> None:
         on_turn(state, now)
-        if addresses is not None and not (limit is not None and limit(state.host)) and not hosts.read_end_reason(state):
+        if addresses is not None and not limit(state.host) and not hosts.read_end_reason(state):
             turn = addresses.turn(state.host, now)
             if turn > now:
                 hosts.wait_until(state, turn)

@@ -95,7 +95,7 @@ class RatedHosts:
         if names and (wait := self.rates.wait(names, state.host, now)):
             self.put_off(state, names, wait)
 
-    def start(self, names: Sequence[str], host: str) -> float:
+    def start_load(self, names: Sequence[str], host: str) -> float:
         """Start a load under these rates; 0, or after how many seconds it may be tried again."""
         wait = self.rates.start(names, host, self._clock())
         if not wait:
@@ -106,7 +106,7 @@ class RatedHosts:
         """Whether a load that has started may send its request now."""
         return self.rates.holds(names, self._clock())
 
-    def end(self, names: Iterable[str]) -> None:
+    def end_load(self, names: Iterable[str]) -> None:
         """A load that was started under these has ended."""
         self.rates.end(names, self._clock())
 

@@ -36,7 +36,9 @@ class AgentMetrics:
 
     def __init__(self, settings: UbiSettings) -> None:
         assert settings.metrics is not None and settings.agent_id is not None
-        self._crawl, self._agent, self._most_lag = settings.crawl, settings.agent_id, settings.stall_timeout
+        self._crawl = settings.crawl
+        self._agent = settings.agent_id
+        self._most_lag = settings.stall_timeout
         self.meter = Meter()
         self.node: Node | None = None
         self._endpoint = Endpoint(settings.metrics, EndpointPages(self.text, self.why_not_alive, self.why_not_ready))

@@ -46,10 +46,12 @@ class Endpoint:
 
     def __init__(self, listen: str, answers: EndpointPages, clock: Callable[[], float] = time.monotonic) -> None:
         host, _, port = listen.rpartition(":")
-        self._host, self._port = host.strip("[]"), int(port)
+        self._host = host.strip("[]")
+        self._port = int(port)
         self._answers = answers
         self._clock = clock
-        self._text, self._made_at = "", -FRESH
+        self._text = ""
+        self._made_at = -FRESH
         self._runner: web.AppRunner | None = None
         self.address = ""
 

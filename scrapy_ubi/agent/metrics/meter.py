@@ -39,7 +39,9 @@ class Meter:
     """What one agent's process has measured so far. `redis_up`: the last exchange was answered."""
 
     def __init__(self) -> None:
-        self.loads, self.exchanges, self.flushes = Histogram(LOADS), Histogram(ROUND_TRIPS), Histogram(ROUND_TRIPS)
+        self.loads = Histogram(LOADS)
+        self.exchanges = Histogram(ROUND_TRIPS)
+        self.flushes = Histogram(ROUND_TRIPS)
         self.letters: Counter[tuple[str, str]] = Counter()  # (lane, direction); of no other lanes anything is told
         self.stored: Counter[str] = Counter()  # bytes, by store
         self.redis_up = True

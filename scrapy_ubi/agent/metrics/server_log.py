@@ -24,7 +24,8 @@ class ServerLog(logging.LoggerAdapter[logging.Logger]):
 
     def __init__(self, logger: logging.Logger) -> None:
         super().__init__(logger, None)
-        self._said_at, self._unsaid = float("-inf"), 0
+        self._said_at = float("-inf")
+        self._unsaid = 0
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
         """Change nothing."""

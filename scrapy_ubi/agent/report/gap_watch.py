@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import NamedTuple
 
-from scrapy_ubi.frontier.host_loads import Limit
+from scrapy_ubi.frontier.host_loads import Limit, one_page_at_a_time
 from scrapy_ubi.protocol.host import HostState
 
 MOST = 64  # hosts watched at one time
@@ -44,10 +44,9 @@ class Gaps(NamedTuple):
 
 
 class GapWatch:
-    """Watches hosts of one agent. `limit` says how many loads a host may have at once (0: one), where any may have
-    several."""
+    """Watches hosts of one agent. `limit` says how many loads a host may have at once (0: one)."""
 
-    def __init__(self, limit: Limit | None = None) -> None:
+    def __init__(self, limit: Limit = one_page_at_a_time) -> None:
         self._limit = limit
         self._watched: dict[str, _Watched] = {}
         self._measured = self._short = 0
@@ -60,7 +59,7 @@ class GapWatch:
             if one.idle > PATIENCE:
                 del self._watched[host]
         for state in islice(in_flight, MOST - len(self._watched)):
-            if state.host not in self._watched and not (self._limit is not None and self._limit(state.host)):
+            if state.host not in self._watched and not self._limit(state.host):
                 self._watched[state.host] = _Watched(state)
 
     def _measure(self, one: _Watched, now: float, delay: float) -> None:

@@ -81,7 +81,7 @@ def _meant(question: Question, source: Source, states: list[HostState]) -> list[
 def _failed_at(source: Source) -> Generator[int, None, Counter[str]]:
     """How many failures each host has."""
     counts = Counter[str]()
-    failures = source.frontier.failed()
+    failures = source.frontier.failures()
     while piece := [failure.host for failure in islice(failures, PIECE)]:
         counts.update(piece)
         yield len(piece)
@@ -126,7 +126,7 @@ def delay(state: HostState, usual: float) -> float:
 
 def row(state: HostState, source: Source) -> Answer:
     """One host in a line."""
-    role, failures = source.role(state), [*source.frontier.failed(state.host)]
+    role, failures = source.role(state), [*source.frontier.failures(state.host)]
     last = max(failures, key=lambda failure: failure.when, default=None)
     error = error_of(_notes(state)) or (last.reason if last is not None else "")
     return {
@@ -169,8 +169,8 @@ _BLOCKED = {"health": "excluded"}  # LARM's word for a host that does not answer
 
 
 def shown_state(state: HostState, role: str, source: Source) -> str:
-    """`busy`, `ended` (`HostNotes.end`), `idle` (nothing waits), `held`, why it is left alone, the rate that it waits
-    for, `resting`, `waiting`."""
+    """`busy`, `ended` (`HostNotes.end_host`), `idle` (nothing waits), `held`, why it is left alone, the rate that it
+    waits for, `resting`, `waiting`."""
     if state.out:
         return "busy"
     reason = source.blocked_reason(state)
@@ -211,7 +211,7 @@ def _shards(name: str, states: list[HostState]) -> Generator[int, None, list[Hos
 
 
 def _detail(state: HostState, limit: int, source: Source) -> Answer:
-    failures: list[Failure] = heapq.nlargest(NEWEST, source.frontier.failed(state.host), key=lambda one: one.when)
+    failures: list[Failure] = heapq.nlargest(NEWEST, source.frontier.failures(state.host), key=lambda one: one.when)
     return {
         "notes": {name: value for name, value in _notes(state).items() if name not in HIDDEN},
         "queue": [_entry(entry) for entry in _next(state, limit)],

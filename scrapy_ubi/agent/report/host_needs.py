@@ -12,7 +12,7 @@ from scrapy_ubi.protocol.host import HostState
 class HostNeeds:
     """The needs of one agent's hosts. `limit` says how many loads a host may have at once (0: one)."""
 
-    def __init__(self, notes: HostNotes, limits: HostLimits, limit: Limit | None) -> None:
+    def __init__(self, notes: HostNotes, limits: HostLimits, limit: Limit) -> None:
         self._notes = notes
         self._limits = limits
         self._limit = limit
@@ -40,7 +40,7 @@ class HostNeeds:
             queued=queued,
             delay=round(max(usual, state.pause), 3),
             load=round(notes.times.load(host), 3),
-            loads=max(1, self._limit(host)) if self._limit is not None else 1,
+            loads=max(1, self._limit(host)),
             rest=round(max(0.0, state.next_at - now), 3) if queued else 0.0,
             why=why,
             every=round(notes.times.every(host), 3),

@@ -109,7 +109,7 @@ class IdleWatch:
         if self._reading is None and now - self._read_at >= READ_EVERY:
             self._read_at = now
             self._reading = asyncio.ensure_future(self._read(self._profiles))
-        return self._one_host if self._one_host is not None else found
+        return self._one_host or found
 
     async def _read(self, profiles: Profiles) -> None:
         try:

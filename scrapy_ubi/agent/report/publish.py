@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from itertools import islice
 from math import inf
 from typing import Any
@@ -19,6 +20,7 @@ from scrapy_ubi.agent.mail.io_thread import IoThread
 from scrapy_ubi.agent.profile import figures as profile
 from scrapy_ubi.agent.profile.host_sums import HostSums
 from scrapy_ubi.agent.report.big_host import BigHost
+from scrapy_ubi.ground.timer import Timer
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.transport import Transport, TransportError
 
@@ -57,7 +59,7 @@ class Publisher:
         self._next_at = self._count_at = 0.0
         self._counted = -inf
         self._counters: dict[str, Any] = {}
-        self._counting: asyncio.TimerHandle | None = None  # the next slice of a count that goes on
+        self._counting = Timer()  # the next slice of a count that goes on
         self._changes = 0  # of what is known of losses, that the last one published has
         self._shown = ""
         self._shown_at = -2 * profile.PUBLISH
@@ -96,7 +98,7 @@ class Publisher:
     def counted(self, now: float, age: float = 0.0) -> dict[str, Any]:
         """The counters at this time (s), or those counted last where it is too soon to count again, or where these are
         no older than `age`."""
-        if self._counting is None and now >= self._count_at and now - self._counted >= age:
+        if not self._counting.is_set and now >= self._count_at and now - self._counted >= age:
             if self._counted == -inf or len(self._crawl.frontier) <= SLICE:
                 self._take(now, self._crawl.counters(), 0.0)
             else:
@@ -105,13 +107,12 @@ class Publisher:
 
     def _count(self, sums: HostSums, states: Iterator[HostState], spent: float) -> None:
         """Go on with a count that has taken so long (s)."""
-        self._counting, begun = None, self._clock()
+        begun = self._clock()
         some = [*islice(states, SLICE)]
         sums.add(some)
         now = self._clock()
         if some:
-            loop = asyncio.get_running_loop()
-            self._counting = loop.call_later(REST, self._count, sums, states, spent + now - begun)
+            self._counting.set(REST, partial(self._count, sums, states, spent + now - begun))
         else:
             self._take(now, self._crawl.counters(sums), spent)
 
@@ -128,7 +129,5 @@ class Publisher:
 
     def renew(self) -> None:
         """Let the next one be due now, and count again for it, all at once."""
-        if self._counting is not None:
-            self._counting.cancel()
-            self._counting = None
+        self._counting.clear()
         self._next_at, self._count_at, self._counted = 0.0, 0.0, -inf

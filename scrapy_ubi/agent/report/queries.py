@@ -215,7 +215,7 @@ def _url(question: Question, source: Source) -> Answer:
 
 def _request(question: Question, source: Source, key: int) -> Answer:
     state = source.frontier.find(question.host)
-    failure = next((one for one in source.frontier.failed(question.host) if one.entry.key == key), None)
+    failure = next((one for one in source.frontier.failures(question.host) if one.entry.key == key), None)
     found: Answer = {"where": "unknown", "role": source.role(state) if state is not None else ""}
     if failure is not None:
         found |= {"where": "failed", "reason": failure.reason[:MOST_REASON], "when": failure.when}
@@ -293,7 +293,7 @@ def _failed(question: Question, source: Source) -> Steps:
 def _failures(host: str, frontier: Frontier) -> Iterator[Failure]:
     """The failures of a host, "" for all; of one that is not known, and may be cut into shards, all are gone
     through."""
-    return frontier.failed(host if host and frontier.find(host) is not None else None)
+    return frontier.failures(host if host and frontier.find(host) is not None else None)
 
 
 def _requeue(question: Question, source: Source) -> Answer:

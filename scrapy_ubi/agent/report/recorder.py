@@ -27,8 +27,9 @@ from scrapy_ubi.agent.report.publish import Publisher
 from scrapy_ubi.agent.report.timeline import Event, Sample, Timeline, curve_of, line_of
 from scrapy_ubi.agent.report.timeline_file import TimelineFile
 from scrapy_ubi.agent.work.visits import Visit
-from scrapy_ubi.frontier.host_loads import Limit
+from scrapy_ubi.frontier.host_loads import Limit, one_page_at_a_time
 from scrapy_ubi.ground.clock import unix
+from scrapy_ubi.ground.timer import Timer
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -53,7 +54,7 @@ class Recorder:
         under_way: Callable[[], Iterable[Visit]],
         traffic: Callable[[], Traffic],
         clock: Callable[[], float],
-        limit: Limit | None = None,
+        limit: Limit = one_page_at_a_time,
     ) -> None:
         self._crawl = crawl
         self._publisher = publisher
@@ -69,7 +70,7 @@ class Recorder:
         self._file: TimelineFile | None = None
         self._lines: list[str] = []  # not written yet
         self._writing: asyncio.Task[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = Timer()
         self._before = Sample(0)  # what counted before this process
         self._lag = self._due = self._begun = self._sampled = 0.0
         self._samples = 0
@@ -94,7 +95,7 @@ class Recorder:
         now = self._clock()
         self._lag = max(self._lag, now - self._due)
         self._due = now + LOOK_EVERY
-        self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY, self._look)
+        self._timer.set(LOOK_EVERY, self._look)
         self._gaps.measure_gaps(now, self._crawl.frontier.delay, (visit.state for visit in self._under_way()))
         self.also(now)
         for event in self._events.find_events(now, int(unix()), self._exchanges.blocked):
@@ -166,10 +167,9 @@ class Recorder:
 
     async def close(self, how: str) -> None:
         """The agent has gone: `left` or `finished`. The last that is known is written."""
-        if self._timer is None:
+        if not self._timer.is_set:
             return
-        self._timer.cancel()
-        self._timer = None
+        self._timer.clear()
         at = int(unix())
         for event in self._events.find_events(self._clock(), at, self._exchanges.blocked):
             self._add(event)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from itertools import islice
+from math import inf
 from typing import NamedTuple
 
 from scrapy_ubi.agent.hosts.host_notes import HostNotes
@@ -102,8 +103,7 @@ class WhyIdle:
             return reason(kinds.JOINING)
         if agent.lease.torn and agent.lease.fresh(now):
             return reason(kinds.UNSEEN, self._status.others)
-        sent = agent.lease.last
-        since = self._unix(sent, now) if sent is not None else 0.0
+        since = self._unix(agent.lease.sent, now) if agent.lease.sent > -inf else 0.0
         if self.is_alone():
             return reason(kinds.REDIS_AWAY, since=since)
         return reason(kinds.FENCED, since=since)

@@ -95,7 +95,7 @@ class IteratedDiscoverer(Discoverer):
         return [(entry, Verdict.KNOWN) for entry in entries if not self._iterations.hold(page, entry)]
 
     def _is_held(self, host: str, entry: Entry, page: Visit) -> bool:
-        return host == page.host and self._iterations.holds(page) and not self._crawl_limits.refuses(entry.depth)
+        return host == page.host and self._iterations.holds(page) and not self._crawl_limits.refuses_depth(entry.depth)
 
 
 def made_by(iterations: Iterations | None) -> tuple[Callable[..., Discoverer], Callable[..., Visits]]:

@@ -74,7 +74,7 @@ class Discoverer:
         """A URL was found, by `start()` (`seed`) or on a page: FOUND, as far as is known here, KNOWN, LIMITED or
         TOO_LARGE.
         """
-        if reason := self._crawl_limits.refuses(entry.depth):
+        if reason := self._crawl_limits.refuses_depth(entry.depth):
             self._limits.refuse(reason, host)
             return Verdict.LIMITED
         self._crawl.tally.strays += page is None and not seed
@@ -104,7 +104,7 @@ class Discoverer:
 
     def discover_all(self, host: str, entries: Sequence[Entry], page: Visit) -> Sequence[tuple[Entry, Verdict]]:
         """The same for all that a page says of one host, with one depth: what was no news, and why."""
-        if reason := self._crawl_limits.refuses(entries[0].depth):
+        if reason := self._crawl_limits.refuses_depth(entries[0].depth):
             for _ in entries:
                 self._limits.refuse(reason, host)
             return [(entry, Verdict.LIMITED) for entry in entries]

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.crawl.fatal import Fatal
+from scrapy_ubi.ground.timer import Timer
 
 
 class EngineWakeup:
@@ -24,16 +25,14 @@ class EngineWakeup:
         self._halt = halt
         self._clock = clock
         self._wake = on_wake
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer = Timer()
         self._soon = False
 
     def arm(self, wake: bool = True) -> None:
         """Wake the engine when a host is ready (or all is over), or let a timer do it at the time one will be. Not
         at once without `wake`: the engine has just looked, and found nothing.
         """
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.clear()
         agent, frontier = self._crawl.agent, self._crawl.frontier
         if self._halt.dead or agent.finished:
             self._wake()
@@ -45,7 +44,7 @@ class EngineWakeup:
         if ready is None:
             return
         if ready > now:
-            self._timer = asyncio.get_running_loop().call_later(ready - now, self._wake)
+            self._timer.set(ready - now, self._wake)
         elif wake and agent.lease.holds(now):
             self._wake()
 
@@ -63,6 +62,4 @@ class EngineWakeup:
 
     def stop(self) -> None:
         """Take the timer back."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._timer.clear()

@@ -73,7 +73,7 @@ class Visits:
         learner: LearnedForms | None,
         addresses: IpPoliteness | None,
         clock: Callable[[], float],
-        limit: Limit | None,
+        limit: Limit,
         times: HostTimes,
     ) -> None:
         self._crawl = crawl
@@ -86,7 +86,7 @@ class Visits:
 
     def _has_several(self, host: str) -> bool:
         """Whether several loads of this host may be open at once."""
-        return self._limit is not None and self._limit(host) > 0
+        return self._limit(host) > 0
 
     def under_way(self) -> list[Visit]:
         """Those that have not ended."""

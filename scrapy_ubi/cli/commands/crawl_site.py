@@ -1,4 +1,5 @@
-"""`scrapy ubi crawl URL...`: a crawl without a project, by rules.
+"""`scrapy ubi crawl URL...`: a crawl without a project, by rules. At its end it says how many pages were fetched, and
+why others were not; with `--markdown` a store keeps pages as Markdown, which is written then.
 
 Rules of this module:
 
@@ -12,29 +13,153 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 from scrapy.settings import BaseSettings, Settings, get_settings_priority
 
-from scrapy_ubi.cli.commands import crawl_markdown
+from scrapy_ubi.cli.commands import collect
 from scrapy_ubi.cli.commands import run as running
-from scrapy_ubi.cli.commands.crawl_ending import judge
 from scrapy_ubi.cli.commands.crawl_options import rules_of, source_of
-from scrapy_ubi.cli.commands.run_plan import make_plan
+from scrapy_ubi.cli.commands.redis_connection import UbiNotFound, listed
+from scrapy_ubi.cli.commands.run import Judgement
+from scrapy_ubi.cli.commands.run_plan import RunPlan, make_plan
+from scrapy_ubi.cli.monitor.measures import measure
+from scrapy_ubi.cli.monitor.status import CrawlStatus
+from scrapy_ubi.cli.monitor.text_table import count
 from scrapy_ubi.cli.patterns.crawl_settings import crawl_name, settings_of
 from scrapy_ubi.cli.patterns.page_rules import PageRules
 from scrapy_ubi.cli.patterns.pages_spider import PagesSpider
 from scrapy_ubi.cli.patterns.rules_source import RulesSource
-from scrapy_ubi.errors import UbiDirectoryError
+from scrapy_ubi.cli.supervisor.restarts import FAILED, INTERRUPTED, OK, Conclusion
+from scrapy_ubi.errors import UbiDirectoryError, UbiError
 from scrapy_ubi.outputs import stores
+from scrapy_ubi.outputs.collector import UbiNothingCollected
+from scrapy_ubi.outputs.markdown import markdown_collector
+from scrapy_ubi.outputs.markdown.markdown_store import MarkdownStore
+from scrapy_ubi.outputs.stores import Store
+from scrapy_ubi.policy.politeness.page_robots import DIRECTIVES, NOFOLLOW
 from scrapy_ubi.settings import UbiSettings
+
+MOST_REASONS = 5
+
+# Reasons that most people meet, in words.
+WORDS = {
+    "robots": "robots.txt forbids them",
+    "robots/unreachable": "the site cannot be reached, or not its robots.txt",
+    "host/dead": "the host does not answer",
+    "host/failing": "the host answers with errors only",
+    "host/busy": "the host asks to come back later",
+    "link/private": "the address is in a private network",
+    "redirects": "too many redirects",
+    "exception/CannotResolveHostError": "the host is unknown",
+    "exception/DownloadConnectionRefusedError": "the connection is refused",
+    "exception/DownloadTimeoutError": "no answer in time",
+    "exception/DownloadCancelledError": "the answer is too large",
+}
+
+STORES = "UBI_STORES"
+_NONE = "No page has text that could be written as Markdown: see the logs; --documents reads PDF and Office files."
 
 PROJECT = "scrapy_ubi.cli.patterns.pages_project"
 FILE = "rules.json"
 FILTERS = "UBI_FILTERS"
 ENVIRONMENT = "SCRAPY_SETTINGS_MODULE"
+
+
+def judge(
+    rules: PageRules, stores: Sequence[Store], status: CrawlStatus, result: Conclusion
+) -> tuple[list[str], Conclusion]:
+    """What is to be said, and how it ended; `stores`: those of the crawl."""
+    measures = measure(agent.profile for agent in status.agents if agent.profile is not None)
+    failed = sum(measures.failed.values())
+    # Not all that is done was fetched: a start page that is linked, in a crawl that goes on, is done without.
+    fetched = max(0, min(measures.totals["done"] - failed, measures.totals["pages"]))
+    rest = f", {count(failed)} failed" if failed else ""
+    said = [f"{count(fetched)} {_pages(fetched)} fetched{rest}."] if fetched or failed else []
+    for reason, number in list(measures.failed.items())[:MOST_REASONS]:
+        said.append(f"  {count(number)} {_pages(number)}: {words(reason)}{_hosts(measures.failed_at.get(reason, ()))}")
+    said += _left_out(measures.noted, stores)
+    if result.status == OK and failed and not fetched:
+        start = listed(rules.crawl.start[:3], longest=100)
+        return said, Conclusion(FAILED, f"Nothing was fetched of {start}: see above why; the logs tell more.")
+    return said, result
+
+
+def _left_out(noted: Mapping[str, int], stores: Sequence[Store]) -> Iterator[str]:
+    """What was left out as pages ask for it."""
+    for directive in DIRECTIVES:
+        number = noted.get(f"page_robots/{directive}", 0)
+        obeying = [store.name for store in stores if store.obeyed == directive]
+        says = f"{count(number)} {'page says' if number == 1 else 'pages say'} {directive}"
+        if number and directive == NOFOLLOW:
+            yield f"{says}: {'its' if number == 1 else 'their'} links were not followed."
+        elif number and obeying:
+            yield f"{says}: left out of the {'store' if len(obeying) == 1 else 'stores'} {' and '.join(obeying)}."
+
+
+def words(reason: str) -> str:
+    """Why pages failed, for people."""
+    if reason.startswith("http/"):
+        return f"answered with status {reason.removeprefix('http/')}"
+    return WORDS.get(reason, reason)
+
+
+def _pages(number: int) -> str:
+    return "page" if number == 1 else "pages"
+
+
+def _hosts(names: Sequence[str]) -> str:
+    """Where it happened, in brackets."""
+    return f" ({listed(names[:3], longest=60)}{', ...' if len(names) > 3 else ''})" if names else ""
+
+
+def keep_markdown(settings: BaseSettings, opts: argparse.Namespace, *, documents: bool) -> None:
+    """Have the agents keep Markdown, where that is asked for. Raises UbiError where it cannot be written."""
+    if not opts.markdown:
+        for option, value in (("--chunks", opts.chunks), ("--whole-page", opts.whole_page)):
+            if value:
+                raise UbiNotFound(f"{option} is for --markdown: give both.")
+        return
+    collect.check_markdown(opts.markdown, opts.chunks)
+    if markdown_collector.is_tree(opts.markdown):
+        markdown_collector.check_tree(Path(opts.markdown))
+    is_ours = settings.getpriority(STORES) == get_settings_priority("project")  # of this package's project
+    given = [] if is_ours else settings.getlist(STORES)
+    if any(isinstance(store, MarkdownStore) for store in stores.make(given, settings)):
+        return
+    arguments = [*(["content=page"] if opts.whole_page else []), *(["documents=yes"] if documents else [])]
+    store = f"{MarkdownStore.name}({', '.join(arguments)})" if arguments else MarkdownStore.name
+    stores.make([store], settings)  # what is not installed is said before anything is started
+    settings.set(STORES, ", ".join([*map(str, given), store]), "cmdline")
+
+
+def markdown_at_the_end(opts: argparse.Namespace, plan: RunPlan, judge: Judgement) -> Judgement:
+    """`judge`, which is also told what became of the Markdown. It is not written after an interruption: the crawl goes
+    on."""
+
+    def ending(status: CrawlStatus, result: Conclusion) -> tuple[list[str], Conclusion]:
+        said, result = judge(status, result)
+        if result.status == INTERRUPTED:
+            name = shlex.quote(plan.crawl)
+            said.append(f"Markdown so far: scrapy ubi collect markdown --crawl {name} -o {shlex.quote(opts.markdown)}")
+            return said, result
+        asked = argparse.Namespace(
+            kind="markdown", output=opts.markdown, chunks=opts.chunks, dir=[], run=status.run or None, crawl=plan.crawl,
+            json=False, latest=False,
+        )  # fmt: skip
+        try:
+            said += collect.run(plan.seen, asked).lines
+        except UbiNothingCollected:
+            return said, result if result.status else Conclusion(FAILED, _NONE)
+        except UbiError as error:
+            return said, result if result.status else Conclusion(FAILED, str(error))
+        return said, result
+
+    return ending
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
@@ -44,7 +169,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
     own = own_settings(settings, rules)
     name = opts.crawl or own.get("UBI_CRAWL") or crawl_name(rules, source.mark)
     own.set("UBI_CRAWL", name, "cmdline")
-    crawl_markdown.keep(own, opts, documents=rules.follow.documents)
+    keep_markdown(own, opts, documents=rules.follow.documents)
     wanted = UbiSettings.from_scrapy(own, PagesSpider.name)
     path = wanted.dir.absolute() / FILE
     asked = argparse.Namespace(**vars(opts))
@@ -56,7 +181,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
         _write(source, path)
         ending: running.Judgement = partial(judge, rules, stores.make(own.getlist("UBI_STORES"), own))
         if opts.markdown:
-            ending = crawl_markdown.written_at_the_end(opts, plan, ending)
+            ending = markdown_at_the_end(opts, plan, ending)
         return running.supervise(own, asked, plan, ending, [pause_of(wanted)])
 
 

@@ -56,7 +56,9 @@ class Drain:
 
     def __init__(self, to: RedisConnection, status: CrawlStatus, name: str) -> None:
         need_agent(status, name)
-        self._to, self._keys, self.name = to, RedisKeys(status.crawl), name
+        self._to = to
+        self._keys = RedisKeys(status.crawl)
+        self.name = name
         self._first = status
         self._agent = _agent(status, name)
         self._field = drain_field(name)

@@ -148,7 +148,9 @@ class Follower:
     """Follows one crawl, until its end where that is wanted."""
 
     def __init__(self, to: RedisConnection, crawl: str, until_end: bool) -> None:
-        self._to, self._crawl, self._until_end = to, crawl, until_end
+        self._to = to
+        self._crawl = crawl
+        self._until_end = until_end
         self._stream = ItemStream(to.client, crawl)
         self._group = f"{FOLLOW}{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(3)}"
         self._begin = self._at = self._token = ""  # where to begin; the last id that was printed; Redis's data

@@ -2,27 +2,62 @@
 
 Scrapy's own parser comes first and keeps what it does not know, so unknown options reach the command as arguments; it
 refuses them there.
+
+Descriptions are written as paragraphs and, indented by two, lists of a name and what it means; further lines of a
+meaning stand below its beginning. They are shown in lines that fit the terminal.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+import textwrap
 from typing import Any
 
 from scrapy_ubi.adapter.requests.outside import MOST_PRIORITY, PRIORITY
 from scrapy_ubi.cli.commands.crawl_options import add_crawl_subcommand
 from scrapy_ubi.cli.commands.frontier_options import add_directories, add_frontier_subcommands
-from scrapy_ubi.cli.commands.help_text import filled
 from scrapy_ubi.cli.commands.mcp_options import add_mcp_subcommand
 from scrapy_ubi.cli.commands.number_arguments import seconds, whole
 from scrapy_ubi.cli.commands.run_options import add_run_subcommand
-from scrapy_ubi.cli.commands.steer_options import add_steering_subcommands
 from scrapy_ubi.cli.commands.web_options import add_web_subcommand
 from scrapy_ubi.cli.mapping.url_list import MOST_URLS
+from scrapy_ubi.cli.monitor.text_table import room
 from scrapy_ubi.urls.listings.entries import start_of
 from scrapy_ubi.urls.scope import KINDS
 
+_NAMED = re.compile(r"(  \S(?:\S| (?! ))*  +)\S")  # the beginning of a row of a list, up to the meaning
+
+SET = """\
+Changes settings of a running crawl, at all its agents, those that are away or start later among them, until they are
+taken back (`scrapy ubi unset`) or the crawl is reset. `scrapy ubi settings` shows which settings can be changed so.
+With --host: of this host only. Waits until all agents have heard it, which takes a second or two.
+"""
+UNSET = """\
+Takes back what `scrapy ubi set` has said: the settings are again as settings.py has them. With --host: what was said of
+this host.
+"""
+SETTINGS = """\
+Shows the settings that can be changed while the crawl runs, with their values.
+
+  setting  its name; pause and finish stand here, too
+  host     the host it was given for; empty: the whole crawl
+  value    its value
+  since    how long ago it was given
+  by       who has given it; settings.py: it is the value of this project
+
+Below: the agents that have not heard of all of it yet, and what agents refuse, and why.
+"""
+PAUSE = """\
+Pauses a crawl, or with --host a host of it: no page is requested from now on, loads under way end. It stays paused
+through restarts of agents and of Redis until `scrapy ubi resume`.
+"""
+RESUME = """\
+Lets a paused crawl go on, or with --host a paused host.
+"""
+FINISH = """\
+Asks a crawl that waits for seeds to end when it is empty. Any other crawl ends then anyway.
+"""
 _LETTERS = whole(1, 10_000)  # asked for at once; a letter may have a megabyte
 _ITEMS = whole(1, 10_000)
 _REPLICAS, _COPIES = whole(1, 100_000), whole(0, 8)
@@ -144,6 +179,15 @@ Exit status: 0 when the items and the requests are the same, 1 when they are not
 has failed.
 """
 EXAMPLES = {
+    "set": (
+        "examples:\n  scrapy ubi set UBI_HOST_DELAY=2\n  scrapy ubi set UBI_HOST_LIMITS=pages=500 --host shop.example\n"
+        '  scrapy ubi set \'UBI_FILTERS=["length(500)", "scope(domains=site.example)"]\''
+    ),
+    "unset": "examples:\n  scrapy ubi unset UBI_HOST_DELAY\n  scrapy ubi unset --all",
+    "settings": "examples:\n  scrapy ubi settings --changed\n  scrapy ubi settings --json",
+    "pause": "examples:\n  scrapy ubi pause\n  scrapy ubi pause --host shop.example",
+    "resume": "examples:\n  scrapy ubi resume\n  scrapy ubi resume --host shop.example",
+    "finish": "examples:\n  scrapy ubi finish",
     "doctor": "examples:\n  scrapy ubi doctor\n  scrapy ubi doctor myspider --json",
     "version": "examples:\n  scrapy ubi version\n  scrapy ubi version --json",
     "status": "examples:\n  scrapy ubi status\n  scrapy ubi status --watch\n  scrapy ubi status --json",
@@ -204,7 +248,7 @@ def add_subcommands(parser: argparse.ArgumentParser) -> None:
     add_crawl_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     _map(_sub(what, "map", "list the URLs of a site, by its sitemaps and feeds", MAP))
     _seed(_sub(what, "seed", "give URLs to a crawl", SEED))
-    add_steering_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
+    _steer(what)
     add_frontier_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
     _botkey(_sub(what, "botkey", "the key that requests are signed with: make it, show its public part", BOTKEY))
     add_mcp_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
@@ -225,6 +269,37 @@ def _sub(what: Any, name: str, short: str, long: str, examples: str = "") -> arg
     # Scrapy's -s stands before the sub-command; people write it behind as well.
     sub.add_argument("-s", dest="set_here", metavar="NAME=VALUE", action="append", default=[], help="a setting")
     return sub
+
+
+def filled(text: str) -> str:
+    """The text with new line breaks."""
+    return "\n".join(line for part in _parts(text) for line in _broken(part))
+
+
+def _parts(text: str) -> list[list[str]]:
+    """Lines that belong together: those of a paragraph, those of a row of a list, or an empty one."""
+    parts: list[list[str]] = []
+    for line in text.splitlines():
+        if parts and _goes_on(parts[-1][0], line):
+            parts[-1].append(line)
+        else:
+            parts.append([line])
+    return parts
+
+
+def _goes_on(first: str, line: str) -> bool:
+    """Whether a line belongs to the part that begins with `first`."""
+    if not line.strip() or not first.strip() or _NAMED.match(line):
+        return False
+    return line.startswith(" ") or not first.startswith(" ")
+
+
+def _broken(part: list[str]) -> list[str]:
+    named = _NAMED.match(part[0])
+    first = named[1] if named else ""
+    words = " ".join([part[0][len(first) :].strip(), *map(str.strip, part[1:])])
+    filled = textwrap.wrap(words, room() - 2, initial_indent=first, subsequent_indent=" " * len(first))
+    return filled or [""]
 
 
 def _watch(sub: argparse.ArgumentParser) -> None:
@@ -298,6 +373,27 @@ def _map(sub: argparse.ArgumentParser) -> None:
     output = sub.add_mutually_exclusive_group()
     output.add_argument("-o", "--output", metavar="FILE", help="write to a new FILE: .jsonl has JSON lines")
     output.add_argument("-O", "--overwrite-output", metavar="FILE", help="the same, overwriting")
+
+
+def _steer(what: Any) -> None:
+    """Add those that change a running crawl."""
+    put = _sub(what, "set", "change settings of a running crawl", SET)
+    put.add_argument("values", metavar="NAME=VALUE", nargs="+", help="a setting and its value; a list as JSON")
+    take = _sub(what, "unset", "take such changes back", UNSET)
+    take.add_argument("names", metavar="NAME", nargs="*", help="the settings")
+    take.add_argument("--all", action="store_true", help="all that were given")
+    show = _sub(what, "settings", "the settings of a running crawl", SETTINGS)
+    show.add_argument("--changed", action="store_true", help="only those that were given while it runs")
+    pause = _sub(what, "pause", "request no page until resume", PAUSE)
+    resume = _sub(what, "resume", "let a paused crawl, or host, go on", RESUME)
+    finish = _sub(what, "finish", "end a waiting crawl when it is empty", FINISH)
+    for sub in (put, take, pause, resume):
+        sub.add_argument("--host", metavar="HOST", help="only of this host")
+    for sub in (put, take, pause, resume, finish):
+        sub.add_argument("--no-wait", action="store_true", help="do not wait until the agents have heard it")
+        sub.add_argument(
+            "--timeout", metavar="S", type=seconds, default=10.0, help="wait so many seconds at most (default: 10)"
+        )
 
 
 def _botkey(sub: argparse.ArgumentParser) -> None:

@@ -2,12 +2,15 @@
 
 Living agents are asked through Redis. Where `--dir` names directories, or no agent lives, the directories of stopped
 agents are opened instead, one after the other, and the same question is put to what lies in them.
+
+A finished crawl has work again when failed requests were requeued in such directories. The next start goes on with it
+only when neither its directory nor Redis says that this run is over (agent/group/join).
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,18 +32,52 @@ from scrapy_ubi.cli.commands.redis_connection import (
     need_agent,
     setting,
 )
-from scrapy_ubi.cli.commands.reopen import goes_on, reopen
 from scrapy_ubi.cli.monitor.answers import Answer
 from scrapy_ubi.cli.monitor.document import Document
-from scrapy_ubi.cli.monitor.status import CrawlStatus
+from scrapy_ubi.cli.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.cli.monitor.url_owner import GroupSettings, group_of
-from scrapy_ubi.errors import UbiDirectoryError
+from scrapy_ubi.errors import UbiDirectoryError, UbiError
 from scrapy_ubi.ground.untrusted.terminal_text import plain
 from scrapy_ubi.settings import FINGERPRINTER, REPLICAS
 from scrapy_ubi.settings.url_readers import PARTITIONS
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.urls.host_rules import name_of
 from scrapy_ubi.urls.host_shards import read_name
 from scrapy_ubi.urls.normaliser import is_composition
+
+
+def goes_on(settings: BaseSettings, opts: argparse.Namespace, crawl: str, runs: Collection[str]) -> bool:
+    """Whether Redis says that one of these runs is not over: then requests were requeued on another machine."""
+    if not (opts.redis_url or settings.get("UBI_REDIS_URL")):
+        return False
+    try:
+        with connect(settings, opts) as to, to.explained():
+            status = read_status(to.client, crawl)
+    except UbiError:
+        return False  # what is done about it depends on this alone, and `reopen` complains
+    return bool(status.run) and status.run in runs and not status.finished
+
+
+def reopen(settings: BaseSettings, opts: argparse.Namespace, crawl: str, runs: Collection[str]) -> str:
+    """Take back what Redis says of the end of these runs. A sentence about what stands in the way of going on with
+    them, '' when nothing does.
+    """
+    if not (opts.redis_url or settings.get("UBI_REDIS_URL")):
+        return ""
+    try:
+        with connect(settings, opts) as to, to.explained():
+            status = read_status(to.client, crawl)
+            if status.finished and status.run in runs:
+                to.client.hdel(RedisKeys(crawl).control, "finished")
+    except UbiError as error:
+        return f"They are queued, but whether Redis takes the crawl for finished could not be seen: {error}"
+    past = sorted(set(runs) & set(status.control.get("past", "").split()))
+    if past:
+        return (
+            f"They are queued in directories of an earlier run of this crawl ({listed(past)}), and another one has "
+            "begun since: an agent that starts in such a directory throws them away."
+        )
+    return ""
 
 
 class QueryReport(NamedTuple):

@@ -15,7 +15,7 @@ from scrapy_ubi.cli.commands.collect_choice import bar
 from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.cli.monitor.text_table import Column, count, table
 from scrapy_ubi.errors import UbiDirectoryError
-from scrapy_ubi.outputs.graph import pagerank, scores_file
+from scrapy_ubi.outputs.graph import pagerank
 from scrapy_ubi.outputs.graph.collected_graph import CollectedGraph
 from scrapy_ubi.outputs.graph.pagerank import Ranks
 
@@ -30,7 +30,7 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
             graph = CollectedGraph(opts.graph, Path(inner), opts.hosts, bar())
             told = _told(bar(), opts.tolerance, opts.iterations)
             ranks = pagerank.pagerank(graph, opts.damping, opts.tolerance, opts.iterations, told)
-            best = scores_file.write(graph, pagerank.scores(ranks.values), opts.output)
+            best = pagerank.write_scores(graph, pagerank.scores(ranks.values), opts.output)
     except OSError as error:
         raise UbiDirectoryError(f"{error.filename or place} cannot be used ({error.strerror or error}).") from error
     if ranks.change >= opts.tolerance:

@@ -167,7 +167,7 @@ class Run:
 
     def _start(self, name: str) -> None:
         if not self._supervision.ending:
-            self._processes.start(self._places[name])
+            self._processes.start_agent(self._places[name])
         if self._supervision.ending:  # a signal has come meanwhile
             self._supervision.note_end(name, End(0), time.monotonic())
             self._processes.send(signal.SIGKILL if self._supervision.interrupts > 1 else signal.SIGTERM)

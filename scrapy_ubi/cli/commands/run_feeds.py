@@ -1,4 +1,5 @@
-"""Where the items of `scrapy ubi run` go: `-o` and `-O`.
+"""Where the items of `scrapy ubi run` go: `-o` and `-O`; and whether they can be written there, as far as that can be
+known before a crawl.
 
 Rules of this module:
 
@@ -8,6 +9,8 @@ Rules of this module:
   writes the file that is named. An agent that is started again appends to its part, also with `-O`.
 * The items of `scrapy ubi crawl` are plain data, so it makes one file of any format out of these lines.
 * A file that `-o` names must not exist, where it is collected: it is made new, and holds all of the crawl.
+* Looking whether a place can be written leaves nothing written. What cannot be judged (a bucket, another machine)
+  passes.
 """
 
 from __future__ import annotations
@@ -15,20 +18,102 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from importlib.util import find_spec
+from pathlib import Path, PurePath
+from tempfile import TemporaryFile
+from urllib.parse import unquote, urlsplit
 
+from scrapy import version_info
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 from scrapy.utils.conf import feed_process_params_from_cli
 
-from scrapy_ubi.cli.commands import output_places
-from scrapy_ubi.errors import UbiDirectoryError
+from scrapy_ubi.errors import UbiDirectoryError, UbiError
+from scrapy_ubi.ground.untrusted.terminal_text import plain
 from scrapy_ubi.outputs import stores
 from scrapy_ubi.settings import UbiSettings
+
+# What Scrapy's own storages import, by scheme, and how it is installed.
+# Before 2.19 Scrapy does with botocore, which boto3 brings along.
+NEEDS: Mapping[str, tuple[str, str]] = {
+    "s3": ("boto3" if version_info >= (2, 19) else "botocore", "boto3"),
+    "gs": ("google.cloud.storage", "google-cloud-storage"),
+}
+LONGEST_NAME = 250  # bytes of a file's name: 255, with what it ends in while it is written
+LONGEST = 200  # characters of a place that are shown
 
 AGENT = "%(ubi_agent)s"
 LINES = ("jsonl", "jsonlines", "jl")  # Scrapy's names of the format that is collected
 STORE = "items"
+
+
+class UbiUnusableOutput(UbiError):
+    """Items cannot be written to the place that was named."""
+
+
+def check_place(uri: str, settings: BaseSettings) -> None:
+    """Raise UbiUnusableOutput, UbiDirectoryError with one sentence where items cannot be written there."""
+    if "://" in uri:
+        scheme = uri.partition("://")[0].lower()
+        if scheme != "file":
+            _check_scheme(uri, scheme, settings)
+            return
+        uri = unquote(urlsplit(uri).path)
+    check_file(uri)
+
+
+def _check_scheme(uri: str, scheme: str, settings: BaseSettings) -> None:
+    known = settings.get_component_priority_dict_with_base("FEED_STORAGES")
+    if scheme not in known:
+        raise UbiUnusableOutput(
+            f"{plain(uri, LONGEST)} has the scheme {plain(scheme, 40)}://, which Scrapy cannot write to: use one of "
+            f"{', '.join(sorted(name for name in known if name))}, or a file."
+        )
+    module, name = NEEDS.get(scheme, ("", ""))
+    if module and not _is_there(module):
+        raise UbiUnusableOutput(f"{plain(uri, LONGEST)} needs {name}, which is not installed: pip install {name}.")
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # nor what it is in
+        return False
+
+
+def check_file(path: str) -> None:
+    """Raise UbiDirectoryError where this file cannot be written, nor made with the directories that lead to it. What
+    only Scrapy knows of its name (a time) is not asked for."""
+    whole = Path(path)
+    known = whole
+    while "%(" in str(known):
+        known = known.parent
+    named, shown = known == whole, plain(path, LONGEST)
+    for part in known.parts:
+        if len(os.fsencode(part)) > LONGEST_NAME:
+            raise UbiDirectoryError(f"{shown} cannot be made: {plain(part, 40)} is too long a name for a file.")
+    if named and known.is_dir():
+        raise UbiDirectoryError(f"{shown} is a directory: name a file in it.")
+    if named and known.exists():
+        if not os.access(known, os.W_OK):
+            raise UbiDirectoryError(f"{shown} cannot be written (Permission denied): name another file.")
+        return
+    there = known.absolute() if not named else known.absolute().parent
+    while not os.path.lexists(there) and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise UbiDirectoryError(f"{shown} cannot be made, as {plain(str(there), LONGEST)} is no directory.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise UbiDirectoryError(
+            f"{shown} cannot be made, as nothing can be written in {plain(str(there), LONGEST)} (Permission denied)."
+        )
+    try:
+        with TemporaryFile(dir=there):  # full disks, /proc and the like refuse what their rights allow
+            pass
+    except OSError as error:
+        raise UbiDirectoryError(
+            f"{shown} cannot be made, as nothing can be written in {plain(str(there), LONGEST)} ({error.strerror})."
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +158,7 @@ def item_files(
             continue  # the agents have it from the project
         if uri == "stdout:":
             raise UsageError("Items of agents cannot go to standard output, use -o FILE", print_help=False)
-        output_places.check(uri, settings)
+        check_place(uri, settings)
         if (one_file or options["format"] in LINES) and "://" not in uri and "%(" not in uri:
             collected.append(_new(uri, may_exist=bool(overwrite)))
             if options["format"] not in LINES:

@@ -169,7 +169,8 @@ class SeedWriter:
         self._status = status
         self._told = told
         self._waits = waits
-        self._crawl, self._keys = status.crawl, RedisKeys(status.crawl)
+        self._crawl = status.crawl
+        self._keys = RedisKeys(status.crawl)
         self._signed = signing.seeds(to, status)
         self.pending: dict[bytes, str] = {}
         self._sent = self._here = 0  # the second: refused before they were sent

@@ -76,8 +76,12 @@ class MapSpider(Spider):
         tell: Callable[[str], None], **arguments: Any,
     ) -> None:  # fmt: skip
         super().__init__(**arguments)
-        self._sites, self._urls, self._outcome = sites, urls, outcome
-        self._delay, self._links, self._tell = delay, links, tell
+        self._sites = sites
+        self._urls = urls
+        self._outcome = outcome
+        self._delay = delay
+        self._links = links
+        self._tell = tell
 
     async def start(self) -> AsyncIterator[Any]:
         """Walk. What is wrong is kept for the command."""

@@ -130,7 +130,8 @@ class _Axes:
 
     def __init__(self, times: tuple[float, float], most: float, size: tuple[int, int], whole: bool) -> None:
         self._begin, self._end = times
-        self.right, self.floor = size[0] - RIGHT, size[1] - 22
+        self.right = size[0] - RIGHT
+        self.floor = size[1] - 22
         self._step = max(tick(most, 4 if self.floor > 100 else 2), 1.0 if whole else 0.0)
         self.most = max(self._step, math.ceil(most / self._step - 1e-9) * self._step)
 

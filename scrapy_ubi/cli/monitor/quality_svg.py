@@ -92,7 +92,8 @@ class _Scale:
     What is below the least value, as 0 is, stands on the floor."""
 
     def __init__(self, least: float, most: float) -> None:
-        self._low, self._high = self._step(least, up=False), self._step(most, up=True)
+        self._low = self._step(least, up=False)
+        self._high = self._step(most, up=True)
         if self._high <= self._low:
             self._high = self._low * 10
 

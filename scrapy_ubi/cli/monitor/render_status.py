@@ -1,7 +1,7 @@
 """Who takes part in a crawl and how far it is, as text for people: the live table, the agents, the owner of a URL.
 
-`make demo` draws its live table with `live`, too. The report is in `render_report`, letters in `render_letters`, the
-JSON twins are in `document`.
+`make demo` draws its live table with `live`, too. The report is in `render_report`, letters in `commands.inbox_report`,
+the JSON twins in `document`.
 
 Rules of this module: every line fits the terminal (`table.room`) and holds printable characters only.
 """

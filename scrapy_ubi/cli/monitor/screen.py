@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from math import inf
 from typing import TextIO
 
 EVERY = 3.0  # seconds between two pictures where they cannot be redrawn
@@ -21,7 +22,7 @@ class Screen:
         self._stream = stream
         self.terminal = stream.isatty() if terminal is None else terminal
         self._drawn = 0  # lines of the picture on the terminal
-        self._last: float | None = None
+        self._last = -inf
 
     def show(self, lines: Sequence[str], now: float, last: bool = False) -> None:
         """A new picture. `now` is seconds of one clock; after the `last` picture text goes on below it."""
@@ -32,7 +33,7 @@ class Screen:
             up = UP_AND_CLEAR.format(self._drawn) if self._drawn else ""
             self._stream.write(up + "".join(f"{line}\n" for line in shown) + ("\n" if last else ""))
             self._drawn = 0 if last else len(shown)
-        elif last or self._last is None or now - self._last >= EVERY:
+        elif last or now - self._last >= EVERY:
             self._stream.write("".join(f"{line}\n" for line in lines) + "\n")
             self._last = now
         self._stream.flush()

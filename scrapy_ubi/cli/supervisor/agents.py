@@ -59,7 +59,7 @@ class AgentProcesses:
         self._held = self._life if held is None else held
         self._processes: dict[str, _Process] = {}
 
-    def start(self, place: AgentPlace) -> None:
+    def start_agent(self, place: AgentPlace) -> None:
         """Start an agent, or start it again."""
         command = [sys.executable, "-m", "scrapy_ubi.cli.supervisor.agent_process"]
         command += self._arguments(place, place.name in self._processes)

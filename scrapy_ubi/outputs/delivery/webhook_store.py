@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 from scrapy.settings import BaseSettings
@@ -62,10 +62,12 @@ class WebhookStore(DeliveringStore):
             raise FilterError(f"has seconds={self._seconds:g}", f"give at most {MOST_SECONDS:g}: pages wait so long")
         keys = arguments.pop("key", ())
         super().__init__(arguments, settings)
-        self._url, self._shown = parts, f"{parts.scheme}://{parts.netloc}{parts.path}"
+        self._url = parts
+        self._shown = f"{parts.scheme}://{parts.netloc}{parts.path}"
         self._key_file = Path(keys[-1]) if keys else None
         self._key = b""
-        self._connection: http.client.HTTPConnection | None = None
+        made = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        self._connection = made(parts.hostname or "", parts.port, timeout=TIMEOUT)  # opens itself when it is used
         self._size = self.batch  # that the receiver takes
         self._next = 0.0  # when the next round may begin
 
@@ -97,7 +99,7 @@ class WebhookStore(DeliveringStore):
         try:
             status, retry_after = self._request(body, self._headers(entries, run, body))
         except (OSError, http.client.HTTPException) as error:
-            self._hang_up()
+            self._connection.close()
             raise NotTaken(self._sentence(f"does not answer ({str(error) or type(error).__name__})")) from error
         if 200 <= status < 300:
             return
@@ -125,38 +127,30 @@ class WebhookStore(DeliveringStore):
 
     def _request(self, body: bytes, headers: dict[str, str]) -> tuple[int, float]:
         """The status of the answer, and for how long (s) it asks not to be asked again."""
-        kept = self._connection is not None
+        kept = self._connection.sock is not None
         try:
             answer = self._ask(body, headers)
         except (ConnectionError, http.client.HTTPException):
             if not kept:
                 raise
-            self._hang_up()  # it had been closed at the other end, as nothing came for long
+            self._connection.close()  # it had been closed at the other end, as nothing came for long
             answer = self._ask(body, headers)
         answer.read(MOST_ANSWER)
         if not answer.isclosed():
-            self._hang_up()
+            self._connection.close()
         pause = 0.0
         with suppress(ValueError):
             pause = max(0.0, float(answer.headers.get("Retry-After", "")))
         return answer.status, pause
 
     def _ask(self, body: bytes, headers: dict[str, str]) -> http.client.HTTPResponse:
-        if self._connection is None:
-            made: Any = http.client.HTTPSConnection if self._url.scheme == "https" else http.client.HTTPConnection
-            self._connection = made(self._url.hostname, self._url.port, timeout=TIMEOUT)
         target = (self._url.path or "/") + (f"?{self._url.query}" if self._url.query else "")
         self._connection.request("POST", target, body, headers)
         return self._connection.getresponse()
 
     def close(self) -> None:
         """Close the connection that is kept."""
-        self._hang_up()
-
-    def _hang_up(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._connection.close()
 
 
 def read_key(text: str) -> bytes:

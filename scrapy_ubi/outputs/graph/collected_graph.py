@@ -48,7 +48,8 @@ class CollectedGraph:
     def __init__(
         self, name: str, place: Path, hosts: bool = False, progress: Progress = lambda done, total: None
     ) -> None:
-        self._names, self._arcs = f"{name}{HOSTS if hosts else URLS}", f"{name}{HOST_ARCS if hosts else ARCS}"
+        self._names = f"{name}{HOSTS if hosts else URLS}"
+        self._arcs = f"{name}{HOST_ARCS if hosts else ARCS}"
         self._place = place
         self._hosts = hosts
         self.nodes = sum(1 for _ in self.names())

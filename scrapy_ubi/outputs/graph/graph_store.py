@@ -34,7 +34,9 @@ _WEB = ("http://", "https://")
 _REDIRECT = bytes((REDIRECT,))
 
 
-class _Payload(NamedTuple):
+class GraphPayload(NamedTuple):
+    """What a page gives to the store."""
+
     forms: list[str]  # the page's own, links, redirects
     types: bytes
     status: int
@@ -53,16 +55,16 @@ class GraphStore(Store):
         super().__init__(arguments, settings)
         self._named = _Named()
 
-    def page(self, page: Page) -> _Payload | None:
+    def page(self, page: Page) -> GraphPayload | None:
         """Where a page leads to; nothing where nothing came."""
         came = page.response if page.response is not None else page.received
         if came is None or not page.normal.startswith(_WEB):
             return None
         links, moved = page.links, page.moved_to
         types = bytes(len(links)) + _REDIRECT * len(moved)  # a link is 0
-        return _Payload([page.normal, *links, *moved], types, came.status, page.depth, page.ended)
+        return GraphPayload([page.normal, *links, *moved], types, came.status, page.depth, page.ended)
 
-    def write(self, payload: _Payload, part: Part) -> None:
+    def write(self, payload: GraphPayload, part: Part) -> None:
         """In the writer's thread."""
         forms, types, status, depth, ended = payload
         keys, texts = self._named.keys_of(forms, part)

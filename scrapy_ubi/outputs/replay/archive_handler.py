@@ -66,7 +66,8 @@ class _Replay:
         paths, _ = files_of(UbiSettings.from_scrapy(settings, "spider").replay)
         self._archive = Archive(paths, settings.getint("DOWNLOAD_MAXSIZE") or MOST)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="ubi-replay")
-        self._crawler, self._files = crawler, len(paths)
+        self._crawler = crawler
+        self._files = len(paths)
         self._opening: asyncio.Task[None] | None = None
         self._closed = False
         crawler.signals.connect(self._opened, signals.spider_opened)

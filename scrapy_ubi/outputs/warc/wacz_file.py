@@ -52,7 +52,8 @@ class Wacz:
         self._paths = paths
         self._place = place
         self._told = told
-        self._total, self._done = sum(path.stat().st_size for path in paths), 0
+        self._total = sum(path.stat().st_size for path in paths)
+        self._done = 0
         self._resources: list[dict[str, Any]] = []
         self._when = time.gmtime()
         self.tally = WaczTally(len(paths))

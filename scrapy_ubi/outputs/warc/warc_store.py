@@ -79,7 +79,8 @@ class WarcStore(Store):
         self._known = _known(arguments.pop("known", ()), algorithm)
         self._compress = _compress(arguments)
         self._info = _info(settings)
-        self._met, self._pages = Payloads(), Payloads()
+        self._met = Payloads()
+        self._pages = Payloads()
         self._visits_again = bool(settings.get("UBI_RECRAWL"))
         self._tidied = False
         self._part: Part | None = None

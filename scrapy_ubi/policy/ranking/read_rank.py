@@ -49,7 +49,8 @@ class WeightedSum:
     """
 
     def __init__(self, rankers: Sequence[Ranker], weights: Sequence[float]) -> None:
-        self._rankers, self._weights = tuple(rankers), tuple(weights)
+        self._rankers = tuple(rankers)
+        self._weights = tuple(weights)
 
     @classmethod
     def from_arguments(cls, arguments: Arguments) -> WeightedSum:

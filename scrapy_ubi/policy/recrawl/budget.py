@@ -58,8 +58,10 @@ class Census:
         self.fresh = 0  # pages that were not compared yet
         self._low = math.log(1 / (BEYOND * most))
         self._step = (math.log(BEYOND / least) - self._low) / (BINS - 1)
-        self._pages, self._important = [0] * BINS, [0.0] * BINS
-        self._begun, self._at = math.inf, 0.0
+        self._pages = [0] * BINS
+        self._important = [0.0] * BINS
+        self._begun = math.inf
+        self._at = 0.0
 
     @property
     def age(self) -> float:
@@ -194,7 +196,8 @@ class Budget(Settled):
         self.price: float | None = None  # None: not known yet
         self.alike = math.sqrt(least * most)  # the interval of what is not known; so long until pages were counted
         self.census = Census(least, most)
-        self._lately, self.early = Lately(budget), True
+        self._lately = Lately(budget)
+        self.early = True
         self._slot = 0.0  # when the next page that is visited for the first time is due again at the earliest
 
     @classmethod

@@ -13,11 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scrapy_ubi.urls.links.handlers.bounds import Unreadable
-from scrapy_ubi.urls.links.handlers.sitemap import MOST_BYTES, is_xml, url_lines
+from scrapy_ubi.urls.links.handlers.sitemap import MOST_BYTES, OWNERS, ROOTS, is_xml, url_lines
 from scrapy_ubi.urls.links.handlers.xml_reader import XmlReader, values
 from scrapy_ubi.urls.listings.entries import Entries, Listed, declares_entities
-
-_OWNERS = frozenset(["url", "sitemap"])
 
 
 def sitemap_entries(body: bytes, most: int = MOST_BYTES) -> Entries:
@@ -33,26 +31,24 @@ def sitemap_entries(body: bytes, most: int = MOST_BYTES) -> Entries:
 
 
 class _SitemapReader(XmlReader[Listed]):
-    texts = frozenset(["loc", "lastmod"])
+    roots, texts = ROOTS, frozenset(["loc", "lastmod"])
 
     def __init__(self) -> None:
         super().__init__()
         self._url = self._changed = ""
 
     def begins(self, name: str, attributes: Mapping[str, str]) -> None:
-        if len(self.path) == 1:
-            self.is_one = name in ("urlset", "sitemapindex")
-        elif name in _OWNERS:
+        if name in OWNERS:
             self._url = self._changed = ""
 
     def ends(self, name: str, text: str) -> None:
-        if len(self.path) > 1 and self.path[-2] in _OWNERS:
+        if len(self.path) > 1 and self.path[-2] in OWNERS:
             if name == "loc":
                 self._url = self._url or text
             else:
                 self._changed = self._changed or text
 
     def left(self, name: str) -> None:
-        if name in _OWNERS:
+        if name in OWNERS:
             self.found.append(Listed(self._url, self._changed, name == "sitemap"))
             self._url = ""

@@ -24,7 +24,7 @@ MOST_BYTES = 120_000  # of the whole page
 _LONGEST_NONCE = 200
 
 
-def page(nonce: str) -> str:
+def write_page(nonce: str) -> str:
     """The page, whose style and script carry this nonce of the content security policy: letters, digits, `+/-_=`.
 
     Raises ValueError for any other nonce.

@@ -130,15 +130,15 @@ def test_whoever_requeues_a_page_of_a_host_that_is_given_up_brings_the_host_back
         await one.node.open()
         host, page = entry("http://h3.example/1")
         state, _ = one.node.frontier.add(host, [page])
-        one.node.hosts.end(state, "host/dead")
+        one.node.hosts.end_host(state, "host/dead")
         async with asyncio.timeout(20):
             while state.waiting:
                 assert one.node.next_visit() is None
                 await asyncio.sleep(0.01)
-        assert [failure.reason for failure in one.node.frontier.failed()] == ["host/dead"]
+        assert [failure.reason for failure in one.node.frontier.failures()] == ["host/dead"]
         answer = whole(one.node.answers.answer(Question("requeue", 0.0, reason="host/dead")))
         assert answer["requeued"] == 1
-        assert [*one.node.frontier.failed()] == []
+        assert [*one.node.frontier.failures()] == []
         visit = one.node.next_visit()
         assert visit is not None
         assert visit.entry.url == page.url

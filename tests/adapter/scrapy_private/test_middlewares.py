@@ -6,14 +6,15 @@ import inspect
 from types import SimpleNamespace
 from typing import Any
 
-from scrapy import Spider
+from scrapy import Request, Spider, signals
 from scrapy.core.scraper import Scraper
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.http import Response
 from twisted.internet.defer import Deferred
 
-from scrapy_ubi.adapter.scrapy_private.middlewares import forget_robots, robots_known
+from scrapy_ubi.adapter.scrapy_private.middlewares import forget_robots, only_scrapy_listens, robots_known
 from tests.support.crawls import crawl
 from tests.support.site import Site
 
@@ -71,3 +72,21 @@ def test_the_robots_middleware_keeps_parsers_like_that(site: Site) -> None:
     crawl(Seen, site.proxy, settings={"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS": 1, "DOWNLOADER_MIDDLEWARES": own})
     assert set(parsers) == {"h1.example", "h2.example"}
     assert parsers["h1.example"] is not None and parsers["h2.example"] is None
+
+
+def test_scrapys_own_listener_is_told_from_others() -> None:
+    """The offsite middleware is the only one of Scrapy's that hears of every request which is scheduled."""
+    crawler = Crawler(Spider)
+    which = (signals.request_scheduled, signals.request_dropped)
+    assert only_scrapy_listens(crawler, *which)
+    crawler.stats = crawler.settings  # type: ignore[assignment]  # it is given on, not used
+    offsite = OffsiteMiddleware.from_crawler(crawler)
+    assert only_scrapy_listens(crawler, *which)
+
+    class Own(OffsiteMiddleware):
+        def request_scheduled(self, request: Request, spider: Spider) -> None:
+            """Does more."""
+
+    own = Own.from_crawler(crawler)
+    assert not only_scrapy_listens(crawler, *which) and only_scrapy_listens(crawler, signals.request_dropped)
+    assert offsite is not own  # both live: signals hold them weakly

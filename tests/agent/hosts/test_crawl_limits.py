@@ -73,23 +73,23 @@ def test_known_urls_are_those_of_the_living() -> None:
     one, stopped = limits(known=100)
     profiles = told(me={"known": 30}, other={"known": 60}, dead={"known": 60})
     one.read_profiles(profiles, alive={"other"})
-    assert not one.refuses(0)
+    assert not one.refuses_depth(0)
     one.read_profiles(profiles, alive={"other", "dead"})
-    assert one.refuses(0) == "limit/crawl_known"
+    assert one.refuses_depth(0) == "limit/crawl_known"
     one.check(10**9, 1e9)
     assert not stopped, "the crawl ends by itself"
 
 
 def test_depth() -> None:
     one, _ = limits(depth=3)
-    assert [one.refuses(depth) for depth in (0, 3, 4)] == ["", "", "limit/crawl_depth"]
+    assert [one.refuses_depth(depth) for depth in (0, 3, 4)] == ["", "", "limit/crawl_depth"]
     assert one.idle, "nobody else is to be asked"
 
 
 def test_without_limits_nothing_is_read_or_refused() -> None:
     one, stopped = limits()
     one.check(10**12, 1e12)
-    assert one.idle and not one.refuses(10**6) and not stopped
+    assert one.idle and not one.refuses_depth(10**6) and not stopped
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", "\ud800", json.dumps(profile("other", counters={"pages": "many"}))])

@@ -152,7 +152,7 @@ def test_a_request_that_another_agent_requeues_lifts_its_host(kind: str, why: st
     assert again is not None
     house.agent.receive(Received("z", f"z/a/{kind}", kind, 1, 1, "", (Delta(HOST, (again,)),)))
     assert house.turns().count("") == taken
-    house.hosts.end(house.state, "host/dead")
+    house.hosts.end_host(house.state, "host/dead")
     house.agent.receive(Received("z", f"y/a/{kind}", kind, 1, 1, "", (Delta(HOST, (again,)),)))
     assert house.hosts.read_end_reason(house.state) or not taken, "mail that comes again says nothing new"
 
@@ -258,7 +258,7 @@ def test_what_failed_as_its_host_was_given_up_does_not_count_either() -> None:
     house = House(pages=4)
     house.find(*range(9))
     house.turn()
-    house.hosts.end(house.state, "host/dead")
+    house.hosts.end_host(house.state, "host/dead")
     assert set(house.turns()) == {"host/dead"}
     house.hosts.lift(HOST)
     house.find(*range(20, 30))

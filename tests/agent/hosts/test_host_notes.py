@@ -415,5 +415,5 @@ def test_a_crawl_that_begins_anew_forgets_what_was_noted(house: House) -> None:
 def test_a_host_that_is_given_up_still_says_with_what_it_failed(house: House) -> None:
     state = house.state()
     house.hosts.put(state, "error", "http/503")
-    house.hosts.end(state, "host/dead")
+    house.hosts.end_host(state, "host/dead")
     assert house.hosts.get(state, "error") == "http/503" and house.hosts.read_end_reason(state) == "host/dead"

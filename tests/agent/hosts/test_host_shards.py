@@ -92,10 +92,10 @@ def test_what_follows_for_one_shard_follows_for_all_that_are_here() -> None:
     house.hosts.postpone(states[1], 60.0, "retry-after")
     assert [state.next_at for state in states] == [house.now + 60.0] * 2
     assert other.next_at <= house.now
-    house.hosts.end(states[0], "limit/host_pages")
+    house.hosts.end_host(states[0], "limit/host_pages")
     assert [house.hosts.read_end_reason(state) for state in states] == ["limit/host_pages", ""]
-    house.hosts.end(states[0], "host/dead", whole=True)
-    house.hosts.end(states[1], "host/dead", whole=True)
+    house.hosts.end_host(states[0], "host/dead", whole=True)
+    house.hosts.end_host(states[1], "host/dead", whole=True)
     assert [house.hosts.read_end_reason(state) for state in states] == ["limit/host_pages", "host/dead"]
     assert not house.hosts.read_end_reason(other)
 

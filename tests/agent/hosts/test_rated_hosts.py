@@ -26,7 +26,7 @@ def test_a_host_beyond_its_rate_is_put_off_and_says_why(caplog: pytest.LogCaptur
     hosts.rates.look(5.0)
     state, shard = SetState("h.example"), SetState("h.example#3")
     hosts.on_turn(state, 5.0)
-    assert not put_off and not hosts.start(hosts.of_host(state.host), state.host)
+    assert not put_off and not hosts.start_load(hosts.of_host(state.host), state.host)
     hosts.on_turn(shard, 5.0)
     hosts.on_turn(SetState("other.example"), 5.0)
     assert len(put_off) == 1 and put_off[0] > 5.0

@@ -45,7 +45,7 @@ class Ending(Crawler):
         """End the host when it is time."""
         loaded = sum(ENDED in url for url in self.log.fetched)
         if loaded >= self.after and self.node.frontier.find(ENDED) is not None and self.node.agent.keeping.owns(ENDED):
-            self.node.hosts.end(self.state(), "limit/test")
+            self.node.hosts.end_host(self.state(), "limit/test")
 
 
 def test_what_waits_and_what_is_found_later_fails_and_the_others_are_not_touched() -> None:
@@ -62,7 +62,7 @@ def test_what_waits_and_what_is_found_later_fails_and_the_others_are_not_touched
         loaded = {url for url in log.fetched if ENDED in url}
         assert log.fetched.keys() - of_it == expected - of_it
         assert 2 <= len(loaded) <= 3, "one may have been under way"
-        failed = {failure.entry.url for failure in one.node.frontier.failed()}
+        failed = {failure.entry.url for failure in one.node.frontier.failures()}
         assert failed == of_it - loaded
         assert one.node.counters()["failed"] == {"limit/test": len(failed)}
         assert one.given_up == ["limit/test"] * len(failed)
@@ -88,7 +88,7 @@ def test_the_end_of_a_host_is_known_to_its_heir() -> None:
         others = [one for one in group if one is not owner]
         host, page = entry(f"http://{ENDED}/1")
         owner.node.frontier.add(host, ())
-        owner.node.hosts.end(owner.state(), "limit/test")
+        owner.node.hosts.end_host(owner.state(), "limit/test")
         heirs = [one for one in others if one.name in owner.node.agent.keeping.keepers(owner.state())]
         async with asyncio.timeout(20):
             while not all(_ended(one) for one in heirs):
@@ -99,7 +99,7 @@ def test_the_end_of_a_host_is_known_to_its_heir() -> None:
             one.node.agent.start_exhausted = True
         await asyncio.gather(*(one.task for one in others))
         assert not log.fetched
-        assert {failure.entry.url for one in others for failure in one.node.frontier.failed()} == {page.url}
+        assert {failure.entry.url for one in others for failure in one.node.frontier.failures()} == {page.url}
 
     crawl(run)
 
@@ -116,7 +116,7 @@ def test_many_are_ended_a_slice_at_a_time() -> None:
         log = Log()
         one = Ending(MemoryHub(), "a", log)
         state = await one.wait(250)
-        one.node.hosts.end(state, "limit/test")
+        one.node.hosts.end_host(state, "limit/test")
         slices = []
         while state.waiting:
             before = state.waiting
@@ -140,14 +140,14 @@ def test_a_host_that_is_left_alone_ends_without_waiting_for_its_time() -> None:
         one.node.hosts.postpone(state, 3600, "test")
         assert one.node.next_visit() is None
         assert state.waiting
-        one.node.hosts.end(state, "limit/test")
+        one.node.hosts.end_host(state, "limit/test")
         one.node.agent.start_exhausted = True
         async with asyncio.timeout(20):
             while not one.node.over:
                 assert one.node.next_visit() is None
                 one.wake.clear()
                 await one.wake.wait()
-        assert [failure.reason for failure in one.node.frontier.failed()] == ["limit/test"]
+        assert [failure.reason for failure in one.node.frontier.failures()] == ["limit/test"]
         await one.node.leave("test")
 
     crawl(run)
@@ -158,7 +158,7 @@ def test_a_lifted_host_is_fetched_again() -> None:
         log = Log()
         one = Ending(MemoryHub(), "a", log)
         state = await one.wait(1)
-        one.node.hosts.end(state, "limit/test")
+        one.node.hosts.end_host(state, "limit/test")
         assert one.node.hosts.blocked_reason(state) == "ended"
         one.node.hosts.lift(ENDED)
         one.node.hosts.lift("unknown.example")

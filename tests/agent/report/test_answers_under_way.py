@@ -23,8 +23,8 @@ class Counted(MemoryFrontier):
 
     looked = 0
 
-    def failed(self, host: str | None = None) -> Iterator[Failure]:
-        for failure in super().failed(host):
+    def failures(self, host: str | None = None) -> Iterator[Failure]:
+        for failure in super().failures(host):
             self.looked += 1
             yield failure
 

@@ -101,7 +101,7 @@ def test_no_limit_of_known_urls_refuses_what_failed() -> None:
         asked = Asked(**limited(crawl_limits=CrawlCaps(known=1), known=1))
         await asked.ready()
         await asked.fail("http://h0.example/1")
-        await until(lambda: asked.node.status.crawl_limits.refuses(0))
+        await until(lambda: asked.node.status.crawl_limits.refuses_depth(0))
         assert not asked.node.discover(*entry("http://h0.example/2"))
         made = await asked.ask(1, Question("requeue", FAR, everything=True).text())
         assert (made["requeued"], made["unfit"]) == (1, 0)
@@ -149,7 +149,7 @@ def test_a_store_that_turns_out_damaged_stops_the_agent() -> None:
         def damaged(host: str | None = None) -> Any:
             raise StoreDamaged("file", "bad")
 
-        asked.node.frontier.failed = damaged  # type: ignore[method-assign]
+        asked.node.frontier.failures = damaged  # type: ignore[method-assign]
         asked.shelf.control[b"ask:" + b"0" * 16] = Question("failed", FAR).text().encode()
         await until(lambda: asked.log.fatal)
         assert "file is damaged (bad)" in asked.log.fatal[0]

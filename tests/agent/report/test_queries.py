@@ -278,7 +278,7 @@ def test_requeued_failures_are_none_any_more(agent: Agent) -> None:
     assert [one.entry.key for one in agent.taken] == [0, 1]
     agent.fits = False
     assert agent("requeue", everything=True) == {"requeued": 0, "unfit": 1, "more": False}
-    assert [one.reason for one in agent.frontier.failed()] == ["robots"]
+    assert [one.reason for one in agent.frontier.failures()] == ["robots"]
 
 
 def test_many_failures_are_requeued_some_at_a_time(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,7 +137,7 @@ def test_a_start_wait() -> None:
 def test_an_agent_alone_is_never_called_fenced_and_says_that_redis_does_not_answer() -> None:
     @alone(URL, redis_url="redis://127.0.0.1:1")
     async def _(one: Alone) -> None:
-        one.node.agent.lease._sent = clock.now() - 10 * SETTINGS.lease_timeout
+        one.node.agent.lease.sent = clock.now() - 10 * SETTINGS.lease_timeout
         assert one.node.status.state == "waiting"
         assert kind(one) == kinds.REDIS_AWAY
 
@@ -159,7 +159,7 @@ def test_hosts_that_are_handed_over_name_whom_they_wait_for_and_an_agent_that_is
         assert found is not None
         assert found.kind == kinds.HANDOVER
         assert found.until > unix()
-        node.agent.lease._sent = clock.now() - 10 * SETTINGS.lease_timeout
+        node.agent.lease.sent = clock.now() - 10 * SETTINGS.lease_timeout
         fenced = why(one)
         assert fenced is not None
         assert (fenced.kind, node.status.state) == (kinds.FENCED, "fenced")

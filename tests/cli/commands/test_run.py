@@ -10,7 +10,7 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
 
-from scrapy_ubi.cli.commands import output_places, run, run_plan
+from scrapy_ubi.cli.commands import run, run_feeds, run_plan
 from scrapy_ubi.cli.commands.run_feeds import ItemFiles, item_files, stores_setting
 from scrapy_ubi.cli.commands.run_plan import RunPlan
 from scrapy_ubi.cli.supervisor.agents import AgentPlace
@@ -55,7 +55,7 @@ def test_without_a_redis_and_without_a_valkey_a_sentence_says_what_to_do(
     ],
 )
 def test_each_agent_writes_a_part_of_its_own(asked: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(output_places, "_is_there", lambda module: True)
+    monkeypatch.setattr(run_feeds, "_is_there", lambda module: True)
     (feed,) = item_files(get_project_settings(), [], [asked], several=True).feeds
     assert feed.uri == uri
     assert feed.arguments(again=False) == ["-O", f"{uri}:{feed.format}"]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.cli.monitor import ahead, document, render_report, render_status
-from scrapy_ubi.cli.monitor.crawl_metrics import metrics_text
 from scrapy_ubi.web.crawl_view import view
+from scrapy_ubi.web.metrics_routes import metrics_text
 from tests.cli.monitor.test_render_status import agent, crawl
 from tests.support.prometheus import Recorded
 

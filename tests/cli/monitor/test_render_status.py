@@ -9,7 +9,8 @@ import pytest
 
 from scrapy_ubi.agent.profile.profile import Profile, read_profile
 from scrapy_ubi.agent.profile.summed_up import SummedUp, read_sum, sum_of
-from scrapy_ubi.cli.monitor import document, headline, render_letters, render_report, render_status
+from scrapy_ubi.cli.commands import inbox_report
+from scrapy_ubi.cli.monitor import document, headline, render_report, render_status
 from scrapy_ubi.cli.monitor.inbox_text import Box, DeadLetter, read_letter
 from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.cli.monitor.url_owner import Ownership
@@ -72,7 +73,7 @@ def test_headings_hold_the_longest_name_of_a_crawl_and_fit() -> None:
     longest = replace(crawl(agent("a1"), agent("a2")), crawl="c" * 64)
     box = Box(12_345)
     heads = [render_status.live(longest), render_status.agents(longest), render_report.report(longest)]
-    heads += [render_letters.inbox("a" * 64, box, 0.0, full=False), render_letters.dead("a" * 64, box, 0.0)]
+    heads += [inbox_report.inbox_lines("a" * 64, box, 0.0, full=False), inbox_report.dead_lines("a" * 64, box, 0.0)]
     assert all(fits(lines) for lines in heads)
     assert render_status.live(longest)[:3] == [f"crawl {'c' * 64}: running, 2 of 2 agents at", "work", ""]
 
@@ -237,14 +238,14 @@ def test_inbox_shows_hosts_and_first_urls() -> None:
     ]
     body[-1]["notes"] = [3, {"robots": 1}]
     box = Box(7, (read_letter("a1", b"1700000000000-0", _fields(body)),))
-    lines = render_letters.inbox("a1", box, 1_700_000_005.0, full=False)
+    lines = inbox_report.inbox_lines("a1", box, 1_700_000_005.0, full=False)
     assert lines[0] == "inbox of a1: 7 letters, the oldest 1 of them:"
     assert lines[2].startswith("1700000000000-0  5.0 s old  ")
     assert lines[2].endswith("from a2  discovery 17  11 records")
     assert lines[3].startswith("  hosts: h1.example (5), h2.example (1), h3.example (1), ")
     assert lines[3].endswith("h5.example (1), and 1 more")
     assert lines[4:] == [f"     {i}  http://h1.example/{i}" for i in range(3)] + ["        and 2 more URLs"]
-    full = "\n".join(render_letters.inbox("a1", box, 1_700_000_005.0, full=True))
+    full = "\n".join(inbox_report.inbox_lines("a1", box, 1_700_000_005.0, full=True))
     assert "http://h1.example/4" in full
     assert "done at h6.example: 0000000000000000" in full
     assert 'notes of h6.example, version 3: {"robots":1}' in full
@@ -259,14 +260,14 @@ def test_inbox_of_garbage_and_long_urls_fits() -> None:
             read_letter("a1", b"1-2", _fields([{"host": "h1.example", "discovered": [["0" * 16, url, 1]]}])),
         ),
     )
-    lines = render_letters.inbox("a1", box, 5.0, full=False)
+    lines = inbox_report.inbox_lines("a1", box, 5.0, full=False)
     assert fits(lines)
     assert any("unreadable: " in line for line in lines)
-    assert all(line.isprintable() for line in render_letters.inbox("a1", box, 5.0, full=True))
+    assert all(line.isprintable() for line in inbox_report.inbox_lines("a1", box, 5.0, full=True))
 
 
 def test_dead_letters_give_the_reason() -> None:
-    lines = render_letters.dead(
+    lines = inbox_report.dead_lines(
         "a1", Box(1, dead=(DeadLetter("1-1", 0.0, "body is not JSON", "a2", "12", "x" * 256),)), 5.0
     )
     assert lines[0] == "dead letters of a1: 1 letter"

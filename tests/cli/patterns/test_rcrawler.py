@@ -9,7 +9,7 @@ from typing import Any
 from scrapy import Request
 from scrapy.http import HtmlResponse
 
-from scrapy_ubi.cli.patterns.page_items import PageItems
+from scrapy_ubi.cli.patterns.pages_spider import PageItems
 from scrapy_ubi.cli.patterns.rules_source import read_file
 
 BLOG = """<html><head><title>blog</title></head><body><nav>menu</nav><h1>Athletics in Rome</h1>

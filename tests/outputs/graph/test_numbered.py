@@ -17,7 +17,7 @@ from scrapy.settings import Settings
 
 from scrapy_ubi.outputs.collector import Collector, find_outputs
 from scrapy_ubi.outputs.graph import files, graph_store
-from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphStore, _Payload
+from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphPayload, GraphStore
 from scrapy_ubi.outputs.graph.numbered import Numbered, reversed_host
 from scrapy_ubi.outputs.graph.page_record import HEAD, BadRecord, key_of, packed, stripped, unpacked, without_texts
 from scrapy_ubi.outputs.graph.runs import LineSorter, NumberSorter
@@ -49,7 +49,7 @@ def agent(place: Path, pages: list[Linked], size: float = 1e9) -> Path:
     kept = Kept(place, agent=place.name)
     store = GraphStore({"size": (str(size),)}, Settings())
     for number, page in enumerate(pages):
-        payload = _Payload([page.url, *page.links], bytes(len(page.links)), 200, 1, 1e9 + number)
+        payload = GraphPayload([page.url, *page.links], bytes(len(page.links)), 200, 1, 1e9 + number)
         name = f"{url_key('GET', page.url):016x}"
         kept.writer.put([Bundle(store, name, page.attempt, page.kind, payload, 1)])
     kept.flush("run")
@@ -249,7 +249,7 @@ def test_a_text_is_in_each_part_once_and_again_where_it_was_taken_back(monkeypat
 
     def texts(part: Any, *numbers: int) -> list[bytes]:
         begin = len(part.data)
-        store.write(_Payload([url(n) for n in numbers], bytes(len(numbers) - 1), 200, 1, 1.0), part)
+        store.write(GraphPayload([url(n) for n in numbers], bytes(len(numbers) - 1), 200, 1, 1.0), part)
         return unpacked(part.data[begin:]).texts
 
     def named(*numbers: int) -> list[bytes]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from aiohttp import web
 
-from scrapy_ubi.web.page import page
+from scrapy_ubi.web.page import write_page
 from scrapy_ubi.web.security import page_policy
 from tests.web.browser.made_up import Answer, MadeUp
 
@@ -47,7 +47,7 @@ def application(crawl: MadeUp) -> web.Application:
     async def document(request: web.Request) -> web.StreamResponse:
         nonce = secrets.token_urlsafe(16)
         headers = {"Content-Security-Policy": page_policy(nonce)}
-        return web.Response(text=page(nonce), content_type="text/html", headers=headers)
+        return web.Response(text=write_page(nonce), content_type="text/html", headers=headers)
 
     app = web.Application()
     app.router.add_get("/", document)

@@ -7,29 +7,29 @@ from importlib.resources import files
 
 import pytest
 
-from scrapy_ubi.web.page import MOST_BYTES, SCRIPTS, packed, page
+from scrapy_ubi.web.page import MOST_BYTES, SCRIPTS, packed, write_page
 
 HOUSE = files("scrapy_ubi.web.page")
 LONGEST = 350  # lines of a file
 
 
 def test_it_is_small() -> None:
-    assert len(page("x" * 24).encode()) < MOST_BYTES
+    assert len(write_page("x" * 24).encode()) < MOST_BYTES
 
 
 def test_it_carries_the_nonce_twice_and_nothing_else_to_fill_in() -> None:
-    assert re.findall(r'nonce="([^"]*)"', page("r4nd0m+/=")) == ["r4nd0m+/=", "r4nd0m+/="]
-    assert not re.search(r"\{(nonce|style|script)\}", page("abc"))
+    assert re.findall(r'nonce="([^"]*)"', write_page("r4nd0m+/=")) == ["r4nd0m+/=", "r4nd0m+/="]
+    assert not re.search(r"\{(nonce|style|script)\}", write_page("abc"))
 
 
 @pytest.mark.parametrize("nonce", ["", '"><script>', "a b", "x" * 1000, "é", "=="])
 def test_a_nonce_that_could_be_markup_is_refused(nonce: str) -> None:
     with pytest.raises(ValueError, match="nonce"):
-        page(nonce)
+        write_page(nonce)
 
 
 def test_it_names_no_other_origin() -> None:
-    found = set(re.findall(r"https?://[^\s'\"`)<]*", page("abc")))
+    found = set(re.findall(r"https?://[^\s'\"`)<]*", write_page("abc")))
     assert {one for one in found if ".example" not in one} <= {
         "http://www.w3.org/2000/svg",
         "http://${typed}/",

@@ -33,6 +33,8 @@ def links(received: FetchedBody) -> Values:
 class FeedReader(XmlReader[Found]):
     """Reads a feed of any kind: follows `xml:base`, and knows which guid is a link."""
 
+    roots = frozenset(["rss", "feed", "RDF"])
+
     def __init__(self) -> None:
         super().__init__()
         self._bases: list[str] = [""]  # of each element that is open
@@ -41,8 +43,6 @@ class FeedReader(XmlReader[Found]):
     def begins(self, name: str, attributes: Mapping[str, str]) -> None:
         own = attributes.get(_BASE)
         self._bases.append(self.joined(own) if own else self._bases[-1])
-        if len(self.path) == 1:
-            self.is_one = name in ("rss", "feed", "RDF")
         if name == "guid":
             self._may_be_link = (attributes.get("isPermaLink") or "").strip().lower() != "false"
 

@@ -17,7 +17,7 @@ from scrapy_ubi.urls.links.handlers.xml_reader import XmlReader, values
 MOST_BYTES = 52_428_800
 
 _BEFORE_XML = b"\xef\xbb\xbf\xfe\xff\x00 \t\r\n"  # byte order marks, of UTF-16 too, and white space
-_OWNERS = frozenset(["url", "sitemap"])
+ROOTS, OWNERS = frozenset(["urlset", "sitemapindex"]), frozenset(["url", "sitemap"])  # names of elements
 _WEB = (b"http://", b"https://")
 
 
@@ -36,16 +36,14 @@ def is_xml(body: bytes) -> bool:
 class SitemapLinks(XmlReader[str]):
     """Of a sitemap in XML."""
 
-    texts = frozenset(["loc"])
+    roots, texts = ROOTS, frozenset(["loc"])
 
     def begins(self, name: str, attributes: Mapping[str, str]) -> None:
-        if len(self.path) == 1:
-            self.is_one = name in ("urlset", "sitemapindex")
-        elif name == "link" and self.path[-2] == "url" and "href" in attributes:
+        if name == "link" and self.path[-2:-1] == ["url"] and "href" in attributes:
             self.found.append(attributes["href"])
 
     def ends(self, name: str, text: str) -> None:
-        if text and len(self.path) > 1 and self.path[-2] in _OWNERS:
+        if text and len(self.path) > 1 and self.path[-2] in OWNERS:
             self.found.append(text)
 
 

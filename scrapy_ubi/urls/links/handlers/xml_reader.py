@@ -33,13 +33,14 @@ class XmlReader(Generic[Found]):
     """Finds something in the elements of a document: subclass it, and append to `found`."""
 
     texts: frozenset[str] = frozenset()  # local names of elements whose text is wanted
+    roots: frozenset[str] = frozenset()  # those of the root of such documents
 
     def __init__(self) -> None:
         self.found: list[Found] = []
         self.path: list[str] = []  # local names, from the root
         self._text: list[str] | None = None
         self._length = 0
-        self.is_one = False  # whether an element was met that such documents have
+        self.is_one = False  # whether it is such a document, by its root
 
     def begins(self, name: str, attributes: Mapping[str, str]) -> None:
         """An element begins: its local name, which is also the last of `path`."""
@@ -53,6 +54,8 @@ class XmlReader(Generic[Found]):
         name = local(tag)
         if len(self.path) >= MOST_DEPTH:
             raise LinksCut("depth")
+        if not self.path:
+            self.is_one = name in self.roots
         self.path.append(name)
         self._text = [] if name in self.texts else None
         self._length = 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.policy.browser.page_content import has_scripts, is_made_by_scripts, read_content
+from scrapy_ubi.adapter.browser.shown_pages import has_scripts, is_made_by_scripts, read_content
 
 TEXT = " ".join(f"word{number}" for number in range(100))
 LINKS = "".join(f"<a href='/{number}'>{number}</a>" for number in range(20))

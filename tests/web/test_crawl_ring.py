@@ -14,10 +14,9 @@ from scrapy_ubi.agent.profile.profile import Profile, read_profile
 from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.protocol.ring import Ring, replica_points
 from scrapy_ubi.protocol.ring_index import SIZE, Circle
-from scrapy_ubi.web import drawn_ring as module
-from scrapy_ubi.web.crawl_ring import ring_of, shares
+from scrapy_ubi.web import crawl_ring as module
+from scrapy_ubi.web.crawl_ring import SECTORS, drawn_ring, ring_of, shares
 from scrapy_ubi.web.crawl_view import view
-from scrapy_ubi.web.drawn_ring import SECTORS, drawn_ring
 from tests.cli.monitor.by_hand import profile
 
 MOST_CALLS = 800  # for each agent of a first view: 401 to draw its 200 points, and its row; a `Ring` alone takes 1,204

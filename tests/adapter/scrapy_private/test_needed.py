@@ -9,7 +9,7 @@ from scrapy.core import scraper
 from scrapy.spiders import CrawlSpider, Spider
 from scrapy.utils import log
 
-from scrapy_ubi.adapter.scrapy_private.left_out import say_left_out
+from scrapy_ubi.adapter.scrapy_private.needed import say_left_out
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ import argparse
 
 import pytest
 
-from scrapy_ubi.cli.commands.help_text import filled
-from scrapy_ubi.cli.commands.options import add_subcommands
+from scrapy_ubi.cli.commands.options import add_subcommands, filled
 
 TEXT = """\
 A paragraph of some words that

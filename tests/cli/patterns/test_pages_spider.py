@@ -12,7 +12,7 @@ from scrapy import Request
 from scrapy.http import Headers, Response, TextResponse
 from scrapy.responsetypes import responsetypes
 
-from scrapy_ubi.cli.patterns.page_items import PageItems
+from scrapy_ubi.cli.patterns.pages_spider import PageItems
 from scrapy_ubi.cli.patterns.rules_reader import read_rules
 from scrapy_ubi.outputs.page_text import MOST_READ, MOST_TEXT, MOST_TITLE
 

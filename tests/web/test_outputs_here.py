@@ -11,8 +11,8 @@ import pytest
 from scrapy_ubi.adapter.requests.judged import Judged
 from scrapy_ubi.outputs.collector import Out
 from scrapy_ubi.outputs.duplicates.duplicate_record import Compared, line_of
-from scrapy_ubi.web import output_records, outputs_here
-from scrapy_ubi.web.output_records import PageCounts, is_index, newest_copies
+from scrapy_ubi.web import outputs_here
+from scrapy_ubi.web.outputs_here import PageCounts, is_index, newest_copies
 
 LINE = b"0123456789abcdef 0 ok jsonl:0:20\n"
 
@@ -22,14 +22,14 @@ def test_pages_are_counted_once_and_read_on(tmp_path: Path, monkeypatch: pytest.
     index.write_bytes(LINE * 10)
     counts.look()
     assert counts.count_lines(index, index.stat().st_size) == 10
-    monkeypatch.setattr(output_records, "MOST_READ", 0)  # from now on nothing may be read
+    monkeypatch.setattr(outputs_here, "MOST_READ", 0)  # from now on nothing may be read
     counts.look()
     assert counts.count_lines(index, index.stat().st_size) == 10
     index.rename(tmp_path / "p.idx")
     assert counts.count_lines(tmp_path / "p.idx", 10 * len(LINE)) == 10
     (tmp_path / "p.idx").write_bytes(LINE * 25)
     assert counts.count_lines(tmp_path / "p.idx", 25 * len(LINE)) is None
-    monkeypatch.setattr(output_records, "MOST_READ", len(LINE) * 10)
+    monkeypatch.setattr(outputs_here, "MOST_READ", len(LINE) * 10)
     for expected in (None, 25):
         counts.look()
         assert counts.count_lines(tmp_path / "p.idx", 25 * len(LINE)) == expected
@@ -60,7 +60,7 @@ def test_the_copies_found_last(tmp_path: Path) -> None:
     new.write_bytes(b"".join(many) + b"half a li")
     os.utime(old, (1, 1))
     found = newest_copies([tmp_path, tmp_path / "nothing"])
-    assert len(found) == output_records.MOST_COPIES
+    assert len(found) == outputs_here.MOST_COPIES
     assert found[0] == {"url": "http://h.example/2999", "kind": "near", "first": "http://h.example/0"}
     assert found[1]["url"] == "http://h.example/2997"
     json.dumps(found)
