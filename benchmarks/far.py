@@ -30,7 +30,7 @@ import redis  # noqa: E402
 from processes import Stage, free_port, redis_command, wait_for_redis  # noqa: E402
 from rounds import save, table  # noqa: E402
 
-HOSTS, PAGES, SEEDS, LATENCY, DELAY = 150, 200_000, 20, 5.0, 1.0
+PAGES, SEEDS, LATENCY, DELAY = 200_000, 20, 5.0, 1.0
 CRAWL = "far"
 NEW = 20.0  # s
 LIMIT = 180.0  # s in which something has to happen
@@ -55,12 +55,12 @@ class Far:
         for number in range(agents):
             self.start(number)
 
-    def start(self, number: int) -> Path:
+    def start(self, number: int, **settings: str) -> Path:
         """Start an agent, again perhaps; its log."""
         self.started += 1
         own = {"UBI_AGENT_ID": f"agent{number}", "UBI_DIR": str(self.stage.directory / f"agent{number}")}
         name = f"crawl{self.started:02}"
-        self.stage.crawl(name, {**SETTINGS, **own, "UBI_REDIS_URL": self.url, "LOG_LEVEL": "DEBUG"}, spider="short")
+        self.stage.crawl(name, {**SETTINGS, **own, "UBI_REDIS_URL": self.url, **settings}, spider="short")
         return self.stage.directory / f"{name}.log"
 
     def pages(self) -> int:
@@ -85,7 +85,7 @@ class Far:
         process = self.stage.agents.pop(0)
         process.send_signal(how)
         process.wait(LIMIT)
-        begun, log = time.monotonic(), self.start(number)
+        begun, log = time.monotonic(), self.start(number, LOG_LEVEL="DEBUG")
         while not FIRST.search(log.read_text(errors="replace")):
             if time.monotonic() - begun > LIMIT:
                 raise RuntimeError("an agent that was started again fetches nothing")
@@ -93,9 +93,9 @@ class Far:
         return time.monotonic() - begun
 
 
-def measure(agents: int, seconds: float, link: long_link.LongLink, logs: str | None) -> dict[str, float]:
+def measure(agents: int, hosts: int, seconds: float, link: long_link.LongLink, logs: str | None) -> dict[str, float]:
     """One crawl."""
-    with Stage(HOSTS, PAGES, LATENCY, None, "scattered") as stage:
+    with Stage(hosts, PAGES, LATENCY, None, "scattered") as stage:
         port = free_port()
         command = redis_command(port, stage.directory)
         command[command.index("127.0.0.1")] = link.address
@@ -139,7 +139,7 @@ def main() -> None:
     for one in given.links.split(","):
         milliseconds, loss = map(float, one.split(":"))
         with long_link.LongLink(milliseconds / 1000, loss / 100) as link:
-            row = found[one] = measure(given.agents, given.seconds, link, given.logs)
+            row = found[one] = measure(given.agents, given.hosts, given.seconds, link, given.logs)
         base = found[next(iter(found))]
         print(json.dumps({one: row}), file=sys.stderr, flush=True)
         rows[f"{milliseconds:g} ms, {loss:g} %"] = [
@@ -160,6 +160,7 @@ def main() -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--agents", type=int, default=3)
+    parser.add_argument("--hosts", type=int, default=60, help="each gives a page a second at most (%(default)s)")
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--links", default="0:0,20:1,80:1,200:1", metavar="MS:%,...")
     parser.add_argument("--json", metavar="FILE")

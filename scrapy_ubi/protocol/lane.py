@@ -27,6 +27,9 @@ from scrapy_ubi.protocol.records import Record, Sync, size
 
 DISCOVERY, STATE = "discovery", "state"
 MOST_RESEND = 60.0  # s: a letter that is never acknowledged is sent again at least this often
+MOST_WINDOW = 32  # letters of a lane that may be under way, however far Redis is
+WINDOW_A_SECOND = 120  # letters more for each second of a round trip
+RESEND_ROUND_TRIPS = 25  # that a letter waits longer for its acknowledgement, which takes several exchanges
 MOST_LANES_IN = 4096  # lanes a receiver remembers; the one used longest ago is forgotten, and its resends merged again
 
 
@@ -63,6 +66,13 @@ class Bounds(NamedTuple):
     records: int
     size: int
     resend: float
+
+    def stretched(self, round_trip: float) -> Bounds:
+        """These for an agent whose Redis is so far away (s): an acknowledgement takes several round trips, and meanwhile
+        no more is under way than the window. Receivers need not know."""
+        window = max(self.window, min(MOST_WINDOW, self.window + int(WINDOW_A_SECOND * round_trip)))
+        resend = max(self.resend, min(MOST_RESEND / 2, self.resend + RESEND_ROUND_TRIPS * round_trip))
+        return self._replace(window=window, resend=resend)
 
 
 class Lane:

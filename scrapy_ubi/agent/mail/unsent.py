@@ -19,7 +19,7 @@ from scrapy_ubi.protocol.bundle import gathered
 from scrapy_ubi.transport import Outgoing
 
 ALL = 1_000_000  # letters of one exchange, as many as there may ever be
-EASY = 0.5  # s: an exchange that took less may send twice as many
+LONG = 0.5  # s: what was drained that long ago has not left at once
 
 
 class Unsent:
@@ -74,17 +74,18 @@ class Unsent:
         if self.out is not None and self.out.letters:
             self._most = max(1, min(self._most, len(self.out.letters)) // 2)
 
-    def taken(self, now: float, took: float) -> bool:
-        """An exchange that lasted so long (s) has taken a part. Whether something is left for the next one."""
+    def taken(self, now: float, took: float, easy: float) -> bool:
+        """An exchange that lasted so long (s) has taken a part; after one that took less than `easy` (s) twice as many
+        letters may leave. Whether something is left for the next one."""
         letters = self.out.letters if self.out is not None else ()
         left = letters[self._most :]
         if len(letters) >= self._most:  # one with fewer says nothing of what the line carries
-            self._most = min(2 * self._most if took < EASY else self._most + 1, ALL)
+            self._most = min(2 * self._most if took < easy else self._most + 1, ALL)
         if left:
             self.out = Outgoing(letters=left)
             return True
         self.out, self.told = None, self._drained
-        if now - self._filled > EASY:  # not before all have left: what repeats them is the next drain
+        if now - self._filled > LONG:  # not before all have left: what repeats them is the next drain
             self._agent.outbox.left_later(self._filled, now)
         return False
 
