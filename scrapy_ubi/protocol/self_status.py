@@ -149,13 +149,13 @@ class Standing:
         for all to read.
         """
         handover, flush = self._handover, self._keeping.view_flush
-        if not self._group.sure or not handover.is_near or self._outbox.orphans:
+        if not self._group.sure or not handover.is_near:
             return None
         view, until, listed = self._listed
         if view == self._keeping.view_no and now < until and handover.open.keys() | handover.pending.keys() <= listed:
             return tuple(map(point, sorted(listed)))
         most = self._config.most_pending
-        hosts = {*handover.open, *handover.pending}
+        hosts = {*handover.open, *handover.pending, *(host for _, host in self._outbox.orphans)}
         for (_, kind), lane in self._outbox.lanes.items():
             more = lane.hosts_until(flush, most) if kind == STATE and len(hosts) <= most else set[str]()
             if more is None:

@@ -241,7 +241,7 @@ def _commands(to: RedisConnection) -> Iterator[Finding]:
         lacks = [name for name, one in zip(names, told, strict=True) if not one]
         if lacks:
             text = f"this server does not know what {whose}: {', '.join(lacks)}."
-            yield Finding(state, "commands", f"{text} Name one that does (docs/how-to/redis-that-fails-over.md).")
+            yield Finding(state, "commands", f"{text} Name one that does (docs/reference/redis-servers.md).")
         elif names is needed:
             yield Finding(OK, "commands", "this server knows all that agents need")
 
