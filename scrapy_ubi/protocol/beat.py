@@ -93,14 +93,13 @@ class Beat:
     """What an agent says of itself, about once a second.
 
     `digest` names the view it believes in; `settled` the view for which it has handed on all it holds ('' for none),
-    but for the `pending` hosts (their ring points, 16 hex digits), which with the flag `FEW` are those, too, that it has
-    still to hand on; `activity` counts everything it did, for
-    quiescence, and is 0 while there is more to do: so what an agent at work says stays the same but for its counter.
-    `dead` are the incarnations it last declared dead; `carried` those before it whose disk it has; `members` the
-    incarnations in the view that it believes in, none where these are more than `MOST_NAMED`. `era` counts the views,
-    one after the other, in which all had settled, as far as this agent's disk has come: as it was when it came to
-    believe in its view; `complete` names the last of these, '' for none. `before`: last words of incarnations that had
-    its name.
+    but for the `pending` hosts (their ring points, 16 hex digits), which with the flag `FEW` are those, too, that it
+    has still to hand on; `activity` counts everything it did, for quiescence, and is 0 while there is more to do: so
+    what an agent at work says stays the same but for its counter. `dead` are the incarnations it last declared dead;
+    `carried` those before it whose disk it has; `members` the incarnations in the view that it believes in, none where
+    these are more than `MOST_NAMED`. `era` counts the views, one after the other, in which all had settled, as far as
+    this agent's disk has come: as it was when it came to believe in its view; `complete` names the last of these, ''
+    for none. `before`: last words of incarnations that had its name.
     """
 
     incarnation: str

@@ -69,8 +69,8 @@ class Bounds(NamedTuple):
     resend: float
 
     def stretched(self, round_trip: float) -> Bounds:
-        """These for an agent whose Redis is so far away (s): an acknowledgement takes several round trips, and meanwhile
-        no more is under way than the window. Receivers need not know."""
+        """These for an agent whose Redis is so far away (s): an acknowledgement takes several round trips, and
+        meanwhile no more is under way than the window. Receivers need not know."""
         window = max(self.window, min(MOST_WINDOW, self.window + int(WINDOW_A_SECOND * round_trip)))
         resend = max(self.resend, min(MOST_RESEND / 2, self.resend + RESEND_ROUND_TRIPS * round_trip))
         return self._replace(window=window, resend=resend)

@@ -3,8 +3,8 @@ changes nothing.
 
 * *settled*: it has handed on all it holds under the present view, but for the pending hosts
   (docs/explanation/protocol.md#view-change);
-* *few* hosts left: what it has still to hand on is of so few hosts that its beat names them, so the others need not wait
-  for those that it does not name;
+* *few* hosts left: what it has still to hand on is of so few hosts that its beat names them, so the others need not
+  wait for those that it does not name;
 * *passive*: nothing is left to do here (P6), and what this agent knows of losses was published: it has seen that all
   have settled, and so has counted who was lost before that;
 * a leaver *may go* when it has handed on all it holds, and no agent counts on its copies any longer.

@@ -31,7 +31,10 @@ def packed(fields: Fields) -> Mapping[bytes, bytes]:
     if before < LEAST or len(raw) > MOST_FIELDS or any(b" " in name or b"\n" in name for name in raw):
         return raw
     head = b" ".join([part for name, value in raw.items() for part in (name, b"%d" % len(value))])
-    small = {SENDER: raw.get(SENDER, b"")[:FROM], PACKED: zlib.compress(b"\n".join((head, b"".join(raw.values()))), LEVEL)}
+    small = {
+        SENDER: raw.get(SENDER, b"")[:FROM],
+        PACKED: zlib.compress(b"\n".join((head, b"".join(raw.values()))), LEVEL),
+    }
     return small if size_of(small) < before else raw
 
 

@@ -59,8 +59,8 @@ EASY = 6  # an exchange that took less than this part of the time-out, and read 
 class RedisTransport:
     """The contract's Transport by way of a Redis 5 or later, or a Valkey, alone, in a cluster or with Sentinels.
 
-    `timeout` (s) bounds each call, for a server that is far away `longest_timeout` does; the lease should be longer. Nothing connects before `open`. `seeds`: what is to be
-    known to read seeds, None where none are to be read.
+    `timeout` (s) bounds each call, for a server that is far away `longest_timeout` does; the lease should be longer.
+    Nothing connects before `open`. `seeds`: what is to be known to read seeds, None where none are to be read.
     """
 
     def __init__(
@@ -301,7 +301,10 @@ class RedisTransport:
         async with self._turn:
             self._in_hand.consume(out.consumed)
             leaving, garbage = self._in_hand.leaving, dict(self._garbage)
-            commands = [*self._commands.deletions(out, leaving, garbage), *self._commands.writes(out, packs=self.line.round_trip >= FAR)]
+            commands = [
+                *self._commands.deletions(out, leaving, garbage),
+                *self._commands.writes(out, packs=self.line.round_trip >= FAR),
+            ]
             reads = self._commands.reads(out, self._in_hand.room(self._most), self._budget, self._in_hand.held)
             commands += self._seeds.moves(out)
             if out.end is not None and self._seeds.is_open:

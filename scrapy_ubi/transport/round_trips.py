@@ -67,8 +67,8 @@ IS_CLUSTERED = RedisCommand(("CLUSTER", "INFO"))  # an error everywhere else
 
 
 class RoundTrips:
-    """The process's pool of connections to the server that holds a hash slot. `timeout` in seconds bounds each call; with
-    a server that is far away it is longer, up to `longest` (s). `round_trip`: how far that is."""
+    """The process's pool of connections to the server that holds a hash slot. `timeout` in seconds bounds each call;
+    with a server that is far away it is longer, up to `longest` (s). `round_trip`: how far that is."""
 
     def __init__(
         self, at: Address, name: str, timeout: float, counts: Counter[str], slot: int = 0, longest: float = 0.0

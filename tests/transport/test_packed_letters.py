@@ -47,4 +47,6 @@ def test_what_is_not_packed_so_stays_as_it_is(junk: bytes) -> None:
         b"from": b"a",
         PACKED: zlib.compress(b"body 3\nxx"),
     }
-    assert unpacked({b"z": junk, b"body": b""}, MOST) == {b"z": junk, b"body": b""}, "a field of that name beside others"
+    assert unpacked({b"z": junk, b"body": b""}, MOST) == {b"z": junk, b"body": b""}, (
+        "a field of that name beside others"
+    )

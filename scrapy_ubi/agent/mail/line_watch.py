@@ -27,8 +27,8 @@ FAR = (
     "letters to an agent are under way. UBI_LEASE_TIMEOUT (%g s) and UBI_FAILURE_TIMEOUT (%g s) stay as they are set."
 )
 TOO_SHORT = (
-    "UBI_LEASE_TIMEOUT = %g s is short for a Redis that is %.0f ms away: two heartbeats that are lost on the way end it, "
-    "and nothing is fetched until the next one. A UBI_FAILURE_TIMEOUT of %.0f s (alike for all agents) leaves room."
+    "UBI_LEASE_TIMEOUT = %g s is short for a Redis that is %.0f ms away: two heartbeats that are lost on the way end "
+    "it, and nothing is fetched until the next one. A UBI_FAILURE_TIMEOUT of %.0f s (alike for all agents) leaves room."
 )
 
 
