@@ -69,6 +69,11 @@ class Far:
     def pages(self) -> int:
         return self.stage.served()["pages"]
 
+    def twice(self) -> int:
+        """Pages that were fetched more than once so far."""
+        served = self.stage.served()
+        return served["pages"] - served["unique"]
+
     def until(self, pages: int) -> None:
         end = time.monotonic() + LIMIT
         while self.pages() < pages:
@@ -117,13 +122,13 @@ def measure(agents: int, hosts: int, seconds: float, link: long_link.LongLink, l
             found["new"] = far.rate(NEW)
             found["pages"] = far.rate(seconds)
             found["killed"], found["killed, ready"] = far.restart(0, signal.SIGKILL)
+            found["twice, killed"] = far.twice()
             time.sleep(10)
             found["stopped"], found["stopped, ready"] = far.restart(1, signal.SIGTERM)
             time.sleep(5)
-            served = stage.served()
-            found["twice"] = served["pages"] - served["unique"]
+            found["twice"] = far.twice()
             found["bytes"] = client.info()["total_net_input_bytes"] + client.info()["total_net_output_bytes"]
-            found["bytes"] /= served["pages"]
+            found["bytes"] /= far.pages()
             return found
         finally:
             server.kill()
