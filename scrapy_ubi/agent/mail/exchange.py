@@ -240,7 +240,7 @@ class Exchange:
         look = self._timing.looks(now) or self.run.has_rivals(now)
         look = (read and look) or bool(out.control or out.forget_control or self.outage.kind)
         seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds.is_open and read else 0
-        part = self._unsent.part(out)
+        part = self._unsent.part(out, self._line.part)
         ending = self._agent.ending if self._seeds.is_open and not self._agent.finished else None
         self._asks_end = ending is not None
         wanted = replace(

@@ -11,6 +11,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
+import math
 
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.transport import Line, Transport
@@ -21,6 +22,7 @@ TOLD_FROM = 0.01  # s of a round trip: what follows from less is not worth a lin
 LOOKS = 16  # exchanges before anything is said: the first round trips of a process take longer
 ANOTHER = 1.5  # times as far, or as near, is another distance
 LEAST_EASY, EASY = 0.5, 6  # s; an exchange that took less than this part of the time-out may send twice as many letters
+FAR_PART = 300_000  # characters of letters in one exchange: a second or two, where 1 % of packets are lost
 SHORT_LEASE = 20  # round trips: in a shorter lease not two heartbeats may be lost
 FAR = (
     "Redis is %.0f ms away: mail waits up to %.1f s for its answer, a letter is sent again after %.1f s, and up to %d "
@@ -34,7 +36,8 @@ TOO_SHORT = (
 
 class LineWatch:
     """Watches the line of `transport` for `agent`. `round_trip` (s) is what was applied last; `easy` (s) is how long an
-    exchange may take after which the next one may send twice as many letters."""
+    exchange may take after which the next one may send twice as many letters; `part`: characters of letters that one
+    sends."""
 
     def __init__(self, agent: Agent, transport: Transport) -> None:
         self._agent = agent
@@ -43,6 +46,7 @@ class LineWatch:
         self._said = 0.0
         self.round_trip = 0.0
         self.easy = LEAST_EASY
+        self.part = math.inf
 
     def look(self) -> None:
         """An exchange begins."""
@@ -51,6 +55,7 @@ class LineWatch:
             self.round_trip = line.round_trip
             self._agent.stretch(line.round_trip)
         self.easy = max(LEAST_EASY, line.timeout / EASY)
+        self.part = FAR_PART if line.round_trip >= TOLD_FROM else math.inf
         self._looks += 1
         if self._looks >= LOOKS and self.round_trip >= TOLD_FROM and _differs(self.round_trip, self._said):
             self._said = self.round_trip
