@@ -356,6 +356,11 @@ class Agent:
         for state in self.frontier.states():
             state.dirty = True
 
+    def stretch(self, round_trip: float) -> None:
+        """A word to Redis and back takes so long (s) as far as is known now: mail keeps to bounds that suit it. What
+        the group agrees on, leases and failure time-outs, does not depend on it."""
+        self.outbox.stretch(self.config.bounds.stretched(round_trip))
+
     def mail_lost(self) -> None:
         """Redis has forgotten: send everything under way again, and say every answer again."""
         self.outbox.hurry()

@@ -23,8 +23,9 @@ MOST_BEFORE = 4  # incarnations before under this name, of which a beat repeats 
 
 # Flags of a beat: going; gone; nothing left to do; without the right to fetch; has seen more agents lost than there are
 # copies; has never seen a view complete; has left because the crawl is over; knows of no URL of the crawl; would have
-# settled, but for too many pending hosts; has left, and others have all that it knew.
-LEAVING, LEFT, PASSIVE, FENCED, LOSSY, NEW, OVER, BLANK, MANY, RELIEVED = (
+# settled, but for too many pending hosts; has left, and others have all that it knew; has few hosts left to hand on,
+# and lists them with the pending ones.
+LEAVING, LEFT, PASSIVE, FENCED, LOSSY, NEW, OVER, BLANK, MANY, RELIEVED, FEW = (
     "l",
     "L",
     "p",
@@ -35,11 +36,12 @@ LEAVING, LEFT, PASSIVE, FENCED, LOSSY, NEW, OVER, BLANK, MANY, RELIEVED = (
     "b",
     "m",
     "h",
+    "w",
 )
 
-_WORDS = r"[0-9a-f]{8}\.\d{1,9}\.(?:[0-9a-f]{16})?\.[0-9a-f]{16}\.[01]\.[lLpfxnobmh]{0,10}\.(?:[0-9a-f]{8}){0,32}"
+_WORDS = r"[0-9a-f]{8}\.\d{1,9}\.(?:[0-9a-f]{16})?\.[0-9a-f]{16}\.[01]\.[lLpfxnobmhw]{0,11}\.(?:[0-9a-f]{8}){0,32}"
 _BEAT = re.compile(
-    r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) ([1-9]\d{0,5}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpfxnobmh]{1,10}|-)"
+    r"([0-9a-f]{8})\.(\d{1,9}) (\d{1,15}) ([1-9]\d{0,5}) ([0-9a-f]{16}) ([0-9a-f]{16}|-) ([lLpfxnobmhw]{1,11}|-)"
     r" (\d{1,15}) ([0-9a-f]{16}(?:,[0-9a-f]{16}){0,63}|-) ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,15}|-)"
     r" ([0-9a-f]{8}(?:,[0-9a-f]{8}){0,7}|-) ((?:[0-9a-f]{8}){1,32}|-) (\d{1,9})(?:\.([0-9a-f]{16}))?"
     rf"(?: ({_WORDS}(?:,{_WORDS}){{0,3}}))?",
@@ -91,13 +93,13 @@ class Beat:
     """What an agent says of itself, about once a second.
 
     `digest` names the view it believes in; `settled` the view for which it has handed on all it holds ('' for none),
-    but for the `pending` hosts (their ring points, 16 hex digits); `activity` counts everything it did, for
-    quiescence, and is 0 while there is more to do: so what an agent at work says stays the same but for its counter.
-    `dead` are the incarnations it last declared dead; `carried` those before it whose disk it has; `members` the
-    incarnations in the view that it believes in, none where these are more than `MOST_NAMED`. `era` counts the views,
-    one after the other, in which all had settled, as far as this agent's disk has come: as it was when it came to
-    believe in its view; `complete` names the last of these, '' for none. `before`: last words of incarnations that had
-    its name.
+    but for the `pending` hosts (their ring points, 16 hex digits), which with the flag `FEW` are those, too, that it
+    has still to hand on; `activity` counts everything it did, for quiescence, and is 0 while there is more to do: so
+    what an agent at work says stays the same but for its counter. `dead` are the incarnations it last declared dead;
+    `carried` those before it whose disk it has; `members` the incarnations in the view that it believes in, none where
+    these are more than `MOST_NAMED`. `era` counts the views, one after the other, in which all had settled, as far as
+    this agent's disk has come: as it was when it came to believe in its view; `complete` names the last of these, ''
+    for none. `before`: last words of incarnations that had its name.
     """
 
     incarnation: str

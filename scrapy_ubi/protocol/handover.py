@@ -262,9 +262,14 @@ class Handover:
         return bool(self.open) and any(host in self.open for host in hosts)
 
     @property
+    def is_near(self) -> bool:
+        """Whether all hosts were gone through, and only what is under way is left."""
+        return not self.todo and not self.relied_on
+
+    @property
     def brought(self) -> bool:
         """Whether everything is handed on, but for what the pending hosts wait for."""
-        return not self.todo and not self.open and not self.relied_on
+        return self.is_near and not self.open
 
     @property
     def settled(self) -> bool:

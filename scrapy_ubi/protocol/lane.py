@@ -27,6 +27,10 @@ from scrapy_ubi.protocol.records import Record, Sync, size
 
 DISCOVERY, STATE = "discovery", "state"
 MOST_RESEND = 60.0  # s: a letter that is never acknowledged is sent again at least this often
+MOST_WINDOW = 32  # letters of a lane that may be under way, however far Redis is
+WINDOW_A_SECOND = 120  # letters more for each second of a round trip
+RESEND_ROUND_TRIPS = 25  # that a letter waits longer for its acknowledgement, which takes several exchanges
+MOST_LOOKED_AT = 20_000  # records that wait, when it is asked of which hosts they are: some milliseconds
 MOST_LANES_IN = 4096  # lanes a receiver remembers; the one used longest ago is forgotten, and its resends merged again
 
 
@@ -63,6 +67,13 @@ class Bounds(NamedTuple):
     records: int
     size: int
     resend: float
+
+    def stretched(self, round_trip: float) -> Bounds:
+        """These for an agent whose Redis is so far away (s): an acknowledgement takes several round trips, and
+        meanwhile no more is under way than the window. Receivers need not know."""
+        window = max(self.window, min(MOST_WINDOW, self.window + int(WINDOW_A_SECOND * round_trip)))
+        resend = max(self.resend, min(MOST_RESEND / 2, self.resend + RESEND_ROUND_TRIPS * round_trip))
+        return self._replace(window=window, resend=resend)
 
 
 class Lane:
@@ -221,6 +232,19 @@ class Lane:
         """Mail may have been lost: send what is under way again at once."""
         for letter in self.unacknowledged.values():
             letter.due, letter.pause = 0.0, min(letter.pause, MOST_RESEND)
+
+    def hosts_until(self, flush: int, most: int) -> set[str] | None:
+        """The hosts of which something of that flush, or an older one, is not acknowledged; None where it would take
+        long to say, or these are more than `most`."""
+        oldest = self.oldest()
+        if oldest is None or oldest > flush:
+            return set()
+        if len(self.waiting) > MOST_LOOKED_AT:
+            return None
+        under_way = (record for letter in self.unacknowledged.values() for record in letter.records)
+        waits = (item for item in self.waiting if isinstance(item, Record) or item.waits)
+        hosts = {item.host for item in (*under_way, *waits) if item.flush <= flush}
+        return hosts if len(hosts) <= most else None
 
     def records(self) -> list[Record]:
         """All that is under way or waits, syncs excepted."""

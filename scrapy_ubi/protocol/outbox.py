@@ -35,6 +35,7 @@ class Outbox:
     def __init__(self, store: str, bounds: Bounds) -> None:
         self.store = store
         self.bounds = bounds
+        self._widest = bounds.window
         self.lanes: dict[tuple[str, str], Lane] = {}
         self.by_name: dict[str, Lane] = {}
         self.outlinks: dict[int, int] = {}  # flush -> open outlinks; in rising order once `oldest` was asked
@@ -46,6 +47,10 @@ class Outbox:
         self._numbers: dict[str, int] = {}  # of lanes that are gone: nothing goes through all of them
         self._told_numbers: dict[str, int] = {}
         self._untold: set[str] = set()  # of these, lanes that are gone since numbers were told
+
+    def stretch(self, bounds: Bounds) -> None:
+        """Keep to these from now on; what is under way stays so."""
+        self.bounds, self._widest = bounds, max(self._widest, bounds.window)
 
     def __len__(self) -> int:
         return sum(map(len, self.lanes.values())) + len(self.returned)
@@ -228,7 +233,7 @@ class Outbox:
         """Assert every invariant of the outbox."""
         count: dict[int, int] = {}
         for lane in self.lanes.values():
-            lane.check_invariants(self.bounds.window)
+            lane.check_invariants(self._widest)
             for letter in lane.unacknowledged.values():
                 for record in letter.records:
                     count[record.flush] = count.get(record.flush, 0) + (record.entry is not None)

@@ -3,6 +3,8 @@ changes nothing.
 
 * *settled*: it has handed on all it holds under the present view, but for the pending hosts
   (docs/explanation/protocol.md#view-change);
+* *few* hosts left: what it has still to hand on is of so few hosts that its beat names them, so the others need not
+  wait for those that it does not name;
 * *passive*: nothing is left to do here (P6), and what this agent knows of losses was published: it has seen that all
   have settled, and so has counted who was lost before that;
 * a leaver *may go* when it has handed on all it holds, and no agent counts on its copies any longer.
@@ -15,6 +17,7 @@ from dataclasses import replace
 from scrapy_ubi.protocol.beat import (
     BLANK,
     FENCED,
+    FEW,
     LEAVING,
     LEFT,
     LOSSY,
@@ -35,6 +38,8 @@ from scrapy_ubi.protocol.loss_counter import BEGUN
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.view_change import point
 from scrapy_ubi.protocol.work import Work
+
+LISTS_APART = 0.5  # s between two lists of the hosts that are left
 
 
 class Standing:
@@ -61,6 +66,7 @@ class Standing:
         self._work = work
         self._reception = reception
         self._quiescence = quiescence
+        self._listed: tuple[int, float, frozenset[str]] = (-1, 0.0, frozenset())  # view, until when (s), hosts
 
     @property
     def settled(self) -> bool:
@@ -116,6 +122,9 @@ class Standing:
         settled = view.digest if self.settled else ""
         flags += MANY if not self._handover.settled and self._brought else ""
         pending = tuple(point(host) for host in self._handover.pending) if settled else ()
+        if not settled and (few := self._few(now)) is not None:
+            flags += FEW
+            pending = few
         dead = tuple(incarnation for incarnation in group.watch.dead if incarnation != group.incarnation)
         return Beat(
             incarnation=group.incarnation,
@@ -133,6 +142,29 @@ class Standing:
             complete=losses.base_view,
             before=losses.before,
         )
+
+    def _few(self, now: float) -> tuple[str, ...] | None:
+        """The hosts of which something is still to be handed on, or pending, as a beat lists them; None where they are
+        too many, or not known yet. What was listed a moment ago stands as long as it holds: each change is a new line
+        for all to read.
+        """
+        handover, flush = self._handover, self._keeping.view_flush
+        if not self._group.sure or not handover.is_near:
+            return None
+        view, until, listed = self._listed
+        if view == self._keeping.view_no and now < until and handover.open.keys() | handover.pending.keys() <= listed:
+            return tuple(map(point, sorted(listed)))
+        most = self._config.most_pending
+        hosts = {*handover.open, *handover.pending, *(host for _, host in self._outbox.orphans)}
+        for (_, kind), lane in self._outbox.lanes.items():
+            more = lane.hosts_until(flush, most) if kind == STATE and len(hosts) <= most else set[str]()
+            if more is None:
+                return None
+            hosts |= more
+        if len(hosts) > most:
+            return None
+        self._listed = self._keeping.view_no, now + LISTS_APART, frozenset(hosts)
+        return tuple(map(point, sorted(hosts)))
 
     def is_clean(self, finished: bool) -> bool:
         """Whether a leaver leaves nothing behind: the crawl is over (`finished`), or others have all that it knows."""

@@ -9,6 +9,9 @@ A view is *complete*, for an agent, when one read shows that everybody alive (th
   living agent can be fetching;
 * otherwise from the moment it has read that everybody alive has published *settled* for the present view, unless
   somebody lists the host as pending;
+* otherwise from the moment it has read that everybody alive has published either that or, with a list of all hosts that
+  it has still to hand on (`FEW`), that these are few, unless somebody lists the host: one host that is large, or a line
+  that is long, does not hold up all others;
 * otherwise, where somebody alive has not published *settled* when the handoff time-out has passed, from then on. A host
   that is listed waits however long that takes: who lists it is alive, and may be loading one of its pages.
 
@@ -20,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from scrapy_ubi.protocol.beat import Beat
+from scrapy_ubi.protocol.beat import FEW, Beat
 from scrapy_ubi.protocol.ring import point as ring_point
 from scrapy_ubi.protocol.view import View
 
@@ -50,6 +53,7 @@ class Tenure:
         self.agreed = False  # everybody has published the present view, so all know how many there are
         self.forced = False  # the handoff time-out has passed, and not everybody had settled
         self.listed: frozenset[str] = frozenset()
+        self.few: frozenset[str] | None = None  # hosts that somebody has still to hand on, once all have listed theirs
         self.since = 0.0
 
     def forget(self) -> None:
@@ -57,6 +61,7 @@ class Tenure:
         self.complete = None
         del self.entered[:-1]
         self.released = self.copied = self.agreed = self.forced = False
+        self.few = None
 
     def doubt(self, view: View) -> None:
         """Members of this view whom the last complete one did not have may have fetched while neither knew of the
@@ -75,7 +80,7 @@ class Tenure:
         self.view = view
         self.entered.append(view)
         self.released = self.copied = self.agreed = self.forced = False
-        self.listed, self.since = frozenset(), now
+        self.listed, self.few, self.since = frozenset(), None, now
 
     def read(self, beats: Mapping[str, Beat]) -> bool:
         """Take in the beats of everybody alive, the own included, of one read; True when more may be fetched than
@@ -85,15 +90,30 @@ class Tenure:
         self.agreed = self.agreed or all(beat.digest == digest for beat in beats.values())
         self.copied = self.copied or all(beat.has_brought(digest) for beat in beats.values())
         if not all(beat.settled == digest and beat.digest == digest for beat in beats.values()):
-            return False
+            return self._read_few(beats)
         listed = frozenset(host for beat in beats.values() for host in beat.pending)
         before = (self.released, self.listed, self.complete)
-        self.listed = listed & self.listed if self.released else listed
+        self.listed = listed & self.listed if self.released else listed if self.few is None else listed & self.few
         self.released = True
         if not self.listed and self.complete is not self.view:
             self.complete = self.view
             self.entered = [self.view]
         return before != (self.released, self.listed, self.complete)
+
+    def _read_few(self, beats: Mapping[str, Beat]) -> bool:
+        """Whether these beats, of whose agents not all have settled, let more hosts be fetched."""
+        digest, before = self.view.digest, self.few
+        if self.released or not all(
+            beat.digest == digest and (beat.settled == digest or FEW in beat.flags) for beat in beats.values()
+        ):
+            return False
+        few = frozenset(host for beat in beats.values() for host in beat.pending)
+        self.few = few if before is None else few & before
+        return self.few != before
+
+    def is_brought(self, host: str) -> bool:
+        """Whether all have said, not settled yet, which hosts they have still to hand on, and this is none of them."""
+        return self.few is not None and point(host) not in self.few
 
     @property
     def waits(self) -> bool:
@@ -109,7 +129,7 @@ class Tenure:
         if self.released:
             if not self.listed or point(host) not in self.listed:
                 return True
-        elif self.forced:
+        elif self.forced or self.is_brought(host):
             return True
         return self._has_been_heir(host, alive)
 

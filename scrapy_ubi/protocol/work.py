@@ -146,7 +146,8 @@ class Work:
 
     def _is_overdue(self, state: HostState) -> bool:
         mine = bool(state.waiting) and self._keeping.keepers(state)[:1] == (self._me,)
-        return mine and self._tenure.is_overdue(state.host, self._group.alive)
+        tenure, host = self._tenure, state.host
+        return mine and tenure.is_overdue(host, self._group.alive) and not tenure.is_brought(host)
 
     def is_left(self) -> bool:
         """Whether something waits here, or is out, in a copy that is not to be dropped as others keep the host."""

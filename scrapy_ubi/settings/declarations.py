@@ -611,7 +611,7 @@ class Declarations:
         lambda own: max(0.01, min(0.2, 0.4 * own.heartbeat_interval, (own.failure_timeout - own.lease_timeout) / 4)),
     )
     resend_timeout: float = derived(  # until a letter that is not acknowledged is sent again
-        "25 times the time between two flushes, 5 s", lambda own: 25 * own.flush_interval
+        "25 times the time between two flushes, 5 s; and 25 round trips to Redis", lambda own: 25 * own.flush_interval
     )
     stall_timeout: float = derived(  # until an agent whose event loop does not turn stops its own beats
         "4 times `UBI_FAILURE_TIMEOUT`, at least 60 s", lambda own: max(60.0, 4 * own.failure_timeout)
@@ -622,7 +622,9 @@ class Declarations:
     ship_timeout: float = derived(  # until an agent that has ended gives up to send its last files
         "10 times `UBI_LEAVE_TIMEOUT`", lambda own: 10 * own.leave_timeout
     )
-    window: int = derived("8", lambda own: 8)  # letters of a lane that wait for their acknowledgement
+    window: int = derived(
+        "8; up to 32 where Redis is far", lambda own: 8
+    )  # letters of a lane that wait for their acknowledgement
     letter_records: int = derived("500", lambda own: 500)  # in one letter, at most
     flush_records: int = derived(  # that make a flush come before its time, and wait while Redis is away
         "4 for each MB of `UBI_MEMORY_MB`", lambda own: _share(own, 1000)

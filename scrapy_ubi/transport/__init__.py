@@ -5,6 +5,7 @@ from __future__ import annotations
 from scrapy_ubi.transport.contract import (
     Fields,
     Incoming,
+    Line,
     Outgoing,
     RawFields,
     Transport,
@@ -16,6 +17,7 @@ from scrapy_ubi.transport.contract import (
 __all__ = [
     "Fields",
     "Incoming",
+    "Line",
     "Outgoing",
     "RawFields",
     "Transport",

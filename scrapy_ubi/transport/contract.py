@@ -86,6 +86,14 @@ NO_FIELDS: Fields = MappingProxyType({})
 RawFields = Mapping[bytes, bytes]
 
 
+class Line(NamedTuple):
+    """The line to the server: how long a word there and back takes, and how long mail waits for its answer (s); 0.0
+    where that is not known, or takes no time."""
+
+    round_trip: float = 0.0
+    timeout: float = 0.0
+
+
 class SeedAnswer(NamedTuple):
     """What became of the seed of this id, in one word, and why; `name` is what its writer calls it, `url` the begin of
     what it asks for."""
@@ -224,6 +232,10 @@ class Transport(Protocol):
     @property
     def takes_seeds(self) -> bool:
         """Whether seeds can be read; known once it is open."""
+
+    @property
+    def line(self) -> Line:
+        """How far the server is, as far as is known now. From any thread."""
 
     async def open(self) -> None:
         """Connect and try what is needed. Raises TransportError with one sentence when it cannot be, and TransportDown

@@ -28,7 +28,9 @@ from scrapy_ubi.transport.contract import (
     EndOfCrawl,
     Fields,
     Outgoing,
+    RawFields,
 )
+from scrapy_ubi.transport.packed_letters import packed
 from scrapy_ubi.transport.redis_keys import AGENT_KEYS, RedisKeys
 from scrapy_ubi.transport.round_trips import RedisCommand
 
@@ -76,8 +78,9 @@ class ExchangeCommands:
         for key, names in garbage.items():
             yield RedisCommand(("HDEL", key, *names), key, "hash")
 
-    def writes(self, out: Outgoing) -> Iterator[RedisCommand]:
-        """Answers, letters, dead letters, the profile, control fields, answers to questions."""
+    def writes(self, out: Outgoing, packs: bool = False) -> Iterator[RedisCommand]:
+        """Answers, letters, dead letters, the profile, control fields, answers to questions. `packs`: letters are sent
+        in few bytes."""
         by_sender: dict[str, list[bytes]] = {}
         for (sender, lane), text in out.acks.items():
             by_sender.setdefault(sender, []).extend((encode(lane), encode(text)))
@@ -86,7 +89,7 @@ class ExchangeCommands:
             yield RedisCommand(("HSET", key, *pairs), key, "hash")
         yield from self.answer_seeds(out)
         for receiver, fields in out.letters:
-            yield _append(self.keys.inbox(receiver), INBOX, fields)
+            yield _append(self.keys.inbox(receiver), INBOX, packed(fields) if packs else fields)
         for fields in out.dead_letters:
             yield _append(self.keys.dead(self.agent), DEAD_LETTERS, fields)
         if out.profile is not None:
@@ -186,15 +189,15 @@ class ExchangeCommands:
         return RedisCommand(args)
 
 
-def _append(key: str, most: int, fields: Fields) -> RedisCommand:
+def _append(key: str, most: int, fields: Fields | RawFields) -> RedisCommand:
     return RedisCommand(("XADD", key, "MAXLEN", "~", most, "*", *_flat(fields)), key, "stream")
 
 
-def _flat(fields: Fields) -> Iterator[bytes]:
+def _flat(fields: Fields | RawFields) -> Iterator[bytes]:
     """Names and values in turn, as Redis takes them."""
-    for name, value in fields.items():
-        yield encode(name)
-        yield encode(value)
+    for pair in fields.items():
+        for one in pair:
+            yield one if isinstance(one, bytes) else encode(one)
 
 
 def _digest(text: str) -> str:

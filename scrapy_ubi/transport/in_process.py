@@ -26,6 +26,7 @@ from scrapy_ubi.transport.contract import (
     WATCHED,
     Fields,
     Incoming,
+    Line,
     Outgoing,
     RawFields,
     TransportDown,
@@ -115,6 +116,11 @@ class MemoryTransport:
     def counts(self) -> Counter[str]:
         """See the contract."""
         return Counter(self._counts)
+
+    @property
+    def line(self) -> Line:
+        """There is no way to go."""
+        return Line()
 
     @property
     def takes_seeds(self) -> bool:

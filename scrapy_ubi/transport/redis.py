@@ -22,7 +22,7 @@ from scrapy_ubi.ground import clock
 from scrapy_ubi.transport import scripts
 from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.beat_connection import RedisLink
-from scrapy_ubi.transport.beat_text import encode, size_of, texts
+from scrapy_ubi.transport.beat_text import encode, marker, size_of, texts
 from scrapy_ubi.transport.claimed_items import said_of
 from scrapy_ubi.transport.contract import (
     MEMORY,
@@ -30,6 +30,7 @@ from scrapy_ubi.transport.contract import (
     TEXT,
     Fields,
     Incoming,
+    Line,
     Outgoing,
     RawFields,
     TransportDown,
@@ -41,6 +42,7 @@ from scrapy_ubi.transport.credentials import RedisLogin
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.exchange_commands import ExchangeCommands
 from scrapy_ubi.transport.heartbeat import BeatCallbacks, Heartbeat
+from scrapy_ubi.transport.packed_letters import FAR, unpacked
 from scrapy_ubi.transport.pulses import MOST_SLOTS, WIDTH, Whole
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.transport.rights import ask_rights, ask_seed_rights, lacking
@@ -57,8 +59,8 @@ EASY = 6  # an exchange that took less than this part of the time-out, and read 
 class RedisTransport:
     """The contract's Transport by way of a Redis 5 or later, or a Valkey, alone, in a cluster or with Sentinels.
 
-    `timeout` (s) bounds each call; the lease should be longer. Nothing connects before `open`. `seeds`: what is to be
-    known to read seeds, None where none are to be read.
+    `timeout` (s) bounds each call, for a server that is far away `longest_timeout` does; the lease should be longer.
+    Nothing connects before `open`. `seeds`: what is to be known to read seeds, None where none are to be read.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class RedisTransport:
         *,
         max_read_bytes: int = 4_000_000,
         timeout: float = 3.0,
+        longest_timeout: float = 0.0,
         seeds: SeedSource | None = None,
     ) -> None:
         self._login = RedisLogin(url) if isinstance(url, str) else url
@@ -79,7 +82,7 @@ class RedisTransport:
         self._largest = max_letter_bytes
         self._most = max_letters
         self._most_bytes = self._budget = max_read_bytes  # the second: what the next exchange may read
-        self._timeout = timeout
+        self._timeout, self._longest = timeout, longest_timeout  # of beats, and of mail at most
         self._counts: Counter[str] = Counter()
         self._trips: RoundTrips | None = None
         self._ahead: float | None = None  # the server's clock is, of this process's (s)
@@ -110,7 +113,7 @@ class RedisTransport:
         at = address(*self._login)
         if at.kind == "cluster":
             self._seeds.need_slot(self._keys)
-        self._trips = RoundTrips(at, name, self._timeout, self._counts, self._keys.slot)
+        self._trips = RoundTrips(at, name, self._timeout, self._counts, self._keys.slot, self._longest)
         rights = [ask_rights(self._keys, self._agent, at.kind)]
         rights += [ask_seed_rights(self._keys)] if self._seeds.needed else []
         seeds = self._seeds.probes() if self._seeds.needed else ()
@@ -146,6 +149,12 @@ class RedisTransport:
         if self._ahead is None:
             raise RuntimeError("open() comes first")
         return clock.now() + self._ahead
+
+    @property
+    def line(self) -> Line:
+        """See the contract."""
+        trips = self._trips
+        return Line() if trips is None else Line(trips.round_trip.seconds, trips.timeout)
 
     @property
     def _server(self) -> RoundTrips:
@@ -292,7 +301,10 @@ class RedisTransport:
         async with self._turn:
             self._in_hand.consume(out.consumed)
             leaving, garbage = self._in_hand.leaving, dict(self._garbage)
-            commands = [*self._commands.deletions(out, leaving, garbage), *self._commands.writes(out)]
+            commands = [
+                *self._commands.deletions(out, leaving, garbage),
+                *self._commands.writes(out, packs=self.line.round_trip >= FAR),
+            ]
             reads = self._commands.reads(out, self._in_hand.room(self._most), self._budget, self._in_hand.held)
             commands += self._seeds.moves(out)
             if out.end is not None and self._seeds.is_open:
@@ -327,7 +339,7 @@ class RedisTransport:
     def _read_more(self, letters: Iterable[tuple[str, RawFields]], took: float) -> None:
         """These came in so many seconds: the next exchange may read more. Few say nothing of what the line carries."""
         if self._budget < self._most_bytes and sum(size_of(fields) for _, fields in letters) >= self._budget / 2:
-            easy = took < self._timeout / EASY
+            easy = took < self._server.timeout / EASY
             self._budget = min(self._most_bytes, self._budget * 2 if easy else self._budget + LEAST // 4)
 
     def _incoming(
@@ -363,13 +375,21 @@ class RedisTransport:
         """The letters that the script has found. Raises TransportDown when that is no such answer."""
         try:
             letters: list[tuple[str, RawFields]] = [
-                (name.decode("ascii"), paired(flat)) for name, _size, _whole, flat in found
+                (name.decode("ascii"), self._opened(paired(flat))) for name, _size, _whole, flat in found
             ]
             self._counts["oversized"] += sum([not whole for _, _, whole, _ in found])
         except (lib.InvalidResponse, TypeError, ValueError, AttributeError) as error:
             odd = lib.InvalidResponse("it answers something else than letters")
             raise TransportDown(self._server.explain(odd)) from error
         return letters
+
+    def _opened(self, entry: RawFields) -> RawFields:
+        """The fields of an entry, which may be packed."""
+        fields = unpacked(entry, self._largest)
+        if fields is None:
+            self._counts["oversized"] += 1
+            return marker(entry, size_of(entry))
+        return fields
 
     def _texts(self, key: str, raw: Mapping[bytes, bytes]) -> dict[str, str]:
         """The text of a hash; what is none is deleted by the next exchange, else it would be read again and again."""

@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 else:
     crc = Later("redis.crc")  # an agent alone knows these keys, and needs no Redis
 
-LAYOUT = 6
+LAYOUT = 7
 """Which layout of keys, beats and letters this is: 1 had no pulses, 2 no era in a beat, and ended crawls without a look
-at seeds, 3 no lives before in a beat, 4 no members of its view, 5 no sums in notes. Agents of two do not understand
-each other, and each refuses to join those of the other. It is raised with every such change. So that all versions can
-tell, some things stay as they are in each layout: the hash `agents` (before there were hash tags,
+at seeds, 3 no lives before in a beat, 4 no members of its view, 5 no sums in notes, 6 no packed letters. Agents of two
+do not understand each other, and each refuses to join those of the other. It is raised with every such change. So that
+all versions can tell, some things stay as they are in each layout: the hash `agents` (before there were hash tags,
 `ubi:<crawl>:agents`), by this name, and in it JSON with `layout`, `version`, `state`, `incarnation` and `updated`,
 written every two seconds; and the field of the control hash that asks to leave."""
 WATCHED_KEY = "ubi:watched"

@@ -57,6 +57,22 @@ _SERVER: dict[Kind, tuple[str, ...]] = {
 }
 
 
+def needed_commands(kind: Kind) -> list[str]:
+    """The names of the commands without which no agent works with a server of that kind."""
+    return sorted({text.split()[0] for text in (*_SERVER[kind], *_HASH, *_PULSES, *_STREAM, "EVAL")})
+
+
+def seed_commands() -> list[str]:
+    """The names of those without which no URLs come from outside."""
+    return sorted({text.split()[0] for text in _SEEDS})
+
+
+def ask_known(names: Iterable[str]) -> RedisCommand:
+    """Asks which of these commands the server knows: the answer has nothing (None) in the place of one that it does
+    not know."""
+    return RedisCommand(("COMMAND INFO", *names))
+
+
 def ask_rights(keys: RedisKeys, agent: str, kind: Kind) -> RedisCommand:
     """Asks what of all that may be sent to a server of that kind is not allowed, but for seeds."""
     commands = [

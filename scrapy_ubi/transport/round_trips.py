@@ -1,7 +1,9 @@
 """Pipelined round trips to a Redis, from the event loop.
 
 Rules of this module:
-* One call is one round trip, not a transaction, and ends within the time-out, whatever the server does.
+* One call is one round trip, not a transaction, and ends within the time-out, whatever the server does. The time-out
+  follows from how far the server is (`RoundTripTime`), within bounds: far away a lost packet costs more, and less fits
+  in a second.
 * redis-py never retries here: the caller backs off, and knows the lease.
 * Of redis-py only connections and their pool are used. Its pipelines and its time-out for each reply cost half as much
   again as the round trip itself; there is one time-out for a call, and a connection with replies unread is closed.
@@ -24,6 +26,7 @@ from redis import exceptions as lib
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from scrapy_ubi.ground import clock
 from scrapy_ubi.transport import scripts
 from scrapy_ubi.transport.address import Address
 from scrapy_ubi.transport.faults import (
@@ -39,11 +42,13 @@ from scrapy_ubi.transport.faults import (
     unwrapped,
 )
 from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE
+from scrapy_ubi.transport.round_trip_time import RoundTripTime
 from scrapy_ubi.transport.topology import ServerFinder
 
 logger = logging.getLogger(__name__)
 
 CONNECTIONS = 2  # an exchange, and beside it a look at beats or profiles
+ROUND_TRIPS = 30  # that a call may last, where that is longer than the time-out it was given
 
 Argument = bytes | str | int
 
@@ -62,13 +67,17 @@ IS_CLUSTERED = RedisCommand(("CLUSTER", "INFO"))  # an error everywhere else
 
 
 class RoundTrips:
-    """The process's pool of connections to the server that holds a hash slot. `timeout` in seconds bounds each call."""
+    """The process's pool of connections to the server that holds a hash slot. `timeout` in seconds bounds each call;
+    with a server that is far away it is longer, up to `longest` (s). `round_trip`: how far that is."""
 
-    def __init__(self, at: Address, name: str, timeout: float, counts: Counter[str], slot: int = 0) -> None:
+    def __init__(
+        self, at: Address, name: str, timeout: float, counts: Counter[str], slot: int = 0, longest: float = 0.0
+    ) -> None:
         self.at = at
         self._server = at  # where the pool leads
         self._name = name
-        self._timeout = timeout
+        self._least, self._longest = timeout, max(timeout, longest)
+        self.round_trip = RoundTripTime()
         self._counts = counts
         self._finder = ServerFinder(at, slot, timeout)
         self._finding = asyncio.Lock()
@@ -83,7 +92,7 @@ class RoundTrips:
         help."""
         self._open = True
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self.timeout):
                 *results, clustered = await self._run([*probes, IS_CLUSTERED])
             if isinstance(clustered, bytes) and self.at.kind != "cluster":
                 raise lib.ClusterCrossSlotError("it is a part of a cluster")
@@ -95,7 +104,12 @@ class RoundTrips:
             return results
         except (*FAULTS, ValueError, TypeError) as error:  # the last two: bad ssl_ options, or no Redis at all
             await self.close()
-            raise fault_at_start(error, self._server, self._timeout) from error
+            raise fault_at_start(error, self._server, self.timeout) from error
+
+    @property
+    def timeout(self) -> float:
+        """How long a call may last (s)."""
+        return min(max(self._least, ROUND_TRIPS * self.round_trip.seconds), self._longest)
 
     async def close(self) -> None:
         """Disconnect. Calls after this raise TransportDown."""
@@ -111,32 +125,32 @@ class RoundTrips:
 
     def explain(self, error: Exception) -> str:
         """One sentence for people."""
-        return explain(error, self._server, self._timeout)
+        return explain(error, self._server, self.timeout)
 
     async def call(self, commands: Sequence[RedisCommand], full_is_an_error: bool = True) -> list[Any]:
         """Results in the order of `commands`. Raises TransportDown and TransportFull; with `full_is_an_error` false,
         the errors of writes that were refused because there is no memory are left in the results."""
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self.timeout):
                 results = await self._run(commands)
         except FAULTS as error:
             if self.at.kind != "single" or self.at.url.startswith("rediss"):
                 await self._leave()  # the server may be another one, its certificate or ours renewed
-            raise fault(error, self._server, self._timeout) from error
+            raise fault(error, self._server, self.timeout) from error
         for result in results:
             if isinstance(result, Exception) and (full_is_an_error or not isinstance(result, lib.OutOfMemoryError)):
                 if elsewhere(result):
                     await self._leave()  # the primary became a replica; its name may lead to the new one
-                raise fault(result, self._server, self._timeout) from result
+                raise fault(result, self._server, self.timeout) from result
         return results
 
     async def attempt(self, commands: Sequence[RedisCommand]) -> list[Any]:
         """As `call`, but that what the server refuses is a result. Raises TransportDown."""
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self.timeout):
                 return await self._run(commands)
         except FAULTS as error:
-            raise fault(error, self._server, self._timeout) from error
+            raise fault(error, self._server, self.timeout) from error
 
     async def _run(self, commands: Sequence[RedisCommand]) -> list[Any]:
         """One round trip, or three when a key must be put aside. Failed commands leave their error as the result."""
@@ -166,8 +180,11 @@ class RoundTrips:
         pool: Any = self._pool or await self._connected()
         connection = await pool.get_connection()
         try:
+            began = clock.now()
             await connection.send_packed_command(connection.pack_commands([c.args for c in commands]))
-            return [await _reply(connection, command) for command in commands]
+            results = [await _reply(connection, command) for command in commands[:1]]
+            self.round_trip.took(clock.now() - began)
+            return results + [await _reply(connection, command) for command in commands[1:]]
         except BaseException:  # replies may be left: they would answer the next call
             await connection.disconnect(nowait=True)
             raise
@@ -188,9 +205,9 @@ class RoundTrips:
             self._pool = redis.asyncio.BlockingConnectionPool.from_url(
                 **self._server.arguments(),
                 max_connections=CONNECTIONS,
-                timeout=self._timeout,
+                timeout=self.timeout,
                 socket_timeout=None,
-                socket_connect_timeout=self._timeout,
+                socket_connect_timeout=self.timeout,
                 retry=Retry(NoBackoff(), 0),
                 client_name=self._name,
                 protocol=2,  # RESP2: known to every server, and all that is needed

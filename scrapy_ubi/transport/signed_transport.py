@@ -33,6 +33,7 @@ from scrapy_ubi.transport.contract import (
     WATCHED,
     Fields,
     Incoming,
+    Line,
     Outgoing,
     RawFields,
     SeedAnswer,
@@ -98,6 +99,11 @@ class SignedTransport:
     def takes_seeds(self) -> bool:
         """See the contract."""
         return self._inner.takes_seeds
+
+    @property
+    def line(self) -> Line:
+        """See the contract."""
+        return self._inner.line
 
     async def open(self) -> None:
         """As the contract; raises TransportError where an agent lives that has another secret."""

@@ -27,7 +27,7 @@ from redis.retry import Retry
 
 from scrapy_ubi.transport.address import Address, Node
 
-GRACE = 0.2  # s after the first answer for the others
+GRACE = 0.2  # s after the first answer for the others; as long as that took, where it took longer
 MOST_ASKED = 16  # servers of a cluster; any knows all of them
 
 FAULTS = (redis.RedisError, OSError, TimeoutError, ValueError)
@@ -131,7 +131,8 @@ def _all_of(
         threads[node].start()
     said: list[_Said] = []
     failed: list[BaseException] = []
-    end = time.monotonic() + timeout
+    begun = time.monotonic()
+    end = begun + timeout
     while len(said) + len(failed) < len(nodes):
         try:
             one = answers.get(timeout=max(0.0, end - time.monotonic()))
@@ -141,7 +142,8 @@ def _all_of(
             failed.append(one)
             continue
         if not said:
-            end = min(end, time.monotonic() + GRACE)
+            now = time.monotonic()
+            end = min(end, now + max(GRACE, now - begun))
         said.append(one)
     if not said:
         raise max(failed, key=_telling, default=lib.TimeoutError("no server answers"))

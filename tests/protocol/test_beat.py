@@ -22,7 +22,7 @@ words = st.builds(
     complete=st.just("") | hexes(16),
     digest=hexes(16),
     settled=st.booleans(),
-    flags=st.sets(st.sampled_from("lLpfxnobmh")).map(lambda flags: "".join(sorted(flags))),
+    flags=st.sets(st.sampled_from("lLpfxnobmhw")).map(lambda flags: "".join(sorted(flags))),
     members=st.lists(hexes(8), max_size=MOST_NAMED).map(tuple),
 )
 beats = st.builds(
@@ -32,7 +32,7 @@ beats = st.builds(
     replicas=st.integers(1, 10**6 - 1),
     digest=hexes(16),
     settled=st.just("") | hexes(16),
-    flags=st.sets(st.sampled_from("lLpfxnobmh")).map(lambda flags: "".join(sorted(flags))),
+    flags=st.sets(st.sampled_from("lLpfxnobmhw")).map(lambda flags: "".join(sorted(flags))),
     activity=st.integers(0, 10**15 - 1),
     pending=st.lists(hexes(16), max_size=64).map(tuple),
     dead=st.lists(hexes(8), max_size=16).map(tuple),

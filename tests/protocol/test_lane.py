@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from scrapy_ubi.protocol.host import Entry
-from scrapy_ubi.protocol.lane import MOST_RESEND, STATE, Bounds, Lane, Letter
+from scrapy_ubi.protocol.lane import MOST_LOOKED_AT, MOST_RESEND, MOST_WINDOW, STATE, Bounds, Lane, Letter
 from scrapy_ubi.protocol.records import RECORD_SIZE, Record, Sync, weight
 
 BOUNDS = Bounds(window=3, records=4, size=10_000, resend=5.0)
@@ -382,3 +382,43 @@ class LaneLife(RuleBasedStateMachine):
 
 TestLaneLife = LaneLife.TestCase
 TestLaneLife.settings = settings(max_examples=25, stateful_step_count=25)
+
+
+# -- what is left of older flushes, and bounds for a long line
+
+
+def test_the_hosts_of_what_is_not_acknowledged_of_older_flushes() -> None:
+    made = lane(record(1, 1, "a.example"), record(2, 5, "b.example"))
+    assert made.hosts_until(4, 9) == {"a.example"}
+    assert made.hosts_until(5, 9) == {"a.example", "b.example"}
+    assert made.hosts_until(0, 9) == set()
+    assert made.hosts_until(5, 1) is None, "more than asked for"
+    waits, cancelled = sync(3, "c.example"), sync(3, "d.example")
+    made.put_sync(waits)
+    made.put_sync(cancelled)
+    made.cancel(cancelled)
+    assert made.hosts_until(0, 9) == {"c.example"}
+    for letter in post(made):
+        made.settle(letter.seq)
+    assert made.hosts_until(9, 9) == set()
+
+
+def test_it_is_not_said_where_it_would_take_long() -> None:
+    made = lane()
+    made.put_all([record(number) for number in range(MOST_LOOKED_AT + 1)])
+    assert made.hosts_until(1, 9) is None
+    assert made.hosts_until(0, 9) == set(), "nothing is that old"
+
+
+@given(st.floats(0, 1000))
+def test_bounds_for_a_long_line_are_wider_and_bounded(round_trip: float) -> None:
+    stretched = BOUNDS.stretched(round_trip)
+    assert BOUNDS.window <= stretched.window <= MOST_WINDOW
+    assert BOUNDS.resend <= stretched.resend <= MOST_RESEND
+    assert stretched[1:3] == BOUNDS[1:3]
+    assert BOUNDS.stretched(0.0) == BOUNDS
+
+
+def test_bounds_that_were_given_wider_stay() -> None:
+    wide = Bounds(100, 4, 10_000, 90.0)
+    assert wide.stretched(10.0) == wide

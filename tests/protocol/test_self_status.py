@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, LOSSY, MANY, MOST_PENDING, PASSIVE, Beat
+from scrapy_ubi.protocol.beat import FENCED, FEW, LEAVING, LEFT, LOSSY, MANY, MOST_PENDING, PASSIVE, Beat
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE
 from scrapy_ubi.protocol.received import Delta, Received
+from scrapy_ubi.protocol.view_change import point
 from scrapy_ubi.protocol.visit_row import VisitRow
 from tests.support.views import incarnation, ordered
 from tests.support.village import Village, page
@@ -335,3 +336,42 @@ def test_activity_moves_with_whatever_an_agent_does() -> None:
     village.turn()
     village.turn()
     assert a.quiescence.activity > before, "an answer was read"
+
+
+# -- few hosts left
+
+
+def test_who_has_few_hosts_left_to_hand_on_names_them_and_has_not_settled() -> None:
+    village, host = Village("a", "b", "c"), ordered("a", "b", "c")
+    a = village.agents["a"]
+    for number in range(3):
+        a.discover(host, page(host, number))
+    village.settle()
+    a.handover.open[host] = {"c": None}  # as while an offer is not answered
+    beat = a.standing.beat(village.now, exhausted=False)
+    assert FEW in beat.flags and not beat.settled and beat.pending == (point(host),)
+    assert not beat.has_brought(beat.digest), "nothing else is said by it"
+    village.now += 10.0
+    a.handover.open |= {f"x{number}.example": {"c": None} for number in range(MOST_PENDING)}
+    beat = a.standing.beat(village.now, exhausted=False)
+    assert FEW not in beat.flags and not beat.pending, "too many"
+    a.handover.open.clear()
+    a.handover.todo.append(host)
+    assert FEW not in a.standing.beat(village.now, exhausted=False).flags, "not all hosts were gone through"
+    a.handover.todo.clear()
+    beat = a.standing.beat(village.now, exhausted=False)
+    assert FEW not in beat.flags and beat.settled == a.view.digest
+
+
+def test_a_list_stands_for_a_moment_unless_a_host_is_missing() -> None:
+    village = Village("a", "b", "c")
+    first, second = ordered("a", "b", "c"), ordered("b", "a", "c")
+    village.settle()
+    a = village.agents["a"]
+    a.handover.open |= {first: {"c": None}, second: {"c": None}}
+    both = a.standing.beat(village.now, exhausted=False).pending
+    assert set(both) == {point(first), point(second)}
+    del a.handover.open[second]
+    assert a.standing.beat(village.now, exhausted=False).pending == both, "each change is a line for all to read"
+    a.handover.open["h.example"] = {"c": None}
+    assert set(a.standing.beat(village.now, exhausted=False).pending) == {point(first), point("h.example")}

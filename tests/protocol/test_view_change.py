@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from scrapy_ubi.protocol.beat import MANY, Beat
+from scrapy_ubi.protocol.beat import FEW, MANY, Beat
 from scrapy_ubi.protocol.ring import point as ring_point
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.protocol.view_change import MOST_ENTERED, Alive, Tenure, point
@@ -487,3 +487,50 @@ def test_after_a_fence_a_view_without_newcomers_is_as_good_as_before() -> None:
     made = tenure("a", view("a", "b", "c"), view("a", "b"))
     made.doubt(made.view)
     assert made.free(ordered("a", "b"), alive("a", "b"))
+
+
+# -- few hosts left
+
+
+def few(agents: Iterable[str], of: View, *hosts: str) -> dict[str, Beat]:
+    """The beats of these agents, which have still to hand on these hosts."""
+    listed = tuple(map(point, hosts))
+    return {agent: Beat(incarnation(agent), 0, 20, of.digest, "", FEW, pending=listed) for agent in agents}
+
+
+def test_where_all_list_what_they_have_still_to_hand_on_the_other_hosts_are_free() -> None:
+    present = view("a", "b", "c")
+    made = Tenure("a", 1)
+    made.enter(present, 0.0)
+    large, small = ordered("a", "b", "c"), ordered("a", "c", "b")
+    living = alive("a", "b", "c")
+    assert not made.read({**few("ab", present, large), **said("c", present, settled=False)})
+    assert not made.free(small, living), "c has not said which hosts it has still to hand on"
+    assert made.read({**few("ab", present, large), **said("c", present)})
+    assert made.free(small, living) and not made.free(large, living)
+    assert not made.released and made.complete is None and not made.copied, "no view is complete by it"
+    assert made.read(few("abc", present))
+    assert made.free(large, living)
+    assert made.read(said("abc", present)) and made.complete is present
+
+
+def test_a_host_that_was_free_is_not_listed_again_and_another_view_begins_anew() -> None:
+    present = view("a", "b")
+    made = Tenure("a", 1)
+    made.enter(present, 0.0)
+    host, living = ordered("a", "b"), alive("a", "b")
+    assert made.read(few("ab", present))
+    assert not made.read(few("ab", present, host))
+    assert made.free(host, living)
+    assert made.read(said("ab", present, pending=(point(host),)))
+    assert made.free(host, living), "nor when all have settled"
+    made.enter(view("a", "b", "c"), 1.0)
+    assert not made.is_brought(host)
+
+
+def test_beats_of_another_view_list_nothing_for_this_one() -> None:
+    present = view("a", "b")
+    made = Tenure("a", 1)
+    made.enter(present, 0.0)
+    assert not made.read({**few("a", present), **few("b", view("b"))})
+    assert not made.free(ordered("a", "b"), alive("a", "b"))

@@ -347,6 +347,16 @@ def _pending_hosts_not_listed() -> Any:
     return patch.object(Handover, "pending", property(lambda self: {}, lambda self, value: None), create=True)
 
 
+def _few_hosts_not_listed() -> Any:
+    """Who has few hosts left to hand on says so, and names none of them."""
+    few = Standing._few
+
+    def nameless(self: Standing, now: float) -> tuple[str, ...] | None:
+        return () if few(self, now) is not None else None
+
+    return patch.object(Standing, "_few", nameless)
+
+
 def _one_load_more_after_a_handoff() -> Any:
     """A host is let go when the first of its several loads has ended: it has room for one more."""
     closed_work = Handover.closed_work
@@ -866,6 +876,7 @@ CAUGHT: dict[str, int] = {
     "notes_of_the_sender_win": 32,
     "one_load_more_after_a_handoff": 152,
     "one_window_for_both_lanes": 5,
+    "few_hosts_not_listed": 18,
     "pending_hosts_not_listed": 18,
     "resent_never": 4,
     "restored_outbox_thrown_away": 3,

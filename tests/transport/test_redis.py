@@ -224,6 +224,36 @@ def test_one_exchange_is_one_round_trip(redis_world: RedisWorld) -> None:
     play(redis_world, scene)
 
 
+def test_over_a_long_line_letters_are_packed_and_time_outs_longer(
+    redis_world: RedisWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scrapy_ubi.transport.redis.FAR", 0.0)
+    text = {**letter(1), "body": "http://h.example/" * 1000}
+
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(letters=[("b", text), ("b", letter(2))]))
+        with redis_world.server.client() as client:
+            (_, first), (_, second) = client.xrange(f"ubi:{{{CRAWL}}}:b:inbox")  # type: ignore[misc]
+        assert set(first) == {b"from", b"z"} and len(first[b"z"]) < 1000
+        assert b"z" not in second, "a short one is not worth it"
+        incoming = await b.exchange(Outgoing())
+        assert [dict(fields) for _, fields in incoming.letters] == [
+            {name.encode(): value.encode() for name, value in fields.items()} for fields in (text, letter(2))
+        ]
+        assert 0 < a.line.round_trip < a.line.timeout
+
+    play(redis_world, scene)
+
+
+@pytest.mark.parametrize(("seconds", "waits"), [(0.001, 3.0), (0.15, 4.5), (0.2, 6.0), (5.0, 6.0)])
+def test_the_time_out_follows_from_the_round_trip_within_its_bounds(seconds: float, waits: float) -> None:
+    transport = RedisTransport("redis://127.0.0.1:1/0", "c", "a", timeout=3.0, longest_timeout=6.0)
+    with contextlib.suppress(TransportDown):
+        asyncio.run(transport.open())
+    transport._server.round_trip.took(seconds)
+    assert transport.line.timeout == pytest.approx(waits)
+
+
 def test_refused_beat_tells_nothing(redis_world: RedisWorld) -> None:
     """Who cannot write its beat must not judge others on theirs: they cannot write either."""
 

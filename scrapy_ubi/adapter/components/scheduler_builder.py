@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from scrapy_ubi.adapter.feeds.pipeline_flush import PipelineFlush
     from scrapy_ubi.agent.metrics.agent_metrics import AgentMetrics
 
+MAIL_OF_A_LEASE = 0.6  # of a lease that mail waits for an answer at most, however far Redis is
 REDIS = "scrapy_ubi.transport.redis"
 OUTPUTS = "scrapy_ubi.outputs.setup.Outputs"  # by name: it is loaded where it is wanted
 
@@ -421,7 +422,8 @@ def make_transport(settings: UbiSettings, agent_id: str) -> Transport:
     seeds = SeedSource(settings.seed_list, 2 * settings.failure_timeout, needed=settings.serve)
     largest = settings.max_letter_bytes + (ROOM if settings.secret else 0)
     login = RedisLogin(settings.redis_url, named_credentials(settings.redis_credentials))
-    transport = RedisTransport(login, settings.crawl, agent_id, largest, seeds=seeds)
+    longest = settings.lease_timeout * MAIL_OF_A_LEASE
+    transport = RedisTransport(login, settings.crawl, agent_id, largest, longest_timeout=longest, seeds=seeds)
     if not settings.secret:
         return transport
     signer = Signer(settings.secret, settings.crawl)

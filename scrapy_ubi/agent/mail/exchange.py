@@ -37,10 +37,11 @@ from scrapy_ubi.agent.mail.disk_flush import DiskFlush
 from scrapy_ubi.agent.mail.exchange_states import AFTER, DiskFull, State, Then, result_of
 from scrapy_ubi.agent.mail.inbox_check import RUN, InboxCheck
 from scrapy_ubi.agent.mail.io_thread import IoThread
+from scrapy_ubi.agent.mail.line_watch import LineWatch
 from scrapy_ubi.agent.mail.outage import AWAY, DISK, FULL, ITEMS, SLOW, Outage
 from scrapy_ubi.agent.mail.run_state import RunState
 from scrapy_ubi.agent.mail.timing import Timing
-from scrapy_ubi.agent.mail.unsent import EASY, Unsent
+from scrapy_ubi.agent.mail.unsent import Unsent
 from scrapy_ubi.frontier.store import StoreError, StoreFull
 from scrapy_ubi.ground.untrusted.checks import Malformed
 from scrapy_ubi.protocol.agent import Agent
@@ -138,6 +139,7 @@ class Exchange:
         self._state = State.IDLE
         self._under_way = NOTHING_SENT
         self._asks_end = False  # the exchange under way asks whether the crawl is over
+        self._line = LineWatch(agent, transport)
         self._unsent = Unsent(agent, settings.max_letter_bytes // LETTER_BYTES_A_CHARACTER)
         self.full = self.disk_full = self.counts_anew = False
         self.published: bool | None = None
@@ -209,6 +211,7 @@ class Exchange:
         return LOOK, None
 
     def _begin_mail(self, now: float, profile: Profile) -> tuple[Outgoing, str | None]:
+        self._line.look()
         out = self._out(now, profile)
         self._flush.collect(self.run.run)
         if not self._timing.sent:
@@ -237,7 +240,7 @@ class Exchange:
         look = self._timing.looks(now) or self.run.has_rivals(now)
         look = (read and look) or bool(out.control or out.forget_control or self.outage.kind)
         seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds.is_open and read else 0
-        part = self._unsent.part(out)
+        part = self._unsent.part(out, self._line.part)
         ending = self._agent.ending if self._seeds.is_open and not self._agent.finished else None
         self._asks_end = ending is not None
         wanted = replace(
@@ -283,7 +286,7 @@ class Exchange:
         error = future.exception()
         then = AFTER[state, result_of(error)]
         if then is not Then.WRITTEN:
-            self._timing.end_exchange(now)
+            self._timing.end_exchange(now, self._line.round_trip)
         self._follow[then](now, future.result() if error is None else error)
         asked, self._asks_end = self._asks_end, False
         if asked and not self._agent.finished:
@@ -298,7 +301,7 @@ class Exchange:
     def _sent(self, now: float, incoming: Incoming) -> None:
         self._works()
         self.slowest = max(self.slowest, took := now - self._timing.sent)
-        if self._unsent.taken(now, took):
+        if self._unsent.taken(now, took, self._line.easy):
             self._timing.due = now
         self._take(incoming, now)
 
@@ -318,7 +321,7 @@ class Exchange:
         """Mail was not answered: send half as many letters."""
         self._unsent.halve()
         took = now - self._timing.sent
-        if took > EASY and self._agent.lease.heard_since(self._timing.sent):
+        if took > self._line.easy and self._agent.lease.heard_since(self._timing.sent):
             self.outage.begin_outage(now, SLOW, f"{TOO_SLOW} {error}")
         else:
             self._unanswered(now, error)

@@ -83,10 +83,10 @@ class Timing:
         self.eager = False
         self._done = self._agent.counters.done
 
-    def end_exchange(self, now: float) -> None:
-        """It has ended. Agents that share a core would otherwise spend it on mail: each letter of one makes another one
-        eager."""
-        self._spared = max(0.0, self._interval - max(self._interval / EAGER, (now - self.sent) * BUSY))
+    def end_exchange(self, now: float, round_trip: float = 0.0) -> None:
+        """It has ended; so much of it (s) was the way to Redis and back, which costs nobody anything. Agents that share
+        a core would otherwise spend it on mail: each letter of one makes another one eager."""
+        self._spared = max(0.0, self._interval - max(self._interval / EAGER, (now - self.sent - round_trip) * BUSY))
 
     def reads(self, now: float, anyway: bool) -> bool:
         """Whether the exchange that begins now reads the mail; `anyway`: it has cause to."""

@@ -42,7 +42,14 @@ from scrapy_ubi.errors import UbiError
 from scrapy_ubi.ground.untrusted.terminal_text import plain
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.redis_keys import RedisKeys
-from scrapy_ubi.transport.rights import ask_rights, ask_seed_rights, lacking
+from scrapy_ubi.transport.rights import (
+    ask_known,
+    ask_rights,
+    ask_seed_rights,
+    lacking,
+    needed_commands,
+    seed_commands,
+)
 from scrapy_ubi.transport.server_facts import evicts_by
 
 OK, LOOK, WRONG, UNKNOWN = "ok", "look", "wrong", "unknown"
@@ -212,12 +219,31 @@ def _redis(settings: BaseSettings, opts: argparse.Namespace, crawl: str | None) 
         return
     try:
         with connect(settings, opts) as to, to.explained():
+            yield from _commands(to)
             yield from _server(to)
             if crawl is not None:
                 yield from _rights(to, crawl)
                 yield from _group(read_status(to.client, crawl))
     except UbiError as error:
         yield Finding(WRONG, "Redis", str(error))
+
+
+def _commands(to: RedisConnection) -> Iterator[Finding]:
+    """What this server does not know of what agents send: it may be another product, or have it switched off."""
+    needed = needed_commands(to.at.kind)
+    outside = [name for name in seed_commands() if name not in needed]
+    for names, state, whose in ((needed, WRONG, "agents need"), (outside, LOOK, "URLs from outside (UBI_SERVE) need")):
+        try:
+            told = to.client.execute_command(*ask_known(names).args)  # type: ignore[no-untyped-call]
+        except redis.ResponseError as error:
+            yield Finding(UNKNOWN, "commands", f"this server does not say which it knows ({plain(str(error), 120)})")
+            return
+        lacks = [name for name, one in zip(names, told, strict=True) if not one]
+        if lacks:
+            text = f"this server does not know what {whose}: {', '.join(lacks)}."
+            yield Finding(state, "commands", f"{text} Name one that does (docs/reference/redis-servers.md).")
+        elif names is needed:
+            yield Finding(OK, "commands", "this server knows all that agents need")
 
 
 def _server(to: RedisConnection) -> Iterator[Finding]:

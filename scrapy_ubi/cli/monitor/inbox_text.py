@@ -18,6 +18,7 @@ from scrapy_ubi.ground.untrusted.terminal_text import plain
 from scrapy_ubi.protocol.bundle import opened
 from scrapy_ubi.protocol.received import Delta
 from scrapy_ubi.protocol.wire import decode
+from scrapy_ubi.transport.packed_letters import unpacked
 from scrapy_ubi.transport.redis_keys import RedisKeys
 
 MAX_BODY = 16_000_000  # bytes of a body that is parsed to be shown
@@ -87,7 +88,8 @@ def read_inbox(client: redis.Redis, crawl: str, agent: str, limit: int) -> Box:
     """The `limit` oldest letters that wait for `agent`; in all, entries that were not read count as one letter each.
     Raises redis.RedisError."""
     total, rows = _read(client, RedisKeys(crawl).inbox(agent), limit, newest=False)
-    letters = tuple(read_letter(agent, key, fields) for key, entry in rows for fields in opened(entry))
+    whole = [(key, unpacked(entry, MAX_BODY) or entry) for key, entry in rows]
+    letters = tuple(read_letter(agent, key, fields) for key, entry in whole for fields in opened(entry))
     return Box(max(total - len(rows), 0) + len(letters), letters=letters[:limit])
 
 

@@ -113,3 +113,15 @@ def test_a_redis_that_throws_keys_away_is_looked_at(server: Server) -> None:
 def test_a_spider_that_is_not_there_is_an_error() -> None:
     with pytest.raises(UbiError, match="no spider 'x'"):
         look({"spider": "x"})
+
+
+def test_what_a_server_does_not_know_is_named_with_the_commands() -> None:
+    for missing, said in ((("EVAL", "XADD"), "EVAL, XADD"), (("SETRANGE",), "SETRANGE")):
+        with Server("valkey", options=[word for name in missing for word in ("--rename-command", name, "")]) as server:
+            found = look(UBI_REDIS_URL=server.url, UBI_CRAWL="c")
+        assert states(found, "commands") == {"wrong"}
+        assert f"does not know what agents need: {said}." in texts(found, "commands")
+    with Server("valkey", options=("--rename-command", "XAUTOCLAIM", "")) as server:
+        found = look(UBI_REDIS_URL=server.url, UBI_CRAWL="c")
+    assert states(found, "commands") == {"ok", "look"}
+    assert "URLs from outside (UBI_SERVE) need: XAUTOCLAIM." in texts(found, "commands")

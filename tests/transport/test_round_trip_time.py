@@ -1,0 +1,22 @@
+"""How far the server is: the shortest of the last round trips, whatever the others took."""
+
+from __future__ import annotations
+
+from scrapy_ubi.transport.round_trip_time import LATELY, RoundTripTime
+
+
+def test_the_shortest_counts_and_is_forgotten_in_time() -> None:
+    line = RoundTripTime()
+    assert line.seconds == 0.0
+    for seconds in (0.9, 0.2, 0.7, 3.0):
+        line.took(seconds)
+    assert line.seconds == 0.2
+    for _ in range(LATELY):
+        line.took(0.4)
+    assert line.seconds == 0.4
+
+
+def test_a_clock_that_goes_back_makes_no_time_below_zero() -> None:
+    line = RoundTripTime()
+    line.took(-1.0)
+    assert line.seconds == 0.0
