@@ -197,7 +197,7 @@ class Peer:
 class Crawl:
     """A crawl by so many agents, until each has fetched `pages` on the average."""
 
-    concurrency, load, own_hosts = CONCURRENCY, LOAD, HOSTS
+    concurrency, load, own_hosts, seeds = CONCURRENCY, LOAD, HOSTS, SEEDS
     peer_type: type[Peer] = Peer
 
     def __init__(self, agents: int, replication: int, local: float, seed: int) -> None:
@@ -210,7 +210,7 @@ class Crawl:
         self.peers = [self.peer_type(self, f"crawler-{number}") for number in range(agents)]
         self._assemble()
         for number, peer in enumerate(self.peers):
-            for host in range(number * SEEDS, (number + 1) * SEEDS):
+            for host in range(number * self.seeds, (number + 1) * self.seeds):
                 peer.agent.discover(name_of(host), self.web.entry(host, 0, 0))
             self.at(self.random.uniform(0, FLUSH), peer.exchange)
 

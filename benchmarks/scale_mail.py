@@ -12,29 +12,34 @@ Beats, profiles and views are not in it: `group.py` and `scale_group.py` have th
 
 from __future__ import annotations
 
-import json
+import inspect
+import math
 import subprocess
 import tempfile
-import time
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from zlib import crc32
 
 import redis
 import scale_crawl
+import scale_ring
 from processes import free_port, redis_command, wait_for_redis
 from redis.crc import key_slot
-from scale_crawl import DELAY, FLUSH, name_of
+from scale_crawl import DELAY, FLUSH
 from scale_group import sharing_views
 
 from scrapy_ubi.agent.mail.timing import SELDOM, Timing
 from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.answer import text as answer_text
 from scrapy_ubi.protocol.beat import Beat
-from scrapy_ubi.protocol.bundle import gathered
+from scrapy_ubi.protocol.bundle import gathered, opened
+from scrapy_ubi.protocol.lane import STATE
+from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.protocol.wire import decode
 from scrapy_ubi.transport import Outgoing
+from scrapy_ubi.transport.contract import MOST_READ
 from scrapy_ubi.transport.exchange_commands import ExchangeCommands
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.transport.round_trips import RedisCommand
@@ -45,7 +50,7 @@ OWN_HOSTS = 100  # of an agent
 RATE = 500  # pages/s of an agent
 LOAD = (0.04, 0.12)  # s a load takes, so that so many of them at once make that rate
 TURN = 0.005  # s between two looks at whether it is time for an exchange
-READ = SELDOM * FLUSH * 0.9  # s between two reads of an agent that is busy
+TRIP = 0.012  # s of a round trip of a whole group's member, with its disk
 DURABLE = 0.1  # s from a letter's reading to its answer
 BUNDLE = 250_000  # characters of an entry: UBI_MAX_LETTER_BYTES of 1 MB, of which a character may take four
 TEN = 10  # agents that crash, and that join
@@ -94,7 +99,7 @@ class Sender(scale_crawl.Peer):
 
     def __init__(self, crawl: Busy, name: str) -> None:
         super().__init__(crawl, name)
-        self.timing = Timing(self.agent, FLUSH, self.agent.config.lease_timeout)
+        self.timing = Timing(self.agent, crawl.flush, self.agent.config.lease_timeout)
         self.commands = ExchangeCommands(crawl.keys, name, 1_000_000)
 
     def exchange(self) -> None:
@@ -124,10 +129,10 @@ class Sender(scale_crawl.Peer):
         for receiver, fields in out.letters:
             (command,) = self.commands.writes(Outgoing(letters=((receiver, fields),)))
             crawl.posted(receiver, command)
-        for key, command in self.commands.reads(out, 64, 4_000_000, ()).items():
-            crawl.own.add(command, crawl.server.acks_size[self.name] if key.endswith(":acks") else 0)
-        if reads:  # what it has read before is deleted: as many letters as it has sent
-            crawl.own.add(RedisCommand(("XDEL", crawl.keys.inbox(self.name))))
+        for key, command in self.commands.reads(out, MOST_READ, 4_000_000, ()).items():
+            crawl.reads.add(command, crawl.server.acks_size[self.name] if key.endswith(":acks") else 0)
+        if reads:  # what it has read before is deleted
+            crawl.reads.add(RedisCommand(("XDEL", crawl.keys.inbox(self.name))))
         for lane in effects.forget:
             crawl.server.forget(self.name, lane)
         for receiver, fields in effects.letters:
@@ -146,16 +151,17 @@ class Sender(scale_crawl.Peer):
 
 
 class Busy(scale_crawl.One):
-    """One agent at full speed among so many. `inbox`: what it has sent, by receiver; `own`: its own reads and
-    deletions; `answers`: what the others have answered it."""
+    """One agent at full speed among so many. `inbox`: what it has sent, by receiver; `reads`: its own reads, and the
+    deletions of what was read; `own`: what else it says of its keys; `answers`: what the others have answered it."""
 
     concurrency, load, own_hosts = int(RATE * sum(LOAD) / 2), LOAD, OWN_HOSTS
     peer_type = Sender
 
-    def __init__(self, agents: int, local: float, seed: int) -> None:
+    def __init__(self, agents: int, local: float, seed: int, flush: float) -> None:
+        self.flush, self.apart = flush, SELDOM * flush * 0.9  # s between two reads of an agent that is busy
         self.keys = RedisKeys(CRAWL)
         self.inbox: dict[str, Traffic] = defaultdict(Traffic)
-        self.own, self.answers = Traffic(), Traffic()
+        self.own, self.reads, self.answers = Traffic(), Traffic(), Traffic()
         self.outbox: list[int] = []
         self.exchanges = 0
         self._waiting: dict[tuple[str, float], dict[str, dict[int, Outcome]]] = {}
@@ -184,10 +190,10 @@ class Busy(scale_crawl.One):
         for delta in letter.deltas:
             if delta.offer is not None and delta.host not in self._told[receiver]:
                 want.append(delta.host)
-            if letter.kind == scale_crawl.STATE:
+            if letter.kind == STATE:
                 self._told[receiver].add(delta.host)
-        phase = hash(receiver) % 1000 / 1000 * READ
-        when = ((self.now - phase) // READ + 1) * READ + phase + DURABLE
+        phase = crc32(receiver.encode()) % 1000 / 1000 * self.apart
+        when = ((self.now - phase) // self.apart + 1) * self.apart + phase + DURABLE
         lane = letter.lane
         if (receiver, when) not in self._waiting:
             self._waiting[receiver, when] = {}
@@ -229,26 +235,32 @@ class Busy(scale_crawl.One):
         """So many more are there."""
         self._come = count
 
-    def snapshot(self) -> tuple[dict[str, Traffic], Traffic, Traffic]:
-        """What is counted since the last call."""
-        taken = dict(self.inbox), self.own, self.answers
-        self.inbox, self.own, self.answers = defaultdict(Traffic), Traffic(), Traffic()
+    def snapshot(self) -> tuple[dict[str, Traffic], Traffic]:
+        """What is counted since the last call: of each inbox, and of the own keys. An agent is sent as many entries as
+        it sends, and reads so many at once: where that takes more exchanges than it has made, more are counted."""
+        inbox, own = dict(self.inbox), self.own
+        entries = sum(traffic.commands for traffic in inbox.values())
+        own.sum_with(self.answers)
+        own.sum_with(self.reads, max(1.0, entries / MOST_READ / max(1, self.reads.kinds["EVAL"])))
+        self.inbox = defaultdict(Traffic)
+        self.own, self.reads, self.answers = Traffic(), Traffic(), Traffic()
         self.outbox, self.exchanges = [], 0
-        return taken
+        return inbox, own
 
 
-def measure(agents: int, pages: tuple[int, int], seed: int, change: bool) -> dict[str, Any]:
+def measure(agents: int, pages: tuple[int, int], seed: int, change: bool, flush: float = FLUSH) -> dict[str, Any]:
     """One agent among so many: per page and second in its early pages (until the first number) and later (the last
-    third until the second one); with `change` what follows when ten crash, and when ten join."""
+    third until the second one); with `change` what follows when ten crash, and when ten join. `flush`:
+    UBI_FLUSH_INTERVAL."""
     with sharing_views():
-        crawl = Busy(agents, 0.9, seed)
+        crawl = Busy(agents, 0.9, seed, flush)
         crawl.until(pages[0] // 4)
         crawl.snapshot()
         early = _span(crawl, agents, pages[0])
         crawl.until(pages[1] * 2 // 3)
         crawl.snapshot()
         later = _span(crawl, agents, pages[1])
-        figures: dict[str, Any] = {"agents": agents, "early": early, "later": later}
+        figures: dict[str, Any] = {"agents": agents, "flush": flush, "early": early, "later": later}
         if change:
             figures["crash_of_ten"] = _change(crawl, lambda: crawl.crash(TEN), agents - TEN)
             figures["join_of_ten"] = _change(crawl, lambda: crawl.join(TEN), agents)
@@ -261,9 +273,9 @@ def _span(crawl: Busy, agents: int, until: int) -> dict[str, Any]:
     crawl.until(until)
     seconds, pages = crawl.now - begun, crawl.pages - before
     outbox, exchanges = list(crawl.outbox), crawl.exchanges
-    inbox, own, answers = crawl.snapshot()
+    inbox, own = crawl.snapshot()
     whole = Traffic()
-    for traffic in (*inbox.values(), own, answers):
+    for traffic in (*inbox.values(), own):
         whole.sum_with(traffic)
     letters = sum(traffic.commands for traffic in inbox.values())
     return {
@@ -278,8 +290,8 @@ def _span(crawl: Busy, agents: int, until: int) -> dict[str, Any]:
         "kinds_a_second": {kind: count / seconds for kind, count in sorted(whole.kinds.items())},
         "outbox_mean": sum(outbox) / len(outbox),
         "outbox_most": max(outbox),
-        "by_receiver": {name: [t.commands / seconds, t.bytes / seconds] for name, t in sorted(inbox.items())},
-        "own": [(own.commands + answers.commands) / seconds, (own.bytes + answers.bytes) / seconds],
+        "inboxes": [letters / seconds, (whole.bytes - own.bytes) / seconds],
+        "own": [own.commands / seconds, own.bytes / seconds],
     }
 
 
@@ -311,6 +323,82 @@ def _until(crawl: Busy, done: Any, since: float) -> None:
             raise RuntimeError(f"it is not so within {LIMIT:g} s")
 
 
+# -- a whole group -------------------------------------------------------------------------------------------------
+
+
+class Member(scale_crawl.Peer):
+    """One of a group in which all are real: it reads, at most so many letters at once, what the others send."""
+
+    crawl: Whole
+
+    def __init__(self, crawl: Whole, name: str) -> None:
+        super().__init__(crawl, name)
+        self.timing = Timing(self.agent, FLUSH, self.agent.config.lease_timeout)
+
+    def exchange(self) -> None:
+        """One round trip, when it is time for one."""
+        crawl, agent, now = self.crawl, self.agent, self.crawl.now
+        if not self.timing.is_time(now):
+            crawl.at(now + TURN, self.exchange)
+            return
+        agent.lease.acknowledged(now)
+        agent.tick(now)
+        effects = agent.drain(now)
+        reads = self.timing.reads(now, False)
+        self.timing.begun(now)
+        server, box = crawl.server, crawl.server.inbox[self.name]
+        for number in self.consumed:
+            del box[number]
+        self.consumed.clear()
+        for lane in effects.forget:
+            server.forget(self.name, lane)
+        for (sender, lane), text in effects.answers.items():
+            server.answer(sender, lane, text)
+        for receiver, fields in gathered(effects.letters, BUNDLE):
+            server.post(receiver, fields)
+        letters = list(box.items())[:MOST_READ] if reads else []
+        acks = dict(server.acks[self.name]) if reads else {}
+        crawl.at(now + TRIP, lambda: self.exchanged(letters, acks, now))
+
+    def exchanged(self, letters: list[tuple[int, dict[str, str]]], acks: dict[str, str], begun: float) -> None:
+        """The answer of the server is here."""
+        for number, fields in letters:
+            self.consumed.append(number)
+            for one in opened({name.encode(): value.encode() for name, value in fields.items()}):
+                letter = {name.decode(): value.decode() for name, value in one.items()}
+                self.agent.receive(decode(letter, self.name, 100_000, 4096))
+        self.timing.came(len(letters), 0)
+        for lane, text in acks.items():
+            self.agent.answered(lane, text, self.crawl.now)
+        self.timing.end_exchange(self.crawl.now)
+        self.crawl.at(self.crawl.now + TURN, self.exchange)
+        self.work()
+
+
+class Whole(scale_crawl.Crawl):
+    """A group at full speed."""
+
+    concurrency, load, own_hosts, seeds = Busy.concurrency, LOAD, OWN_HOSTS, OWN_HOSTS
+    peer_type = Member
+
+
+def boxes(agents: int, pages: int, seed: int) -> dict[str, Any]:
+    """Letters in inboxes and records in outboxes of a whole group, after a third, two thirds and all of the pages."""
+    with sharing_views():
+        crawl = Whole(agents, 1, 0.9, seed)
+        looks = []
+        for part in (1, 2, 3):
+            crawl.until(agents * pages * part // 3)
+            inboxes = [len(crawl.server.inbox[peer.name]) for peer in crawl.peers]
+            outboxes = [len(peer.agent.outbox) for peer in crawl.peers]
+            looks.append({"seconds": crawl.now, **_extent("inbox", inboxes), **_extent("outbox", outboxes)})
+        return {"agents": agents, "resent": crawl.tally()["resent"], "looks": looks}
+
+
+def _extent(name: str, lengths: list[int]) -> dict[str, float]:
+    return {f"{name}_mean": sum(lengths) / len(lengths), f"{name}_most": max(lengths)}
+
+
 # -- masters -------------------------------------------------------------------------------------------------------
 
 
@@ -324,24 +412,34 @@ def tag_of(key: str) -> str:
     return key[key.index("{") + 1 : key.index("}")]
 
 
-def keys_with(slots: int) -> RedisKeys:
-    """Keys with mail in so many slots."""
+def keys_with(slots: int) -> RedisKeys | None:
+    """Keys with mail in so many slots; None where this version knows one slot only."""
     keys: Any = RedisKeys
-    made: RedisKeys = keys(CRAWL) if slots == 1 else keys(CRAWL, slots)
+    if slots > 1 and "mail_slots" not in inspect.signature(keys).parameters:
+        return None
+    made: RedisKeys = keys(CRAWL, slots) if slots > 1 else keys(CRAWL)
     return made
 
 
-def by_master(row: Mapping[str, Any], agents: int, keys: RedisKeys, masters: int) -> list[tuple[float, float]]:
-    """(commands, bytes) a second of each master, of a group in which all send as that one does."""
+def by_master(
+    row: Mapping[str, Any], received: Mapping[str, float], keys: RedisKeys, masters: int
+) -> list[list[float]]:
+    """[commands, bytes] a second of each master, of a group in which all send as that one does. `received`: agent ->
+    what is sent to it, over the mean."""
     found = [[0.0, 0.0] for _ in range(masters)]
-    received = row["by_receiver"]
-    mean = [sum(each[at] for each in received.values()) / (agents - 1) for at in (0, 1)]
-    for number in range(agents):
-        name = f"crawler-{number}"
+    for name, share in received.items():
         place = found[master_of(keys.inbox(name), masters)]
         for at in (0, 1):
-            place[at] += (agents - 1) * (received.get(name, (0.0, 0.0)) if number else mean)[at] + row["own"][at]
-    return [(commands, size) for commands, size in found]
+            place[at] += share * row["inboxes"][at] + row["own"][at]
+    return found
+
+
+def received_shares(agents: int, hosts: int = 20_000) -> dict[str, float]:
+    """Agent -> how much it is sent, over the mean: half of it goes to owners, half to their first successors."""
+    ring = Ring.of({f"crawler-{number}": scale_ring.REPLICAS for number in range(agents)})
+    owned = ring.shares()
+    second = Counter(ring.order(scale_ring.host(number), 2)[1] for number in range(hosts))
+    return {name: agents * (share + second[name] / hosts) / 2 for name, share in owned.items()}
 
 
 def spread(values: Iterable[float]) -> tuple[float, float]:
@@ -351,47 +449,64 @@ def spread(values: Iterable[float]) -> tuple[float, float]:
     return min(each) / mean, max(each) / mean
 
 
+# -- what it takes -------------------------------------------------------------------------------------------------
+
+BUSY = 0.5  # of a core that a master is to spend
+LINE = 0.937e9 / 8 * BUSY  # bytes a second to a master, and as many from it: half of what an m7g.large always has
+DOLLARS = 0.0816  # an hour of an m7g.large, on demand, us-east-1 (docs/explanation/at-scale.md has the source)
+
+
+def masters_needed(row: Mapping[str, Any], agents: int, costs: Mapping[str, float]) -> int:
+    """How many masters carry that mail, by processor and by line."""
+    cores: float = agents * cores_of(row["kinds_a_second"], costs)
+    line: float = agents * max(row["bytes_in_a_second"], row["bytes_out_a_second"])
+    return max(1, math.ceil(cores / BUSY), math.ceil(line / LINE))
+
+
 # -- what a command costs ------------------------------------------------------------------------------------------
 
+MANY = 50  # commands of a pipeline
+BODY = 500  # characters of a letter
 
-def redis_costs(body: int = 800, turns: int = 300) -> dict[str, float]:
-    """Microseconds of a real server's processor a command, sent as exchanges send them: fifty in a pipeline."""
+
+def redis_costs(turns: int = 200) -> dict[str, float]:
+    """Microseconds of a real server's processor a command of each kind, sent as exchanges send them, many in a
+    pipeline; `letter`: for each letter that a reading of the inbox finds."""
     keys = RedisKeys(CRAWL)
+    names = [f"crawler-{number}" for number in range(MANY)]
+    letter = {"from": "crawler-0", "lane": "state", "seq": "1", "floor": "1", "body": "x" * BODY}
+    one = ExchangeCommands(keys, "crawler-0", 1_000_000)
+    post = [*one.writes(Outgoing(letters=[(name, letter) for name in names]))]
+    text = '{"acked":[1,2,3,4]}'
+    answer = [*one.writes(Outgoing(acks={(name, f"store/{name}/state"): text for name in names}))]
+    look = [RedisCommand(("HGETALL", keys.acks(name))) for name in names]
+    drop = [RedisCommand(("DEL", keys.inbox(name))) for name in names]
+
+    def read(most: int) -> list[RedisCommand]:
+        return [ExchangeCommands(keys, name, 1_000_000).read_inbox(most, 4_000_000, ()) for name in names]
+
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="ubi-bench-") as directory:
         server = subprocess.Popen(redis_command(port, directory), stdout=subprocess.DEVNULL)
         try:
             with redis.Redis(port=port) as client:
                 wait_for_redis(client)
-                return {kind: _cost(client, made, turns) for kind, made in _commands(keys, body).items()}
+                costs = {"XADD": _cost(client, [], post, turns), "HSET": _cost(client, [], answer, turns)}
+                costs["HGETALL"] = _cost(client, answer, look, turns)
+                few = _cost(client, [*drop, *post], read(MOST_READ), turns)
+                many = _cost(client, [*drop, *post * MOST_READ], read(MOST_READ), turns)
         finally:
             server.kill()
             server.wait()
+    costs["letter"] = (many - few) / (MOST_READ - 1)
+    costs["EVAL"] = max(0.0, few - costs["letter"])
+    return costs
 
 
-MANY = 50  # commands of a pipeline
-
-
-def _commands(keys: RedisKeys, body: int) -> dict[str, deque[list[RedisCommand]]]:
-    """Kinds of commands -> a pipeline to begin with, and the one to measure."""
-    names = [f"crawler-{number}" for number in range(MANY)]
-    letter = {"from": "crawler-0", "lane": "state", "seq": "1", "floor": "1", "body": "x" * body}
-    one = ExchangeCommands(keys, "crawler-0", 1_000_000)
-    post = [*one.writes(Outgoing(letters=[(name, letter) for name in names]))]
-    read = [ExchangeCommands(keys, name, 1_000_000).read_inbox(64, 4_000_000, ()) for name in names]
-    text = '{"acked":[1,2,3,4]}'
-    answer = [*one.writes(Outgoing(acks={(name, f"store/{name}/state"): text for name in names}))]
-    drop = [RedisCommand(("DEL", keys.inbox(name))) for name in names]
-    look = [RedisCommand(("HGETALL", keys.acks(name))) for name in names]
-    few = [each for each in post for _ in range(8)]
-    pairs = {"XADD": ([], post), "HSET": ([], answer), "HGETALL": (answer, look), "EVAL": ([*drop, *few], read)}
-    return {kind: deque((before, each)) for kind, (before, each) in pairs.items()}
-
-
-def _cost(client: redis.Redis, pipelines: deque[list[RedisCommand]], turns: int) -> float:
-    before, each = pipelines
-    if before:
-        _run(client, before)
+def _cost(client: redis.Redis, before: list[RedisCommand], each: list[RedisCommand], turns: int) -> float:
+    """Microseconds a command of these, after those before."""
+    for start in range(0, len(before), MANY):
+        _run(client, before[start : start + MANY])
     begun = _cpu(client)
     for _ in range(turns):
         _run(client, each)
@@ -410,13 +525,7 @@ def _cpu(client: Any) -> float:
     return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
 
 
-def cpu_of(kinds: Mapping[str, float], costs: Mapping[str, float]) -> float:
-    """Cores that commands of these kinds take, by what they cost: so many a second of each."""
-    middle = costs["HSET"]
-    return sum(count * costs.get(kind, middle) for kind, count in kinds.items()) / 1e6
-
-
-if __name__ == "__main__":
-    begun = time.process_time()
-    print(json.dumps(measure(10, (1000, 3000), 1, False), indent=1), time.process_time() - begun)
-    print(redis_costs())
+def cores_of(kinds: Mapping[str, float], costs: Mapping[str, float]) -> float:
+    """Cores of a server that so many commands a second of each kind take. Each entry that is added is read once."""
+    spent = sum(count * costs.get(kind, costs["HSET"]) for kind, count in kinds.items())
+    return (spent + kinds["XADD"] * costs["letter"]) / 1e6
