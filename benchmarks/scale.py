@@ -4,7 +4,7 @@
     python benchmarks/scale.py --draw docs/explanation      # the plots of the committed figures; needs matplotlib
 
 The production protocol in virtual time, all from one seed: but for the seconds of CPU the figures are the same on every
-machine. All of it takes about ten minutes of one core, `--quick` about one (smaller groups, fewer hosts and pages).
+machine. All of it takes about fifteen minutes of one core, `--quick` two (smaller groups, fewer hosts and pages).
 What they mean stands in docs/explanation/at-scale.md.
 """
 

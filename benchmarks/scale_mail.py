@@ -251,7 +251,7 @@ class Busy(scale_crawl.One):
 def measure(agents: int, pages: tuple[int, int], seed: int, change: bool, flush: float = FLUSH) -> dict[str, Any]:
     """One agent among so many: per page and second in its early pages (until the first number) and later (the last
     third until the second one); with `change` what follows when ten crash, and when ten join. `flush`:
-    UBI_FLUSH_INTERVAL."""
+    the flush interval (s)."""
     with sharing_views():
         crawl = Busy(agents, 0.9, seed, flush)
         crawl.until(pages[0] // 4)
