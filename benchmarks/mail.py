@@ -12,22 +12,30 @@ Beside that: what scrapy-redis does with each request on its way through Redis (
 the bare lists as JSON and back, validated by nobody; and how long the bodies of the letters alone take to be read, by
 Python's json and by msgspec where that is installed (decision 0122). Redis and the network are not in here: cost.py
 and peers.py have them.
+
+Last, the letters of a crawl of four agents (scale_crawl.py), without copies, with one and with two: what a page's
+letters cost to be written and to be read, how much of the reading is JSON, and how many of the entries that an exchange
+writes it writes a second time, for another receiver (decision 0165: at best that much of `written` could be saved).
 """
 
 from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from rounds import Way, options, save, table, take_turns
 from scale_crawl import Crawl
+from scale_group import sharing_views
 from scrapy import Request
 from scrapy.utils.request import request_from_dict
 
+from scrapy_ubi.protocol import outbound
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.lane import DISCOVERY, Lane, Letter
@@ -37,6 +45,7 @@ from scrapy_ubi.protocol.wire import decode, encode
 URLS, HOSTS, LETTER = 2000, 400, 500
 REQUEST = '{"callback":"parse_item","meta":{"category":"shoes","page":3},"headers":{"Referer":["http://h0.example/"]}}'
 VIEW = "0" * 16
+PAGES = 4000  # of the crawls of four
 Fields = dict[str, str]
 
 
@@ -167,6 +176,71 @@ def sizes() -> dict[str, float]:
     }
 
 
+class Exchanges:
+    """The letters of a crawl, by exchange."""
+
+    def __init__(self, replication: int, pages: int) -> None:
+        self.drains: list[list[tuple[str, Lane, str, Letter]]] = []
+        self.texts: list[Fields] = []
+        real, drain = outbound.encode, outbound.Sending.letters
+        keep = [False]
+
+        def encode(sender: str, lane: Lane, store: str, letter: Letter) -> Fields:
+            fields = real(sender, lane, store, letter)
+            if keep[0]:
+                self.drains[-1].append((sender, lane, store, letter))
+                self.texts.append(fields)
+            return fields
+
+        def letters(sending: outbound.Sending, now: float) -> tuple[tuple[str, Fields], ...]:
+            self.drains.append([])
+            return drain(sending, now)
+
+        outbound.encode, outbound.Sending.letters = encode, letters  # type: ignore[method-assign]
+        try:
+            with sharing_views():
+                crawl = Crawl(4, replication, 0.75, 1)
+                crawl.until(pages // 2)
+                self.drains, keep[0] = [], True
+                crawl.until(pages // 2 + pages)
+        finally:
+            outbound.encode, outbound.Sending.letters = real, drain  # type: ignore[method-assign]
+        self.pages = pages
+
+    def figures(self, rounds: int) -> dict[str, float]:
+        """Microseconds a page, letters a page, and the share of entries that are written again."""
+        letters = [each for drain in self.drains for each in drain]
+        texts = self.texts
+        ways: dict[str, Callable[[], object]] = {
+            "written": lambda: drop(encode(*each) for each in letters),
+            "read": lambda: drop(decode(fields, "other", 100_000, 4096) for fields in texts),
+            "its JSON": lambda: drop(json.loads(fields["body"]) for fields in texts),
+        }
+        least = dict.fromkeys(ways, float("inf"))
+        for _ in range(rounds):
+            for name, way in ways.items():
+                begun = time.process_time()
+                way()
+                least[name] = min(least[name], time.process_time() - begun)
+        said = [[key for _, _, _, letter in drain for key in keys_of(letter)] for drain in self.drains]
+        every = sum(map(len, said))
+        figures = {name: 1e6 * seconds / self.pages for name, seconds in least.items()}
+        again = every - sum(len(set(keys)) for keys in said)
+        return {**figures, "letters": len(letters) / self.pages, "again": again / every}
+
+
+def drop(each: Iterable[object]) -> None:
+    """Do it all and keep nothing, as who receives letters."""
+    deque(each, maxlen=0)
+
+
+def keys_of(letter: Letter) -> list[int]:
+    """The entries whose text a letter has."""
+    entries = [record.entry.key for record in letter.records if record.entry is not None]
+    redos = [record.redo for record in letter.records if record.redo is not None]
+    return entries + [entry.key for redo in redos for _, entry in redo.outlinks]
+
+
 def measure(rounds: int) -> dict[str, float]:
     """Seconds a URL each way."""
     return take_turns(ways(rounds), URLS, rounds)
@@ -178,7 +252,11 @@ def main() -> None:
     table("microseconds a URL", ["        "], {name: [f"{each * 1e6:.2f}"] for name, each in seconds.items()})
     found = sizes()
     table("bytes a URL", ["        "], {name: [f"{each:.0f}"] for name, each in found.items()})
-    save(args.json, {"seconds_a_url": seconds, "bytes_a_url": found})
+    crawls = {f"t = {copies}": Exchanges(copies, PAGES).figures(args.rounds) for copies in (0, 1, 2)}
+    columns = ["us written", "us read", "us its JSON", "letters", "entries written again"]
+    rows = {name: [f"{figure:.3g}" for figure in each.values()] for name, each in crawls.items()}
+    table("letters of a crawl of four, a page", [f"{column:>12}" for column in columns], rows)
+    save(args.json, {"seconds_a_url": seconds, "bytes_a_url": found, "crawls": crawls})
 
 
 if __name__ == "__main__":

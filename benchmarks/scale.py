@@ -1,10 +1,10 @@
 """A thousand agents and a million hosts, by simulation: balance, what moves, how fast all agree, what travels a page.
 
-    python benchmarks/scale.py [--quick] [--only ring,group,crawl] [--json benchmarks/results/scale.json]
+    python benchmarks/scale.py [--quick] [--only PART,...] [--json benchmarks/results/scale.json]
     python benchmarks/scale.py --draw docs/explanation      # the plots of the committed figures; needs matplotlib
 
 The production protocol in virtual time, all from one seed: but for the seconds of CPU the figures are the same on every
-machine. All of it takes about ten minutes of one core, `--quick` about one (smaller groups, fewer hosts and pages).
+machine. All of it takes about fifteen minutes of one core, `--quick` two (smaller groups, fewer hosts and pages).
 What they mean stands in docs/explanation/at-scale.md.
 """
 
@@ -20,17 +20,22 @@ from typing import Any
 
 import scale_crawl
 import scale_group
+import scale_mail
 import scale_ring
 from rounds import table
+from scale_crawl import FLUSH
 from scale_group import Apart, Timing
 
 from scrapy_ubi.protocol.read_interval import reads_apart
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 SEED = 20020610
-PARTS = ("ring", "group", "crawl")
+PARTS = ("ring", "group", "crawl", "mail", "boxes", "servers")
 AGENTS = (4, 16, 64, 256, 1000)
 LONG = [100, 300, 1000, 3000, 6000]  # pages at which the one agent of a long crawl is looked at
+
+SPEEDING = ((10, FLUSH), (12, FLUSH), (100, FLUSH), (1000, FLUSH), (1000, 1.0))  # agents, s between flushes
+CLUSTERS = ((3, 1), (6, 1), (3, 6), (6, 6), (6, 12), (6, 48), (12, 48), (24, 48), (48, 48))  # masters, mail slots
 
 KINDS = ("crash", "join", "leave")
 
@@ -45,6 +50,9 @@ class Sizes:
         self.hosts = 2_000 if tiny else 50_000 if quick else 1_000_000
         self.pages = 10 if tiny else 40
         self.long = [20, 40] if tiny else LONG[:3] if quick else LONG
+        self.speeding = SPEEDING[:1] if tiny else SPEEDING[:2] if quick else SPEEDING
+        self.boxes, self.box_pages = ((4,), 60) if tiny else ((12,), 600) if quick else ((12, 48), 900)
+        self.speed_pages = (300, 600) if tiny else (2_000, 9_000)
         self.changes = 1 if tiny or quick else 5
 
     def times(self, agents: int) -> int:
@@ -93,6 +101,37 @@ def crawl(sizes: Sizes) -> Iterator[dict[str, Any]]:
             yield from ({"what": "long", **row} for row in scale_crawl.one(agents, sizes.long, local, SEED))
 
 
+def mail(sizes: Sizes) -> Iterator[dict[str, Any]]:
+    """What agents at full speed ask of Redis; of each master, by the number of masters and of mail slots; and what
+    follows when ten crash and ten join."""
+    for agents, flush in sizes.speeding:
+        row = scale_mail.measure(agents, sizes.speed_pages, SEED, agents > scale_mail.TEN and flush == FLUSH, flush)
+        received = scale_mail.received_shares(agents)
+        row["masters"] = []
+        for masters, slots in CLUSTERS:
+            keys = scale_mail.keys_with(slots)
+            if keys is not None:
+                each = scale_mail.by_master(row["later"], received, keys, masters)
+                shares = {
+                    what: scale_mail.spread(one[at] for one in each) for at, what in enumerate(("commands", "bytes"))
+                }
+                row["masters"].append({"masters": masters, "slots": slots, **shares})
+        for part in ("early", "later"):
+            del row[part]["inboxes"], row[part]["own"]
+        yield row
+
+
+def boxes(sizes: Sizes) -> Iterator[dict[str, Any]]:
+    """What waits in a whole group at full speed."""
+    for agents in sizes.boxes:
+        yield scale_mail.boxes(agents, sizes.box_pages, SEED)
+
+
+def servers(sizes: Sizes) -> Iterator[dict[str, Any]]:
+    """What each kind of command costs a real server here, us."""
+    yield scale_mail.redis_costs()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a minute's worth")
@@ -131,6 +170,15 @@ def run(name: str, part: Callable[[Sizes], Iterator[dict[str, Any]]], sizes: Siz
         rows.append(row)
         before = now
     return rows
+
+
+def needed(agents: int, row: dict[str, Any], costs: dict[str, float] | None) -> list[str]:
+    """Cores of Redis, masters, and dollars an hour, as text; empty where no server was measured."""
+    if costs is None:
+        return ["", "", ""]
+    masters = scale_mail.masters_needed(row, agents, costs)
+    cores = agents * scale_mail.cores_of(row["kinds_a_second"], costs)
+    return [f"{cores:.2f}", f"{masters}", f"{masters * scale_mail.DOLLARS:.2f}"]
 
 
 def show(figures: dict[str, Any]) -> None:
@@ -174,6 +222,69 @@ def show(figures: dict[str, Any]) -> None:
                 f"{row['what']} {row['agents']} {row.get('replication', 1)} {row['local_links']} "
                 f"{row.get('until_page', row.get('pages_an_agent'))}": [f"{row[column]:.2f}" for column in columns]
                 for row in rows
+            },
+        )
+    costs = (figures.get("servers") or [None])[0]
+    if rows := figures.get("mail"):
+        table(
+            "agents, 500 pages/s each",
+            [
+                "commands a page",
+                "kB a page",
+                "commands/s",
+                "MB/s",
+                "cores of Redis",
+                "masters",
+                "$ an hour",
+                "outbox, most",
+            ],
+            {
+                f"{row['agents']}, flush {row['flush']:g} s, {part}": [
+                    f"{row[part]['commands_a_page']:.2f}",
+                    f"{row[part]['bytes_a_page'] / 1000:.2f}",
+                    f"{row['agents'] * row[part]['commands_a_second']:,.0f}",
+                    f"{row['agents'] * row[part]['bytes_a_page'] * row[part]['pages_a_second'] / 1e6:,.0f}",
+                    *needed(row["agents"], row[part], costs),
+                    f"{row[part]['outbox_most']:,}",
+                ]
+                for row in rows
+                for part in ("early", "later")
+            },
+        )
+        table(
+            "agents, masters, mail slots: of the mean",
+            ["commands, least", "most", "bytes, least", "most"],
+            {
+                f"{row['agents']}, {each['masters']}, {each['slots']}": [
+                    f"{share:.2f}" for what in ("commands", "bytes") for share in each[what]
+                ]
+                for row in rows
+                if row["flush"] == FLUSH
+                for each in row["masters"]
+            },
+        )
+        table(
+            "s after ten have changed",
+            ["new view", "all handed over", "outbox, most"],
+            {
+                f"{row['agents']}, {what.replace('_', ' ')}": [
+                    f"{row[what]['entered']:.1f}", f"{row[what]['settled']:.1f}", f"{row[what]['outbox_most']:,}"
+                ]
+                for row in rows
+                for what in ("crash_of_ten", "join_of_ten")
+                if what in row
+            },
+        )  # fmt: skip
+    if rows := figures.get("boxes"):
+        table(
+            "agents, 500 pages/s each, after s",
+            ["letters in an inbox", "most", "records in an outbox", "most"],
+            {
+                f"{row['agents']}, {look['seconds']:.1f}": [
+                    f"{look[f'{name}_{what}']:,.0f}" for name in ("inbox", "outbox") for what in ("mean", "most")
+                ]
+                for row in rows
+                for look in row["looks"]
             },
         )
 

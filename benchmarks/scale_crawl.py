@@ -172,12 +172,12 @@ class Peer:
     def work(self) -> None:
         """Begin loads as long as there is something to load."""
         crawl = self.crawl
-        while self.loads < CONCURRENCY:
+        while self.loads < crawl.concurrency:
             found = self.agent.next(crawl.now)
             if found is None:
                 return
             self.loads += 1
-            crawl.at(crawl.now + crawl.random.uniform(*LOAD), lambda found=found: self.loaded(*found))
+            crawl.at(crawl.now + crawl.random.uniform(*crawl.load), lambda found=found: self.loaded(*found))
 
     def loaded(self, state: HostState, entry: Entry) -> None:
         """A page is here: its links are told, and it is done."""
@@ -197,17 +197,20 @@ class Peer:
 class Crawl:
     """A crawl by so many agents, until each has fetched `pages` on the average."""
 
+    concurrency, load, own_hosts, seeds = CONCURRENCY, LOAD, HOSTS, SEEDS
+    peer_type: type[Peer] = Peer
+
     def __init__(self, agents: int, replication: int, local: float, seed: int) -> None:
         self.random, self.replication, self.now = Random(seed), replication, 0.0
-        self.web = Web(HOSTS * agents, local, seed)
+        self.web = Web(self.own_hosts * agents, local, seed)
         self.server = Server()
         self.pages = 0
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
-        self.peers = [Peer(self, f"crawler-{number}") for number in range(agents)]
+        self.peers = [self.peer_type(self, f"crawler-{number}") for number in range(agents)]
         self._assemble()
         for number, peer in enumerate(self.peers):
-            for host in range(number * SEEDS, (number + 1) * SEEDS):
+            for host in range(number * self.seeds, (number + 1) * self.seeds):
                 peer.agent.discover(name_of(host), self.web.entry(host, 0, 0))
             self.at(self.random.uniform(0, FLUSH), peer.exchange)
 
@@ -253,7 +256,7 @@ class One(Crawl):
         self._others = agents - 1
         self._acked: dict[str, deque[int]] = {}
         super().__init__(1, 1, local, seed)
-        self.web = Web(HOSTS * agents, local, seed)
+        self.web = Web(self.own_hosts * agents, local, seed)
         peer = self.peers[0]
         own = [host for host in range(self.web.hosts) if peer.agent.ring.owner(name_of(host)) == peer.name]
         for host in own:

@@ -55,6 +55,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 HEAD = 256  # bytes shown of what is too large to be read: enough for a person to see what it is
+MOST_READ = 64  # letters that one exchange reads
 IN_HAND = 256  # letters with the caller at once; a caller that consumes needs max_letters, this only bounds a bug
 DEAD_LETTERS = 1000  # kept per agent: for people, who read the newest
 TEXT = 10  # times max_letter_bytes: fields of hashes; an ack may name the hosts of a whole window of letters

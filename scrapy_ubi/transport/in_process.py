@@ -20,6 +20,7 @@ from scrapy_ubi.transport.claimed_items import said_of
 from scrapy_ubi.transport.contract import (
     INBOX,
     MEMORY,
+    MOST_READ,
     NO_FIELDS,
     SEED_IDLE,
     TEXT,
@@ -90,7 +91,7 @@ class MemoryTransport:
         agent: str,
         crawl: str = "crawl",
         max_letter_bytes: int = 1_000_000,
-        max_letters: int = 64,
+        max_letters: int = MOST_READ,
         *,
         max_read_bytes: int = 4_000_000,
         seed_idle: float = SEED_IDLE,

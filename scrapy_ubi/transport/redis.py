@@ -26,6 +26,7 @@ from scrapy_ubi.transport.beat_text import encode, marker, size_of, texts
 from scrapy_ubi.transport.claimed_items import said_of
 from scrapy_ubi.transport.contract import (
     MEMORY,
+    MOST_READ,
     NO_FIELDS,
     TEXT,
     Fields,
@@ -69,7 +70,7 @@ class RedisTransport:
         crawl: str,
         agent: str,
         max_letter_bytes: int = 1_000_000,
-        max_letters: int = 64,
+        max_letters: int = MOST_READ,
         *,
         max_read_bytes: int = 4_000_000,
         timeout: float = 3.0,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 from scrapy_ubi.agent.crawl.disk import NoDisk
@@ -122,10 +123,11 @@ class Office:
     def _arrived(self) -> None:
         self.arrivals += 1
 
-    def join(self, name: str = "b") -> None:
-        """Another agent is in the view."""
+    def join(self, *names: str) -> None:
+        """Other agents are in the view; `b` where none is named."""
         beat = Beat("2" * 8, 0, REPLICAS, "0" * 16, counter=1)
-        self.agent.read(self.now, self.now, {"a": self.agent.beat, name: beat})
+        others = {name: replace(beat, incarnation=f"{at:08x}") for at, name in enumerate(names or ("b",), 0x22222222)}
+        self.agent.read(self.now, self.now, {"a": self.agent.beat, **others})
 
     @property
     def shelf(self) -> Any:

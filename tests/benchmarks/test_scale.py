@@ -14,9 +14,14 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "benchmarks"
 sys.path.insert(0, str(FOLDER))  # the benchmarks are scripts, which find each other beside themselves
 
+import masters  # noqa: E402
 import scale_crawl  # noqa: E402
 import scale_group  # noqa: E402
+import scale_mail  # noqa: E402
 import scale_ring  # noqa: E402
+from redis.connection import Connection  # noqa: E402
+
+from scrapy_ubi.transport.redis_keys import RedisKeys  # noqa: E402
 
 
 def test_spread_is_measured_against_shares_by_weight() -> None:
@@ -84,6 +89,38 @@ def test_a_crawl_tells_the_others_what_is_theirs(replication: int) -> None:
     assert figures["resent"] == 0
 
 
+def test_the_size_of_a_command_is_that_of_its_bytes_on_the_wire() -> None:
+    args = ("XADD", "ubi:{c}:a:inbox", "MAXLEN", "~", 1000, "*", b"body", "x" * 1234)
+    assert scale_mail.size_of(args) == len(b"".join(Connection().pack_command(*args)))
+
+
+def test_a_group_at_full_speed_is_what_one_of_it_does_times_their_number() -> None:
+    figures = scale_mail.measure(6, (200, 400), 1, False)["later"]
+    assert figures["pages_a_second"] == pytest.approx(scale_mail.RATE, rel=0.2)
+    received = scale_mail.received_shares(6)
+    assert sum(received.values()) == pytest.approx(6)
+    keys = RedisKeys("c")
+    each = scale_mail.by_master(figures, received, keys, 3)
+    commands, size = (sum(one[at] for one in each) for at in (0, 1))
+    assert commands == pytest.approx(6 * figures["commands_a_second"])
+    assert size == pytest.approx(6 * figures["bytes_a_page"] * figures["pages_a_second"])
+    own = scale_mail.master_of(keys.inbox("crawler-0"), 3)
+    assert [one[0] > 0 for one in each] == [number == own for number in range(3)], "one slot is at one master"
+
+
+def test_agents_that_crash_and_join_are_seen_and_what_they_had_is_handed_over() -> None:
+    figures = scale_mail.measure(24, (100, 300), 1, True)
+    assert 14 < figures["crash_of_ten"]["entered"] < 18
+    assert figures["join_of_ten"]["entered"] < 3
+
+
+def test_commands_are_told_apart_by_whose_they_are() -> None:
+    assert masters.kind_of("XADD ubi:{c/1}:a:inbox MAXLEN ~ 1000 * from b") == "mail"
+    assert masters.kind_of("HGETALL ubi:{c}:a:acks") == "mail"
+    assert masters.kind_of("SETRANGE ubi:{c}:pulses 24 x") == "group"
+    assert masters.kind_of("PING") == "other"
+
+
 def test_all_of_it_runs(tmp_path: Path) -> None:
     result = tmp_path / "scale.json"
     done = subprocess.run(
@@ -92,7 +129,7 @@ def test_all_of_it_runs(tmp_path: Path) -> None:
     )  # fmt: skip
     assert "| agents" in done.stdout
     figures = json.loads(result.read_text())
-    assert {"ring", "group", "crawl", "seed"} <= figures.keys()
+    assert {"ring", "group", "crawl", "mail", "servers", "seed"} <= figures.keys()
 
 
 def test_the_committed_figures_are_of_the_full_size() -> None:
@@ -100,3 +137,4 @@ def test_the_committed_figures_are_of_the_full_size() -> None:
     assert max(row["agents"] for row in figures["ring"]) == 1000
     assert {row["hosts"] for row in figures["ring"]} == {1_000_000}
     assert max(row["agents"] for row in figures["group"]) == max(row["agents"] for row in figures["crawl"]) == 1000
+    assert max(row["agents"] for row in figures["mail"]) == 1000

@@ -369,7 +369,7 @@ class Exchange:
             return
         if incoming.refused:
             self._check.add_dead_letters(incoming.refused)
-        self._timing.eager = bool(incoming.letters)
+        self._timing.came(len(incoming.letters), len(incoming.refused))
         rivals = self.run.has_rivals(now)
         if not rivals:
             self._check.settle()

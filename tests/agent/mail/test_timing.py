@@ -7,6 +7,7 @@ import pytest
 from scrapy_ubi.agent.mail.timing import ENOUGH, IDLE, PLENTY, SELDOM
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.records import Record
+from scrapy_ubi.transport.contract import MOST_READ
 from tests.agent.office import SETTINGS, Office, found, letter, listen, run
 from tests.support.views import ordered
 from tests.support.village import page
@@ -86,6 +87,40 @@ def test_an_agent_with_plenty_to_fetch_hurries_for_pages_that_are_done_and_not_f
         assert office.post.may_send(office.now + interval / 2, hurry=False)
         await office.trip()
         assert not office.post.may_send(office.now + interval / 2, hurry=False), "those were told"
+
+    run(test)
+
+
+def test_where_more_letters_wait_than_one_exchange_reads_the_next_one_reads_them_at_once() -> None:
+    async def test() -> None:
+        office = Office()
+        busy(office)
+        for number in range(2 * MOST_READ + 1):
+            office.put(letter(found(f"http://h.example/{number}"), seq=str(number + 1)))
+        await office.trip()
+        exchanges = listen(office)
+        for more_wait in (True, False):
+            assert office.post.may_send(office.now, hurry=False)
+            await office.trip()
+            assert office.post.may_send(office.now, hurry=False) is more_wait
+        assert [out.read_inbox for out in exchanges] == [True, True]
+        assert len(office.shelf.inbox["a"]) == 1, "but for the last one, which the next drain deletes"
+
+    run(test)
+
+
+def test_among_many_agents_as_many_pages_are_told_at_once_as_there_are_agents() -> None:
+    async def test() -> None:
+        office = Office()
+        office.join(*(f"b{number}" for number in range(2 * ENOUGH - 1)))
+        await office.trip()
+        busy(office)
+        await office.trip()
+        soon = office.now + SETTINGS.flush_interval / 2
+        office.agent.counters.done += 2 * ENOUGH - 1
+        assert not office.post.may_send(soon, hurry=False)
+        office.agent.counters.done += 1
+        assert office.post.may_send(soon, hurry=False)
 
     run(test)
 
