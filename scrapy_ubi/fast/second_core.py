@@ -24,6 +24,7 @@ import asyncio
 import logging
 import threading
 import time
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Self
@@ -53,6 +54,7 @@ MOST_BYTES = 8 << 20  # unpacked; parsed they are 100 MB at the very worst
 GROWS = 16  # how many times its bytes a compressed page is given; HTML grows 4 to 10 times
 LEAST_PACKED = 6_000  # bytes of a compressed page that is parsed as well
 LEAST_UNPACKED = 20_000  # bytes of a compressed page that is only unpacked
+LOOKED_AT = 20_000  # bytes of a page that tell whether it is in UTF-8
 ENCODINGS = frozenset({b"gzip", b"x-gzip", b"br", b"zstd"})
 
 
@@ -80,8 +82,18 @@ class Job:
                 return
             page = unpacked
         self.page = page
-        if self.is_parsed and len(page) >= LEAST:
-            self.parsed = ParsedPage(page, None if is_costly(page) else Page(page))
+        if self.is_parsed and len(page) >= LEAST and _begins_in_utf8(page):
+            written = page.removeprefix(BOM_UTF8)
+            self.parsed = ParsedPage(written, None if is_costly(written) else Page(written))
+
+
+def _begins_in_utf8(page: bytes) -> bool:
+    """Whether a page may be in UTF-8; not all of it is looked at, as no other thread runs meanwhile."""
+    try:
+        page[:LOOKED_AT].decode()
+    except UnicodeDecodeError as error:
+        return error.start > LOOKED_AT - 4
+    return True
 
 
 class Worker:
@@ -110,6 +122,7 @@ class Worker:
                 self._loop.call_soon_threadsafe(_resolve, job.done)
             except RuntimeError:  # the loop is closed: nobody waits
                 return
+            del job  # its page is not to live until the next one comes
 
 
 def _resolve(done: asyncio.Future[None]) -> None:
