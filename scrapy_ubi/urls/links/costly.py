@@ -120,10 +120,13 @@ def _quoted(page: bytes, text: _Bytes, ends: _Places, mark: int) -> _Places:
     marks = np.flatnonzero(text == mark)
     if not len(marks):
         return marks
-    last = np.searchsorted(marks, ends) - 1  # one before the first: the blank that was put behind the page
-    opens = (text[marks - 1] == ord("=")) & (marks > 0)
-    blank = np.unique(last[(text[marks[last] - 1] <= ord(" ")) & (last >= 0)])
-    for number in blank.tolist():
+    last = np.searchsorted(marks, ends) - 1
+    before, earlier = text[marks - 1], text[marks - 2]  # of the first ones: the blanks that were put behind the page
+    is_blank = before <= ord(" ")
+    opens = (before == ord("=")) | (is_blank & (earlier == ord("=")))
+    is_used = np.zeros(len(marks), np.bool_)
+    is_used[last[last >= 0]] = True
+    for number in np.flatnonzero(is_used & is_blank & (earlier <= ord(" "))).tolist():
         place = int(marks[number])
         opens[number] = page[max(0, place - 64) : place].rstrip(b" \t\n\r\f")[-1:] in (b"=", b"")
     return ends[opens[last] & (last >= 0)]
