@@ -7,11 +7,11 @@ module:
 * Whether it pays is looked at every `EVERY` seconds (`spare_cores.Switch`). Where the process may use one core there is
   no thread and no timer; while it is off, a page costs nothing.
 * What the thread makes is what the loop would make of the same bytes: `at_once` of one encoding, and `Page` of a body
-  that is taken for UTF-8 (`parsed_ahead`). It is used where HttpCompressionMiddleware, or the link extractor, asks for
-  that: all middlewares have their turn as before. Whatever else there is (a broken stream, a bomb, an error) is done
-  anew in the loop, with its errors and stats.
+  taken for UTF-8 (`parsed_ahead`). It is used where HttpCompressionMiddleware, or the link extractor, asks for it: all
+  middlewares have their turn as before. Whatever else there is (a broken stream, a bomb, an error) is done anew in the
+  loop, with its errors and stats.
 * Pages of one download slot go on in the order in which they came: a small one waits for a large one before it.
-* At most `MOST_PAGES` pages and `MOST_BYTES` of them are with the thread, or wait to be taken; beyond, the loop does it.
+* At most `MOST_PAGES` pages and `MOST_BYTES` of them are with the thread, or wait to be taken; others are the loop's.
 
 | private name | used for |
 | --- | --- |
@@ -224,9 +224,9 @@ class HandOver:
     def _decode(self, body: bytes, encoding: bytes, max_size: int) -> bytes:
         """As the middleware's."""
         job = self._job
-        if job is not None and job.page is not None and job.body is body and job.encoding == encoding:
-            if len(job.page) < (max_size or MOST):
-                return job.page
+        page = job.page if job is not None and job.body is body and job.encoding == encoding else None
+        if page is not None and len(page) < (max_size or MOST):
+            return page
         return bytes(self._unpack(body, encoding, max_size))
 
     def _job_of(self, request: Request, response: Response) -> Job | None:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import brotli
 import pytest
@@ -77,8 +77,8 @@ class Links(UbiSpider):
     """Takes all links by lexbor, and says in which order it was asked."""
 
     name = "links"
-    start_urls = [f"{host}/0" for host in HOSTS]
-    custom_settings = {
+    start_urls = tuple(f"{host}/0" for host in HOSTS)
+    custom_settings: ClassVar = {
         "UBI_HOST_DELAY": 0, "UBI_HOST_CONCURRENCY": 8, "CONCURRENT_REQUESTS": 16, "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
         "RETRY_ENABLED": False, "UBI_HOST_FAILURES": 0, "DOWNLOAD_MAXSIZE": 2_000_000, "ROBOTSTXT_OBEY": False,
     }  # fmt: skip

@@ -129,7 +129,8 @@ def _quoted(page: bytes, text: _Bytes, ends: _Places, mark: int) -> _Places:
     for number in np.flatnonzero(is_used & is_blank & (earlier <= ord(" "))).tolist():
         place = int(marks[number])
         opens[number] = page[max(0, place - 64) : place].rstrip(b" \t\n\r\f")[-1:] in (b"=", b"")
-    return ends[opens[last] & (last >= 0)]
+    found: _Places = ends[opens[last] & (last >= 0)]
+    return found
 
 
 PATIENCE = 4_000_000  # open elements that are looked at here, in all: ordinary pages need few

@@ -27,7 +27,7 @@ def can_read(tags: Collection[str], attribute: str) -> bool:
 def values_of(tree: Element, tags: Sequence[str], attribute: str) -> Collection[str]:
     """The values of this attribute in the order of the page, each once."""
     there = [tag for tag in tags if next(tree.iter(tag), None) is not None]
-    if len(there) == 1:  # as nearly always: in a third of the time. Of two, XPath has to find their order, which takes long
+    if len(there) == 1:  # in a third of the time; to put two in order takes XPath longer than this does
         return dict.fromkeys(_values(there[0], attribute)(tree)).keys()
     found = dict.fromkeys(element.get(attribute) for element in tree.iter(*tags))
     found.pop(None, None)
