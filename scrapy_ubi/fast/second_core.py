@@ -169,7 +169,7 @@ class HandOver:
         return True
 
     def end(self) -> None:
-        """No more; those that wait go on in their turn, and then the middleware has its place again."""
+        """No more. Those that wait go on in their turn; then the middleware has its place again, the thread its end."""
         self._is_on = parsed_ahead.wanted = False
         self._stand_back()
 
@@ -258,6 +258,7 @@ class HandOver:
             self._plain = None
             if self._middleware._decode == self._decode:
                 self._middleware._decode = self._unpack
+            self.close()
 
 
 class SecondCore:

@@ -40,17 +40,17 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
 
 
 class Told:
-    """A switch that is told: on from the first look, off from the look `until`."""
+    """A switch that is told: on from the first look, turned off and on again after so many `looks`."""
 
-    until = 1 << 30
+    looks = 1 << 30
 
     def __init__(self) -> None:
         self.is_on = False
-        self.looks = 0
+        self.looked = 0
 
     def look(self, seen: CoresSeen) -> bool:
-        self.looks += 1
-        self.is_on = self.looks < self.until
+        self.is_on = self.looked // self.looks % 2 == 0
+        self.looked += 1
         return self.is_on
 
 
@@ -61,7 +61,6 @@ def forced(monkeypatch: pytest.MonkeyPatch) -> type[Told]:
     monkeypatch.setattr(second_core, "EVERY", 0.001)
     monkeypatch.setattr(second_core, "Cores", lambda: SimpleNamespace(count=2.0, idle=lambda passed: 1.0))
     monkeypatch.setattr(second_core, "Switch", Told)
-    monkeypatch.setattr(Told, "until", 1 << 30)
     return Told
 
 
@@ -123,7 +122,11 @@ def told_of(outcome: Outcome) -> dict[str, Any]:
     return {name: value for name, value in outcome.stats.items() if name.startswith(named)}
 
 
-def test_a_crawl_is_the_same_with_and_without(forced: type[Told], site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("looks", [1 << 30, 3], ids=["on", "on and off"])
+def test_a_crawl_is_the_same_with_and_without(
+    looks: int, forced: type[Told], site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forced, "looks", looks)
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     draw = random.Random(seed)
@@ -298,7 +301,12 @@ def test_pages_of_a_slot_go_on_in_their_order_and_others_at_once(monkeypatch: py
         await asyncio.gather(*visits, late)
         assert order == ["other host", "large", "small", "large too", "small too", "after its end"]
         assert here.stands_back
-        here.pages.close()
+        while any(thread.name == NAME for thread in threading.enumerate()):
+            await asyncio.sleep(0.01)
+        assert here.pages.begin()
+        await visit("again", PAGE, "a")
+        assert here.stats.count("ubi/second_core/pages") == 3
+        here.pages.end()
 
     asyncio.run(run())
 
