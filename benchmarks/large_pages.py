@@ -6,7 +6,11 @@ The web is crawl/documentation_web.py: `--hosts` hosts, each of them a real site
 pages. Each system crawls until so many pages were served, in a process of its own and as it is by default: Scrapy with
 its 16 requests at once (and with 64), agents with the number that they find by themselves. Reported are the medians,
 over all rounds, of the most resident memory, of what the process had before its first page, and of the CPU time a
-page. In a round every system has one turn.
+page, all of it and that of the main thread. In a round every system has one turn.
+
+A second thread beside the loop, told to be used or not, on pages as sites have them:
+
+    python benchmarks/large_pages.py --only lexbor,second --least 30000 --most 400000 --pages 1500 --latency 5
 """
 
 from __future__ import annotations
@@ -19,12 +23,14 @@ from pathlib import Path
 from typing import Any
 
 from crawling import wait_until_opened
-from processes import HERE, Stage, cpu_seconds, memory_mb
+from processes import HERE, Stage, cpu_seconds, main_thread_seconds, memory_mb
 from rounds import save, table
 from systems import AGENT, BREADTH_FIRST, FAST, SHORT, System
 
 LIMIT = 900.0  # s without the pages wanted: something is wrong
 WIDE = {"CONCURRENT_REQUESTS": 64}
+TOLD = {"EXTENSIONS": {"bench.cores.SecondCoreAsTold": 0}}
+LOOP, SECOND = TOLD | {"BENCH_SECOND_CORE": 0}, TOLD | {"BENCH_SECOND_CORE": 1}
 SYSTEMS = {
     "scrapy": System(1, BREADTH_FIRST),
     "scrapy64": System(1, BREADTH_FIRST | WIDE),
@@ -33,6 +39,8 @@ SYSTEMS = {
     "short": System(1, AGENT | SHORT, "UBI_REDIS_URL", "short"),
     "fast": System(1, AGENT | FAST, "UBI_REDIS_URL", "short"),
     "fast64": System(1, AGENT | FAST | WIDE, "UBI_REDIS_URL", "short"),
+    "lexbor": System(1, AGENT | FAST | LOOP, "UBI_REDIS_URL", "lexbor"),
+    "second": System(1, AGENT | FAST | SECOND, "UBI_REDIS_URL", "lexbor"),
 }
 LABELS = {
     "scrapy": "Scrapy, 16 at once",
@@ -42,6 +50,8 @@ LABELS = {
     "short": "short path, by itself",
     "fast": "short path, UBI_FAST, by itself",
     "fast64": "short path, UBI_FAST, 64 at once",
+    "lexbor": "short path, UBI_FAST, fields by lexbor",
+    "second": "the same, with a second thread",
 }
 
 
@@ -62,7 +72,7 @@ def one_run(args: argparse.Namespace, name: str) -> dict[str, float]:
         agent = stage.agents[0]
         wait_until_opened(stage)
         first = memory_mb(agent.pid)[0]
-        spent, end = cpu_seconds(agent.pid), time.monotonic() + LIMIT
+        spent, mains, end = cpu_seconds(agent.pid), main_thread_seconds(agent.pid), time.monotonic() + LIMIT
         while (served := stage.served())["pages"] < args.pages:
             stage.check()
             if time.monotonic() > end:
@@ -72,6 +82,7 @@ def one_run(args: argparse.Namespace, name: str) -> dict[str, float]:
             "peak_mb": memory_mb(agent.pid)[1],
             "now_mb": memory_mb(agent.pid)[0],
             "first_mb": first,
+            "main_ms": 1000 * (main_thread_seconds(agent.pid) - mains) / served["pages"],
             "cpu_ms": 1000 * (cpu_seconds(agent.pid) - spent) / served["pages"],
             "pages": served["pages"],
             "large": served["large"],
@@ -109,9 +120,9 @@ def main() -> None:
                 {key: round(value, 1) for key, value in row.items()},
                 file=sys.stderr,
             )
-    columns = {"first MB": "first_mb", "peak MB": "peak_mb", "CPU ms a page": "cpu_ms"}
+    columns = {"first MB": "first_mb", "peak MB": "peak_mb", "CPU ms a page": "cpu_ms", "main thread": "main_ms"}
     rows = {
-        LABELS[name]: [f"{statistics.median(each[name][key] for each in rounds):.0f}" for key in columns.values()]
+        LABELS[name]: [f"{statistics.median(each[name][key] for each in rounds):.4g}" for key in columns.values()]
         for name in names
     }
     table("system", list(columns), rows)

@@ -32,6 +32,12 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
+def main_thread_seconds(pid: int) -> float:
+    """The same of its first thread alone."""
+    nanoseconds = Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]
+    return int(nanoseconds) / 1e9
+
+
 def memory_mb(pid: int) -> tuple[float, float]:
     """Resident memory of a living process now, and the most it ever was, in MB."""
     lines = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())

@@ -9,6 +9,7 @@ contract in setup.cfg). Without the package the crawl is the same, and slower.
 * `signals`: what a receiver takes is looked up once, and a task is started only for one that waits.
 * `tweaks`: stats, log records. `stopped_timers`: Twisted's timers that were stopped are let go.
 * `safe_urls`: the safe form of URLs that need no change.
+* `second_core`: large pages are unpacked and parsed in a second thread, while there is a core to spare (`spare_cores`).
 * `http`: a download handler in place of Scrapy's.
 
 Rules: only what has been measured to pay is here; spiders, middlewares, extensions and pipelines notice nothing of it;

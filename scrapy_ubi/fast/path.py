@@ -39,7 +39,7 @@ from scrapy.utils.log import logformatter_adapter
 from scrapy.utils.python import global_object_name
 from twisted.python.failure import Failure
 
-from scrapy_ubi.fast.calls import lean_calls
+from scrapy_ubi.fast.calls import Call, lean_calls
 from scrapy_ubi.fast.compared import changed
 from scrapy_ubi.fast.pieces import ends_us, failure
 from scrapy_ubi.fast.spider_output import LeanOutput
@@ -87,6 +87,12 @@ def place(engine: ExecutionEngine, outcome: Outcome, successor: Successor, outer
     return ""
 
 
+def path_of(engine: ExecutionEngine) -> LeanPath | None:
+    """The way that scheduled requests of this engine go, where it is this one."""
+    path = getattr(engine._start_scheduled_request, "__self__", None)
+    return path if isinstance(path, LeanPath) else None
+
+
 class LeanPath:
     """The way of the scheduled requests of one engine."""
 
@@ -103,6 +109,14 @@ class LeanPath:
         self._output = LeanOutput(engine.scraper, outermost)
         self._says_crawled = type(engine.logformatter).crawled is not LogFormatter.crawled  # at a level of its own?
         self._tasks: dict[Request, asyncio.Task[None]] = {}  # the loop itself holds its tasks weakly
+
+    def replace_call(self, method: Call, call: Call) -> Call | None:
+        """Have `call` called in place of a middleware's method, from now on; what was before. It may return an
+        awaitable. None where Scrapy calls this method, and nothing is changed."""
+        before = self._calls.get(method)
+        if before is not None:
+            self._calls[method] = call
+        return before
 
     def start(self) -> bool:
         """Start the scheduler's next request; False when it has none. As `ExecutionEngine._start_scheduled_request`."""

@@ -5,6 +5,6 @@ from __future__ import annotations
 import scrapy
 
 OF_ONE_TASK = ["test_calls.py", "test_compared.py", "test_one_task.py", "test_path.py", "test_pieces.py",
-               "test_spider_chain.py", "test_spider_output.py"]  # fmt: skip
+               "test_second_core.py", "test_spider_chain.py", "test_spider_output.py"]  # fmt: skip
 
 collect_ignore = [] if scrapy.version_info[:2] == (2, 19) else OF_ONE_TASK

@@ -23,6 +23,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from w3lib.html import strip_html5_whitespace
 from w3lib.url import canonicalize_url
 
+from scrapy_ubi.adapter.extraction.parsed_ahead import parsed_ahead
 from scrapy_ubi.adapter.scrapy_private.parsed_page import parsed_page
 from scrapy_ubi.urls.links import tree
 from scrapy_ubi.urls.links.allowed import Allowed, Patterns
@@ -270,7 +271,10 @@ def _parsed(response: HtmlResponse, text: str) -> Page | None:
     if (asked := _asked.get(response)) is not None:
         return asked
     data = written(text)
-    page = None if is_costly(data) else Page(data)
+    if parsed_ahead.wanted and (ahead := parsed_ahead.take(response, data)) is not None:
+        page = ahead.page
+    else:
+        page = None if is_costly(data) else Page(data)
     # With no page left the allocator gives its memory back to the system, and asks for it again at the next one: a
     # third of the time that a page takes to parse.
     _last = (ref(response), page) if len(text) <= _SMALL else (None, None)

@@ -75,7 +75,7 @@ def start_arguments(settings: BaseSettings) -> tuple[Crawler, tuple[Any, ...], d
     frame = inspect.currentframe()
     while frame is not None:
         if frame.f_code in _STARTS:
-            names = frame.f_locals
+            names = dict(frame.f_locals)  # from Python 3.13 on they are no dict, and their keys no set
             if {"self", "args", "kwargs"} <= names.keys() and names["self"].settings is settings:
                 return names["self"], tuple(names["args"]), dict(names["kwargs"])
         frame = frame.f_back

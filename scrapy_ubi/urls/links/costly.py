@@ -93,14 +93,17 @@ def _is_too_much(page: bytes) -> bool:
 def _may_have_many_attributes(page: bytes, text: _Bytes) -> bool:
     """Whether there may be a tag with more than some hundred attributes. No is certain."""
     ends = np.flatnonzero(text == ord(">"))
+    quoted = [place for mark in b"\"'" for place in _quoted(page, text, ends, mark).tolist()]
+    if len(quoted) > _FEW_QUOTED:
+        return True
     edges = np.concatenate(([-1], ends, [len(page)]))
     for number in np.flatnonzero(np.diff(edges) > _GAP).tolist():
         start = int(edges[number]) + 1
         stop = int(edges[number + 1])
         blanks = sum(page.count(blank, start, stop) for blank in (b" ", b"\n", b"\t", b"\r", b"\f", b"/", b'"', b"'"))
-        if blanks > _GAP // 4 and page.find(b"<", start, stop) >= 0 and _begins_tag(page, start, stop):
+        if blanks > _GAP // 4 and (start - 1 in quoted or _begins_tag(page, start, stop)):
             return True
-    return _quoted(page, text, ends, ord('"')) + _quoted(page, text, ends, ord("'")) > _FEW_QUOTED
+    return False
 
 
 def _begins_tag(page: bytes, start: int, stop: int) -> bool:
@@ -112,17 +115,22 @@ def _begins_tag(page: bytes, start: int, stop: int) -> bool:
     return False
 
 
-def _quoted(page: bytes, text: _Bytes, ends: _Places, mark: int) -> int:
-    """How many `>` may stand in a value between such quotation marks: the last one before it follows a `=`."""
+def _quoted(page: bytes, text: _Bytes, ends: _Places, mark: int) -> _Places:
+    """Which `>` may stand in a value between such quotation marks: the last one before it follows a `=`."""
     marks = np.flatnonzero(text == mark)
     if not len(marks):
-        return 0
-    at = np.searchsorted(marks, ends) - 1
-    marks = marks[at[at >= 0]]
-    before = text[marks - 1]  # of a mark at the very beginning: the blank that was put behind the page
-    sure = int(np.count_nonzero(before == ord("=")))
-    blank = marks[before <= ord(" ")].tolist()
-    return sure + sum(page[max(0, place - 64) : place].rstrip(b" \t\n\r\f")[-1:] in (b"=", b"") for place in blank)
+        return marks
+    last = np.searchsorted(marks, ends) - 1
+    before, earlier = text[marks - 1], text[marks - 2]  # of the first ones: the blanks that were put behind the page
+    is_blank = before <= ord(" ")
+    opens = (before == ord("=")) | (is_blank & (earlier == ord("=")))
+    is_used = np.zeros(len(marks), np.bool_)
+    is_used[last[last >= 0]] = True
+    for number in np.flatnonzero(is_used & is_blank & (earlier <= ord(" "))).tolist():
+        place = int(marks[number])
+        opens[number] = page[max(0, place - 64) : place].rstrip(b" \t\n\r\f")[-1:] in (b"=", b"")
+    found: _Places = ends[opens[last] & (last >= 0)]
+    return found
 
 
 PATIENCE = 4_000_000  # open elements that are looked at here, in all: ordinary pages need few

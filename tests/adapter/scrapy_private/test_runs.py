@@ -6,8 +6,10 @@ import asyncio
 import inspect
 import subprocess
 import sys
+from collections import UserDict
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -19,6 +21,7 @@ from scrapy.crawler import Crawler
 from scrapy.shell import Shell
 from scrapy.utils.defer import maybe_deferred_to_future
 
+from scrapy_ubi.adapter.scrapy_private import runs
 from scrapy_ubi.adapter.scrapy_private.runs import is_scrapys_process, is_trial, start_arguments
 
 HOST = "http://h1.example"
@@ -160,3 +163,18 @@ def test_where_no_crawl_is_started_there_are_none() -> None:
     crawler = Crawler(Walk, {"ADDONS": {Looks: 1}, "TWISTED_REACTOR_ENABLED": False})
     crawler._apply_settings()
     assert _seen == [None]
+
+
+class Locals(UserDict[str, Any]):
+    """The variables of a function as Python 3.13 gives them: no dict, and its keys are a list."""
+
+    def keys(self) -> list[str]:  # type: ignore[override]
+        return list(self.data)
+
+
+def test_arguments_are_found_where_variables_are_no_dict(monkeypatch: pytest.MonkeyPatch) -> None:
+    crawler = Crawler(Walk)
+    variables = Locals(self=crawler, args=("x",), kwargs={"site": "a"})
+    frame = SimpleNamespace(f_code=next(iter(runs._STARTS)), f_locals=variables, f_back=None)
+    monkeypatch.setattr(inspect, "currentframe", lambda: frame)
+    assert start_arguments(crawler.settings) == (crawler, ("x",), {"site": "a"})

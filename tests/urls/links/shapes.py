@@ -73,6 +73,11 @@ HOSTILE: dict[str, Shape] = {
     "scripts in scripts": lambda number: b"<script><!--<script></script>" + b"</script>" * 2 + b"<div>" * number,
     "attributes": _numbered(" a{}", "<p", ">"),
     "attributes with ends": _numbered(' a{}="><"', "<p", ">"),
+    "attributes behind an end in a value": _numbered(" a{}", '<p title="a > b"', ">"),
+    "attributes behind ends in a value": _numbered(" a{}", "<p title = '> \" >'", ">"),
+    "attributes behind an end, many tags": lambda times: (
+        b'<p x=">"' + b"".join(b" a%d" % n for n in range(times)) + b"></p>" * 9
+    ),
     "attributes of the body": _numbered("<body a{}>"),
     "formatting": _numbered("<b {}>"),
     "formatting in objects": _numbered("<object><b {0}></object><b {0}>"),
