@@ -124,7 +124,8 @@ def _host(told: Remaining) -> list[str]:
     host = told.host
     if host is None or host.needs() <= SAID or not host.queued:
         return []
-    parts = [f"one each {span(host.pace)}"]
+    by_rate = " by its rate (UBI_RATES)" if host.each > host.pace else ""
+    parts = [f"one each {span(max(host.pace, host.each))}{by_rate}"]
     if host.loads > 1:
         parts.append(f"{host.loads} loads at once")
     if host.rest > host.delay + host.load:
