@@ -96,7 +96,7 @@ def _until(why: IdleReason, now: float) -> str:
     if not why.until:
         return ""
     left = why.until - now
-    return f", until {_time(why.until)} ({_span(left)} more)" if left > 0 else ", until now"
+    return f", until {_time(why.until)} ({_span(left)} more)" if left > 0 else ""
 
 
 def _first_until(why: IdleReason, now: float) -> str:

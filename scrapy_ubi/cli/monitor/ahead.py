@@ -128,7 +128,7 @@ def _host(told: Remaining) -> list[str]:
     parts = [f"one each {span(max(host.pace, host.each))}{by_rate}"]
     if host.loads > 1:
         parts.append(f"{host.loads} loads at once")
-    if host.rest > host.delay + host.load:
+    if host.rest > max(host.delay + host.load, host.each):
         why = f" ({plain(host.why, 40)})" if host.why else ""
         parts.append(f"and it is left alone for {span(host.rest)} more{why}")
     return [
