@@ -152,7 +152,7 @@ def build_node(
     handout = Handout(crawl, choice, visits, crawl_limits, live, exchanges, limit_watch.check_limits, waker, clock)
 
     # -- what people are told, and what they change
-    crawl.needs = needs = HostNeeds(hosts, limits, loads_at_once)
+    crawl.needs = needs = HostNeeds(hosts, limits, loads_at_once, rated)
     recorder = Recorder(crawl, publisher, exchanges, visits.under_way, start.traffic, clock, loads_at_once)
     waits_for = rate_of(rated)
     why_idle = WhyIdle(status, hosts, settings, seeds, events.held_up, waits_for)

@@ -15,6 +15,11 @@ def seed_key(key: int, nonce: str = SEED) -> int:
     return url_key("", f"{key:016x}", b"", nonce)
 
 
+def led_on(key: int) -> str:
+    """The nonce of what the seed of this key leads to, as by a redirect: each seed has its own."""
+    return f"{SEED}>{key:016x}"
+
+
 def asked_name(key: int, nonce: str) -> str:
     """What a page is called that, as a link, has that key: by what was asked of it. `nonce`: of a bare seed that asks
     for the same; "" where none does. A page asked for by default callbacks is called by its key alone.

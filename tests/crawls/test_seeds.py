@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from scrapy import Request, Spider
+from scrapy import FormRequest, Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 
@@ -88,11 +88,44 @@ def test_seeds_are_taken_once_also_unfiltered_and_through_redirects(site: Site, 
     )
     outcomes = crawl(Seeds, site.proxy, agents)
     urls = [item["url"] for item in items_of(outcomes)]
-    assert sorted(urls) == [f"{host}/" for host in HOSTS if host != HOSTS[1]]
+    led_to = f"{HOSTS[2]}/"  # by its own seed, and by that of HOSTS[1]
+    assert sorted(urls) == sorted([led_to, *(f"{host}/" for host in HOSTS if host != HOSTS[1])])
     asked = site.urls()
-    assert asked.pop(f"{HOSTS[3]}/") == 2
+    assert asked.pop(f"{HOSTS[3]}/") == asked.pop(led_to) == 2
     assert set(asked.values()) == {1}
     assert all(item["start"] for item in items_of(outcomes))
+
+
+class Short(Spider):
+    """Short URLs, of which several lead to one page; an item says which."""
+
+    name = "short"
+    paths = tuple(f"{host}/{number}" for host in HOSTS[:4] for number in range(3))
+
+    async def start(self) -> AsyncIterator[Any]:
+        for url in self.paths:
+            yield Request(url, dont_filter=True)
+        for word in ("a", "b"):
+            yield FormRequest(f"{HOSTS[5]}/ask", formdata={"word": word}, dont_filter=True)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield {"from": response.meta["redirect_urls"][0], "to": response.url}
+
+
+@AGENTS
+def test_a_page_that_several_seeds_are_redirected_to_is_fetched_for_each_as_by_plain_scrapy(
+    site: Site, agents: int
+) -> None:
+    for url in Short.paths:
+        site.redirect(url, f"{HOSTS[4]}/hop")
+    site.redirect(f"{HOSTS[4]}/hop", f"{HOSTS[6]}/end")
+    site.redirect(f"{HOSTS[5]}/ask", f"{HOSTS[6]}/found", 303)
+    site.page(f"{HOSTS[6]}/end", "end")
+    site.page(f"{HOSTS[6]}/found", "found")
+    items = items_of(crawl(Short, site.proxy, agents))
+    found = sorted((item["from"], item["to"]) for item in items)
+    posts = [(f"{HOSTS[5]}/ask", f"{HOSTS[6]}/found")] * 2
+    assert found == sorted([(url, f"{HOSTS[6]}/end") for url in Short.paths] + posts)
 
 
 class LogsIn(Spider):

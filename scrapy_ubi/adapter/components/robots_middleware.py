@@ -7,6 +7,8 @@ Rules of this module:
 * Where robots.txt cannot be read, the host is put off (`agent.hosts.postpone`) and its page goes back to the queue. So
   it waits beside the crawl, not in it. After `UBI_ROBOTS_GIVE_UP` its pages fail, so that the crawl ends. There, too,
   the delay after robots.txt was read is waited for.
+* A page of a host that cannot be connected to fails with the error that it would have had by itself, after all its
+  retries: an errback that looks for hosts without an address finds them. All else fails with IgnoreRequest.
 * What is known is noted with the host (section `robots`): it survives, and travels with a handoff.
 * Sitemaps that it names are found on the page that had it fetched (`sitemaps`), or on the next one where that was none.
 * What bypasses the scheduler has no queue to go back to. Where robots.txt cannot be read it waits for the next tries,
@@ -30,8 +32,16 @@ from typing import TYPE_CHECKING
 
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
-from scrapy.exceptions import CannotResolveHostError, DownloadConnectionRefusedError, IgnoreRequest, NotConfigured
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    NotConfigured,
+)
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 from scrapy.utils.misc import load_object
@@ -62,6 +72,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 NO_SERVER = (CannotResolveHostError, DownloadConnectionRefusedError, ConnectionRefusedError)  # there is no server
+# How a record calls what came in place of an answer, and what the pages of the host fail with.
+ERRORS: dict[str, type[Exception]] = {
+    "name": CannotResolveHostError,
+    "refused": DownloadConnectionRefusedError,
+    "timeout": DownloadTimeoutError,
+    "failed": DownloadFailedError,
+}
 SHARE_NO_SERVER = 0.1  # of UBI_ROBOTS_GIVE_UP: mostly that lasts, and the end of the crawl waits for it
 SHARE_OF_MEMORY = 1 / 16  # of UBI_MEMORY_MB: for the parsers
 WAITS = 8.0  # s between two tries that a file waits for: of the first three tries, that is
@@ -89,8 +106,9 @@ class UbiRobotsMiddleware:
         return cls(crawler)
 
     async def process_request(self, request: Request) -> Response | None:
-        """Wait until it is known whether this request may be fetched. Raises IgnoreRequest when it may not, `Withdrawn`
-        when that is to be seen later. A file of a host that is to be left alone has its answer (`Gate.answer`).
+        """Wait until it is known whether this request may be fetched. Raises IgnoreRequest when it may not, one of
+        `ERRORS` where its host cannot be reached, `Withdrawn` when that is to be seen later. A file of a host that is
+        to be left alone has its answer (`Gate.answer`).
         """
         scheduler = self._scheduler()
         authority, url = asked_for(request)
@@ -140,19 +158,37 @@ class UbiRobotsMiddleware:
             assert known is not None
             if scheduler.is_trial:
                 return Known(RobotsRecord(now))  # a look at a page: its own error says more
-            await self._wait(step, known.record.again - now, request, state, scheduler)
+            await self._wait(step, known.record, now, request, state, scheduler)
 
     async def _wait(
-        self, step: Step, left: float, request: Request, state: HostState | None, scheduler: UbiScheduler
+        self,
+        step: Step,
+        known: RobotsRecord,
+        now: float,
+        request: Request,
+        state: HostState | None,
+        scheduler: UbiScheduler,
     ) -> None:
-        """Wait until a robots.txt may be asked for again, in so many seconds, if that is the next step. Raises
-        Withdrawn for a request that has a host's queue to wait in, IgnoreRequest where it takes too long."""
+        """Wait until a robots.txt may be asked for again, if that is the next step. Raises Withdrawn for a request that
+        has a host's queue to wait in; where it takes too long, what the request fails with."""
+        left = known.again - now
         if step is Step.WAIT and state is not None:
             scheduler.node.hosts.postpone(state, left, SECTION)
             raise Withdrawn(f"{request} waits for its robots.txt")
         if step is not Step.WAIT or left > WAITS or not await scheduler.gate.hosts.rest(left):
             self._count("ubi/robots/refused")
-            raise IgnoreRequest(UNREACHABLE)
+            raise self._failure(request, known.error)
+
+    def _failure(self, request: Request, error: str) -> Exception:
+        """Return what a request fails with whose robots.txt was given up for this error. The tries of robots.txt stand
+        for its own, so it has no retries left."""
+        cls = ERRORS.get(error, IgnoreRequest)
+        retry = self._crawler.get_downloader_middleware(RetryMiddleware)
+        if cls is IgnoreRequest or retry is None or request.meta.get("dont_retry"):
+            return cls(UNREACHABLE)
+        if most := request.meta.get("max_retry_times", retry.max_retry_times):
+            request.meta["retry_times"] = most
+        return cls(UNREACHABLE)
 
     def _remembered(self, authority: str, agent: str, state: HostState | None, scheduler: UbiScheduler) -> Known | None:
         """What is in memory, else in the host's notes; None where that is nothing that helps this user agent."""
@@ -212,7 +248,8 @@ class UbiRobotsMiddleware:
         except Exception as error:  # noqa: BLE001 - whatever a download handler raises: it could not be read
             self._count(f"robotstxt/exception_count/{type(error)}")
             no_server = isinstance(error, NO_SERVER) or is_no_tunnel(error)
-            why, known = f"{type(error).__name__}: {error}"[:200], self._failed(before, state, scheduler, no_server)
+            why = f"{type(error).__name__}: {error}"[:200]
+            known = self._failed(before, state, scheduler, no_server, error=_word_for(error))
         else:
             self._count("ubi/robots/redirects", hops)
             if response is None or not record.is_unreachable(response.status):
@@ -241,14 +278,15 @@ class UbiRobotsMiddleware:
         scheduler: UbiScheduler,
         no_server: bool,
         asked: float = 0.0,
+        error: str = "",
     ) -> Known:
         """What is known after it was asked for and not got: what was known before, if anything. `no_server`: there is
-        no server, as far as can be told; `asked`: as in `record.after_failure`."""
+        no server, as far as can be told; `asked`, `error`: as in `record.after_failure`."""
         now = self._wall()
         # Many dead authorities of one host queue must not take this time each, one after the other.
         gone = sum(noted.gone for noted in self._noted(state).values()) if state is not None else 0
         give_up = scheduler.settings.robots_give_up / (1 + gone) * (SHARE_NO_SERVER if no_server else 1)
-        after = record.after_failure(before.record if before is not None else None, now, give_up, asked)
+        after = record.after_failure(before.record if before is not None else None, now, give_up, asked, error)
         self._count("ubi/robots/unreachable")
         scheduler.node.note("robots/unreachable", "" if state is None else state.host)
         if before is None or not before.record.known:
@@ -369,6 +407,11 @@ class UbiRobotsMiddleware:
     def _count(self, stat: str, number: int = 1) -> None:
         if number:
             self._crawler.stats.inc_value(stat, number)
+
+
+def _word_for(error: Exception) -> str:
+    """The word of `ERRORS` for an error; "" for others."""
+    return next((word for word, cls in ERRORS.items() if isinstance(error, cls)), "")
 
 
 MIDDLEWARES = "DOWNLOADER_MIDDLEWARES"

@@ -7,9 +7,9 @@ Rules of this module:
 * By default, whatever Scrapy's fingerprint takes for one has one key. A URL that is to be taken as it is (meta
   `verbatim_url`) is not compared by its normal form, as there. Other fingerprinters: `fingerprints`.
 * A request to be fetched anyway (`dont_filter`) has a nonce, in its meta: the spider middleware gives it to what
-  callbacks yield. Retries and redirects are copies and keep it. A seed that is to be fetched anyway has one that every
-  agent makes the same (`adapter.scheduling.seeds`): it is taken once in the whole cluster, and so is a link to its
-  page. Its key is made of that link's key and the nonce (`seed_key`).
+  callbacks yield. Retries and redirects are copies and keep it; what a seed leads to has one of its own. A seed that is
+  to be fetched anyway has one that every agent makes the same (`adapter.scheduling.seeds`): it is taken once in the
+  whole cluster, and so is a link to its page. Its key is made of that link's key and the nonce (`seed_key`).
 * What reaches the scheduler past the spider middleware (an extension or a pipeline that calls `engine.crawl`) gets a
   nonce here, unless it is a retry or a redirect.
 * A redirect that returns to a URL of its own chain (a site that sets a cookie on the way) is a step on, not a

@@ -42,7 +42,7 @@ def reason_of(error: BaseException) -> str:
         if str(error).startswith(UNWANTED):
             return f"usage/{str(error).removeprefix(UNWANTED).strip()}"
         return _IGNORED.get(str(error), f"ignored/{type(error).__name__}")
-    return f"exception/{type(error).__name__}"
+    return "robots/unreachable" if str(error) == UNREACHABLE else f"exception/{type(error).__name__}"
 
 
 def status_reason(status: int, request: Request, spider: Spider, settings: BaseSettings) -> str | None:

@@ -26,9 +26,10 @@ from scrapy_ubi.adapter.scheduling.hostless import Hostless
 from scrapy_ubi.adapter.scheduling.link_decision import Candidate, CandidateBatch, LinkDecision, Spelling
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.agent import Visit
-from scrapy_ubi.agent.keys import before_loss, name_of
+from scrapy_ubi.agent.keys import AGAIN, before_loss, name_of
 from scrapy_ubi.agent.work.link_verdict import Verdict
 from scrapy_ubi.protocol.host import Entry, retried
+from scrapy_ubi.urls.key import SEED, led_on
 
 _new = tuple.__new__  # half the time of calling the class
 
@@ -89,8 +90,8 @@ class Enqueue:
     def mark_successor(self, request: Request, parent: Request) -> None:
         """A downloader middleware gave `request` in place of the response of `parent`."""
         flight = self._decision.flights.get(parent)
-        if NONCE in request.meta:
-            _drop_loss(request, parent)
+        if NONCE in request.meta and _leads_on(request, parent):
+            self._rename(request, flight.visit if flight is not None else None)
         if flight is not None and flight.links is not None:
             came_by = request.meta.get("redirect_urls")
             if came_by and came_by != parent.meta.get("redirect_urls"):  # else it is a retry
@@ -99,6 +100,22 @@ class Enqueue:
             if len(self._successors) > MOST_OFFERED:
                 self._successors.clear()
             self._successors[request] = flight.visit
+
+    def _rename(self, request: Request, page: Visit | None) -> None:
+        """Give the nonce of its own to where a page leads that has one: what two seeds redirect to is fetched for each,
+        as by plain Scrapy; and what is no longer to be fetched anyway is a page as others are. Where a page leads whose
+        outputs were lost is known, or not, as it was before.
+        """
+        nonce = before_loss(str(request.meta[NONCE]))
+        if not nonce.startswith(AGAIN) and nonce != REQUISITE:
+            if not self._decision.keys.wants_nonce(request):
+                nonce = ""
+            elif nonce.startswith(SEED) and page is not None:
+                nonce = led_on(name_of(page.entry))
+        if nonce:
+            request.meta[NONCE] = nonce
+        else:
+            del request.meta[NONCE]
 
     def is_known(self, request: Request) -> bool:
         """Whether a request that a page yields (`mark_child`) is a duplicate; counted then, and it need not be taken.
@@ -288,14 +305,14 @@ def _itself(request: Request) -> Request:
     return request
 
 
-def _drop_loss(request: Request, parent: Request) -> None:
-    """Where a page redirects to, whose outputs were lost, is another page: it is known, or not, as it was before."""
-    if request.meta.get("redirect_urls") == parent.meta.get("redirect_urls"):
-        return  # a retry
-    if nonce := before_loss(str(request.meta[NONCE])):
-        request.meta[NONCE] = nonce
-    else:
-        del request.meta[NONCE]
+def _leads_on(request: Request, parent: Request) -> bool:
+    """Whether what stands in place of a response asks for something else: it is no retry."""
+    return (
+        request.meta.get("redirect_urls") != parent.meta.get("redirect_urls")
+        or request.url != parent.url
+        or request.method != parent.method
+        or request.body != parent.body
+    )
 
 
 def _came_by(request: Request) -> str:

@@ -89,6 +89,16 @@ class RatedHosts:
         names = (host, host_of_key(host)) if "#" in host else (host,)
         return tuple(name for name in names if name in self.named)
 
+    def room_for(self, host: str, now: float) -> tuple[float, int]:
+        """How many seconds a load the slowest of a host's rates leaves, 0.0 where it has none, and how many loads that
+        has room for at this time (s), as far as this agent knows."""
+        names = self.of_host(host)
+        if not names:
+            return 0.0, 0
+        name = max(names, key=lambda each: self.named[each].seconds / self.named[each].loads)
+        loads, seconds = self.named[name]
+        return seconds / loads, max(0, loads - self.rates.shares[name].used(now))
+
     def on_turn(self, state: HostState, now: float) -> None:
         """The turn of this host has come: it is put off where its rate has no room."""
         names = self.of_host(state.host)

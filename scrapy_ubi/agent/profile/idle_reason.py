@@ -96,7 +96,7 @@ def _until(why: IdleReason, now: float) -> str:
     if not why.until:
         return ""
     left = why.until - now
-    return f", until {_time(why.until)} ({_span(left)} more)" if left > 0 else ", until now"
+    return f", until {_time(why.until)} ({_span(left)} more)" if left > 0 else ""
 
 
 def _first_until(why: IdleReason, now: float) -> str:
@@ -202,7 +202,7 @@ SENTENCES: Mapping[str, Callable[[IdleReason, float], str]] = {
     VISITS: lambda why, now: (
         f"all pages are visited, and the next one is due again later (UBI_RECRAWL){_until(why, now)}"
     ),
-    ACKS: lambda why, now: f"nothing waits here but the word of {_names(why, 'agents')} that they have what it sent",
+    ACKS: lambda why, now: f"nothing waits here but the word of {_names(why, 'agents')} that what was sent has come",
     OTHERS: lambda why, now: f"nothing waits of the hosts of this agent; {_names(why, 'agents')} may find more for it",
     ONE_HOST: lambda why, now: (
         f"this crawl has one host, {_more(why)}, owned by {_names(why)}; this agent waits with "

@@ -253,6 +253,8 @@ def _slowest(value: object) -> SlowHost | None:
         rest=said.number("rest"),
         why=said.text("why")[:LONGEST_HOST],
         every=said.number("every"),
+        each=said.number("each"),
+        free=said.count("free"),
     )
 
 

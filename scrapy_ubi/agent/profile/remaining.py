@@ -5,7 +5,8 @@ Everything that says how near the end is (`scrapy ubi status`, `report`, the web
 Rules of this module:
 
 * A host needs `queued x (delay + mean load time) / loads at once`, and what is left of its present pause: a rest, a
-  Retry-After, the wait for its robots.txt. Hosts that ask for pauses again and again (`every`) are expected to go on.
+  Retry-After, the wait for its robots.txt; and no less than its rate (UBI_RATES) allows. Hosts that ask for pauses
+  again and again (`every`) are expected to go on.
 * A crawl needs no less than its slowest host, and no less than all that waits at the pace that its agents had lately:
   the best pace of the windows that hold the last `LATELY` of its pages, since a pause is no pace.
 * More is found while what waits is fetched. How much follows from the curve of URLs known over URLs done, judged over
@@ -50,7 +51,7 @@ class Point(NamedTuple):
 class SlowHost(NamedTuple):
     """What the host that takes longest needs. `delay`: seconds between two loads; `load`: how long one takes; `loads`:
     how many at once; `rest`: what is left of its present pause (s), and `why`; `every`: seconds of pauses a page that
-    it has asked for again and again."""
+    it has asked for again and again; `each`: seconds a page by its rate (0: none), which has room for `free` now."""
 
     host: str
     queued: int
@@ -60,6 +61,8 @@ class SlowHost(NamedTuple):
     rest: float = 0.0
     why: str = ""
     every: float = 0.0
+    each: float = 0.0
+    free: int = 0
 
     @property
     def pace(self) -> float:
@@ -70,7 +73,8 @@ class SlowHost(NamedTuple):
 
     def needs(self, growth: float = 1.0) -> float:
         """Seconds for what waits, and for what is found meanwhile: `growth` times as much."""
-        return self.rest + self.pace * self.queued * growth
+        pages = self.queued * growth
+        return self.rest + max(self.pace * pages, self.each * (pages - self.free))
 
 
 class Ahead(NamedTuple):

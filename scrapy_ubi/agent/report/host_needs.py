@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from scrapy_ubi.agent.hosts.host_limits import HostLimits
 from scrapy_ubi.agent.hosts.host_notes import HostNotes
+from scrapy_ubi.agent.hosts.rated_hosts import RatedHosts
 from scrapy_ubi.agent.profile.remaining import SlowHost
 from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.protocol.host import HostState
 
 
 class HostNeeds:
-    """The needs of one agent's hosts. `limit` says how many loads a host may have at once (0: one)."""
+    """The needs of one agent's hosts. `limit` says how many loads a host may have at once (0: one); `rated`: None where
+    no host has a rate."""
 
-    def __init__(self, notes: HostNotes, limits: HostLimits, limit: Limit) -> None:
+    def __init__(self, notes: HostNotes, limits: HostLimits, limit: Limit, rated: RatedHosts | None = None) -> None:
         self._notes = notes
         self._limits = limits
         self._limit = limit
+        self._rated = rated
 
     def at_most(self, state: HostState, queued: int, usual: float, now: float) -> float:
         """How long what waits of this host, so much, takes from now on at most (s): with one load at once, and where
@@ -24,6 +27,8 @@ class HostNeeds:
         if usual > delay:
             delay = usual
         pace = delay + times.load(state.host) + times.every(state.host)
+        if self._rated is not None:
+            pace = max(pace, self._rated.room_for(state.host, now)[0])
         return queued * pace + rest if rest > 0 else queued * pace
 
     def needs_of(self, state: HostState, usual: float, now: float) -> SlowHost:
@@ -35,6 +40,7 @@ class HostNeeds:
         why = notes.blocked_reason(state)
         if why == "ended":
             queued = 0
+        each, free = self._rated.room_for(host, now) if self._rated is not None else (0.0, 0)
         return SlowHost(
             host=host,
             queued=queued,
@@ -44,4 +50,6 @@ class HostNeeds:
             rest=round(max(0.0, state.next_at - now), 3) if queued else 0.0,
             why=why,
             every=round(notes.times.every(host), 3),
+            each=round(each, 3),
+            free=free,
         )

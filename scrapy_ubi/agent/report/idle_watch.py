@@ -27,10 +27,11 @@ logger = logging.getLogger("scrapy_ubi")
 
 QUIET = 5.0  # s without a page until people may ask why
 LOGGED = 10.0  # s without a page until the log says why
+PASSES = 2.0  # s: what ends so soon says nothing
 AGAIN, LONGEST = 60.0, 600.0  # s between two lines of one reason
 READ_EVERY = 60.0  # s between two looks at who has which hosts
 # What holds for a moment between two reasons: between the end of a rest and the load that follows, say. It is one only
-# where the next look finds it, too.
+# where the next look finds it, too; likewise what ends within `PASSES` seconds.
 PASSING = frozenset((kinds.READY, kinds.PERMITS, kinds.END))
 
 Profiles = Callable[[], Awaitable[Mapping[str, str]]]
@@ -75,7 +76,7 @@ class IdleWatch:
         found = self._find(now)
         if found is not None and found.kind == kinds.OTHERS:
             found = self._of_others(found, now)
-        lasts = found is None or found.kind == self._seen or found.kind not in PASSING
+        lasts = found is None or found.kind == self._seen or not _is_passing(found)
         self._seen = found.kind if found is not None else ""
         if not lasts and self.reason is not None:
             return
@@ -123,6 +124,11 @@ class IdleWatch:
             self._reading.cancel()
             with suppress(asyncio.CancelledError):
                 await self._reading
+
+
+def _is_passing(found: IdleReason) -> bool:
+    """Whether a reason may hold for a moment only."""
+    return found.kind in PASSING or 0 < found.until <= unix() + PASSES
 
 
 def one_host(me: str, profiles: Mapping[str, str]) -> IdleReason | None:

@@ -177,7 +177,8 @@ def stores_setting(wanted: UbiSettings, seen: BaseSettings) -> str | None:
 
 
 def _new(path: str, may_exist: bool) -> str:
-    if os.path.exists(path) and not may_exist:
+    # An empty file may be written over: a crawl that came to nothing leaves one.
+    if os.path.exists(path) and not may_exist and not (os.path.isfile(path) and not os.path.getsize(path)):
         raise UbiDirectoryError(
             f"{path} is there already, and the agents' items are collected into a new file: give it another name, or "
             "write over it by -O."

@@ -67,6 +67,9 @@ _ONE_HOST = (
     """UBI_HOST_LIMITS='{{".gov.example": "pages=5000", "*": "pages=500"}}', in place of the whole table."""
 )
 
+# Settings that end hosts, and with which reasons: what these have ended stays so under other values.
+_ENDS = {"UBI_HOST_LIMITS": "limit", "UBI_HOST_FAILURES": "host", "UBI_HOST_TRIES": "host"}
+
 Wish = tuple[str, str, object]  # name, host, value
 
 
@@ -327,6 +330,7 @@ def _report(
             if working
             else "No agent is at work: those that start hear it before their first request."
         )
+    lines += _ended(spoken.status, host, entries)
     document: Document = {
         "crawl": spoken.status.crawl,
         "mark": spoken.mark,
@@ -335,6 +339,26 @@ def _report(
         "seconds": round(waited, 3),
     }
     return QueryReport(lines, document, " ".join(complaints))
+
+
+def _ended(status: CrawlStatus, host: str, entries: Iterable[LiveEntry]) -> list[str]:
+    """What to say of URLs that have failed by what these settings were before."""
+    lines = []
+    for reason in sorted({_ENDS[entry.name] for entry in entries if entry.name in _ENDS}):
+        if _has_failed(status, host, reason):
+            chosen = f"--reason {reason}{f' --host {plain(host, 100)}' if host else ''}"
+            lines.append(f"What has failed by it before stays so, until `scrapy ubi requeue {chosen}`.")
+    return lines
+
+
+def _has_failed(status: CrawlStatus, host: str, reason: str) -> bool:
+    """Whether URLs have failed for such a reason: of this host, as far as agents name the hosts, or of any."""
+    return any(
+        why.startswith(f"{reason}/") and (not host or host_of_key(host) in agent.profile.failed_at.get(why, {}))
+        for agent in status.agents
+        if agent.profile is not None
+        for why in agent.profile.failing
+    )
 
 
 def _name(entry: LiveEntry) -> str:

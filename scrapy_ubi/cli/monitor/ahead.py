@@ -124,10 +124,11 @@ def _host(told: Remaining) -> list[str]:
     host = told.host
     if host is None or host.needs() <= SAID or not host.queued:
         return []
-    parts = [f"one each {span(host.pace)}"]
+    by_rate = " by its rate (UBI_RATES)" if host.each > host.pace else ""
+    parts = [f"one each {span(max(host.pace, host.each))}{by_rate}"]
     if host.loads > 1:
         parts.append(f"{host.loads} loads at once")
-    if host.rest > host.delay + host.load:
+    if host.rest > max(host.delay + host.load, host.each):
         why = f" ({plain(host.why, 40)})" if host.why else ""
         parts.append(f"and it is left alone for {span(host.rest)} more{why}")
     return [

@@ -32,6 +32,7 @@ GIVEN_UP_FOR = 3600.0  # s for which pages fail before the robots.txt is asked f
 INSIST_AFTER = 60.0  # s after which a request that is to be fetched anyway (requeued, say) has it asked for once more
 MOST_RULES = 2000  # characters of rules that travel: they share the host's notes with others
 MOST_USAGE = 1000  # characters of rules about the use of pages
+MOST_ERROR = 8  # characters of the word for an error
 MOST_TRAVEL = 2000  # characters of all records of a host
 MOST_TIME = 1e12  # s since the epoch: beyond any date; not for one that is no number
 MOST_TRIES = 1_000_000
@@ -54,8 +55,9 @@ class RobotsRecord:
     allowed, None where they are too long to travel; `agent`: the digest of the user agent for which alone these rules
     hold, empty where they hold for all; `delay`: the Crawl-delay, s;
     `usage`: the rules of what its pages may be used for, as they travel (`usage_rules`);
-    `since`: when it began to be unreachable, 0 when it is not; `tries`: how often it was asked for without an answer
-    since; `again`: when it may be asked for again; `wait`: seconds that this was set for; `gone`: it was given up.
+    `since`: when it began to be unreachable, 0 when it is not; `error`: a word for what came in place of an answer;
+    `tries`: how often it was asked for without an answer since; `again`: when it may be asked for again; `wait`:
+    seconds that this was set for; `gone`: it was given up.
     """
 
     fetched: float = 0.0
@@ -68,6 +70,7 @@ class RobotsRecord:
     wait: float = 0.0
     gone: bool = False
     usage: str = ""
+    error: str = ""
 
     @property
     def known(self) -> bool:
@@ -92,16 +95,19 @@ def may_insist(record: RobotsRecord, now: float) -> bool:
     return record.gone and now >= record.again - GIVEN_UP_FOR + INSIST_AFTER
 
 
-def after_failure(record: RobotsRecord | None, now: float, give_up: float, asked: float = 0.0) -> RobotsRecord:
+def after_failure(
+    record: RobotsRecord | None, now: float, give_up: float, asked: float = 0.0, error: str = ""
+) -> RobotsRecord:
     """The record after it was asked for without an answer. `give_up`: seconds after which the first failure was too
-    long ago; `asked`: for how long (s) the server wants to be left alone."""
+    long ago; `asked`: for how long (s) the server wants to be left alone; `error`: a word for what came in place of an
+    answer."""
     record = record or RobotsRecord()
     tries, since = record.tries + 1, record.since or now
     pause, asked = pause_after(tries), min(asked, GIVEN_UP_FOR)
     left = since + give_up - now
     gone = not record.known and left <= 0
     wait = GIVEN_UP_FOR if gone else max(pause if record.known else min(pause, left), asked)
-    return replace(record, tries=tries, since=since, again=now + wait, wait=wait, gone=gone)
+    return replace(record, tries=tries, since=since, again=now + wait, wait=wait, gone=gone, error=error)
 
 
 def pause_after(tries: int) -> float:
@@ -146,6 +152,8 @@ def to_json(record: RobotsRecord) -> dict[str, Any] | None:
         out["g"] = 1
     if record.usage:
         out["p"] = record.usage
+    if record.error:
+        out["e"] = record.error
     return out
 
 
@@ -160,10 +168,13 @@ def from_json(value: object, now: float) -> RobotsRecord | None:
         return None
     if not is_text(rules, MOST_RULES) or not is_text(agent, 8) or not is_text(usage, MOST_USAGE):
         return None
+    error = value.get("e", "")
+    if not is_text(error, MOST_ERROR):
+        return None
     numbers["since"] = no_later(numbers["since"], now, 0.0)
     numbers["again"] = no_later(numbers["again"], now, min(numbers["wait"] or GIVEN_UP_FOR, GIVEN_UP_FOR))
     gone = value.get("g") == 1
-    return RobotsRecord(rules=rules, agent=agent, tries=tries, gone=gone, usage=usage, **numbers)
+    return RobotsRecord(rules=rules, agent=agent, tries=tries, gone=gone, usage=usage, error=error, **numbers)
 
 
 def to_section(records: dict[str, RobotsRecord]) -> dict[str, Any] | None:

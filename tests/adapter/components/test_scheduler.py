@@ -182,6 +182,41 @@ def test_a_redirect_counts_for_the_page_that_it_stands_in_place_of() -> None:
         assert flight is not None and found is flight.visit
 
 
+def led_to(unit: Unit, seed: str, **changes: object) -> Request:
+    """What a downloader middleware gives in place of the response of a seed that is to be fetched anyway."""
+    unit.enqueue_request(Request(seed, dont_filter=True, meta={SEED: True}))
+    page = unit.take()
+    request = page.replace(**{"url": f"{HOST}/end", **changes})
+    unit.enqueue.mark_successor(request, page)
+    return request
+
+
+@pytest.mark.parametrize("marks", [{"redirect_urls": [f"{HOST}/a"]}, {}], ids=["redirect", "middleware"])
+def test_what_two_seeds_lead_to_is_fetched_for_each_and_once_however_often_these_are(marks: dict[str, object]) -> None:
+    taken = []
+    for seed in ("a", "b", "a"):
+        unit = Unit()
+        request = led_to(unit, f"{HOST}/{seed}")
+        request.meta.update(marks)
+        assert unit.enqueue_request(request)
+        taken.append(unit.found()[-1][1].key)
+    assert taken[0] == taken[2] != taken[1]
+
+
+def test_what_a_middleware_gives_without_dont_filter_is_a_page_as_others_are() -> None:
+    unit = Unit()
+    assert unit.enqueue_request(led_to(unit, f"{HOST}/a", dont_filter=False))
+    assert not unit.enqueue_request(led_to(unit, f"{HOST}/b", dont_filter=False))
+    assert not unit.enqueue_request(Request(f"{HOST}/end"))
+    child = Request(f"{HOST}/c", dont_filter=True)
+    unit.enqueue.mark_child(child, unit.take())
+    unit.enqueue_request(child)
+    page = unit.take()
+    end = page.replace(url=f"{HOST}/end", dont_filter=False)
+    unit.enqueue.mark_successor(end, page)
+    assert not unit.enqueue_request(end)
+
+
 def test_a_page_counts_for_the_request_it_was_told_of_only() -> None:
     unit = Unit()
     unit.enqueue_request(Request(URL))

@@ -9,13 +9,14 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import pytest
 from scrapy import Request, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CloseSpider, IgnoreRequest
+from scrapy.exceptions import CannotResolveHostError, CloseSpider, DownloadConnectionRefusedError, IgnoreRequest
 from scrapy.http import Response
 
 from scrapy_ubi.adapter.components import robots_middleware
@@ -271,9 +272,38 @@ def test_a_request_to_be_fetched_anyway_has_it_asked_for_once_more(
 class Nowhere(Walk):
     """Pages of a host that does not exist: nothing listens there, and no proxy is asked."""
 
+    host = "127.0.0.1:1"
+
     async def start(self) -> Any:
         for number in range(3):
-            yield Request(f"http://127.0.0.1:1/{number}", meta={"proxy": None})
+            yield Request(f"http://{self.host}/{number}", meta={"proxy": None}, errback=self.lost)
+
+    def lost(self, failure: Any) -> Iterator[Any]:
+        yield {"error": failure.type, "tries": failure.request.meta.get("retry_times"), "url": failure.request.url}
+
+
+class Nameless(Nowhere):
+    """Pages of a host without an address."""
+
+    host = "no-such-host.invalid"
+
+
+@pytest.mark.parametrize("obey", [True, False])
+@pytest.mark.parametrize("retries", [2, 0])
+@pytest.mark.parametrize(
+    ("spider", "error"), [(Nowhere, DownloadConnectionRefusedError), (Nameless, CannotResolveHostError)]
+)
+def test_errbacks_hear_why_a_host_is_not_reached_as_without_robots_txt(
+    spider: type[Nowhere], error: type[Exception], retries: int, obey: bool
+) -> None:
+    settings = {"ROBOTSTXT_OBEY": obey, "UBI_ROBOTS_GIVE_UP": 0, "RETRY_TIMES": retries, "UBI_HOST_FAILURES": 0}
+    outcome = crawl(spider, "", settings=settings)[0]
+    tries = retries or None
+    assert sorted(items_of([outcome]), key=itemgetter("url")) == [
+        {"error": error, "tries": tries, "url": f"http://{spider.host}/{number}"} for number in range(3)
+    ]
+    assert outcome.stats.get("retry/max_reached") == 3
+    assert outcome.stats.get("ubi/failed/robots/unreachable", 0) == (3 if obey else 0)
 
 
 def test_a_host_that_does_not_exist_is_given_up_sooner(monkeypatch: pytest.MonkeyPatch) -> None:

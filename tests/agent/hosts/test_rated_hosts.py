@@ -27,6 +27,7 @@ def test_a_host_beyond_its_rate_is_put_off_and_says_why(caplog: pytest.LogCaptur
     state, shard = SetState("h.example"), SetState("h.example#3")
     hosts.on_turn(state, 5.0)
     assert not put_off and not hosts.start_load(hosts.of_host(state.host), state.host)
+    assert hosts.room_for("h.example#3", 5.0) == (60.0, 0) and hosts.room_for("other.example", 5.0) == (0.0, 0)
     hosts.on_turn(shard, 5.0)
     hosts.on_turn(SetState("other.example"), 5.0)
     assert len(put_off) == 1 and put_off[0] > 5.0

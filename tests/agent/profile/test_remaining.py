@@ -132,6 +132,9 @@ def test_a_host_needs_its_delay_and_its_loads_and_what_is_left_of_its_pause() ->
     assert SlowHost("a", 10, delay=1.0, rest=600.0).needs() == 610.0
     assert SlowHost("a", 10, delay=0.5, load=4.0, loads=4).needs() == 10.0, "of several loads at once"
     assert SlowHost("a", 10, delay=2.0, load=4.0, loads=4).needs() == 20.0, "the delay is from start to start then"
+    assert SlowHost("a", 100, load=0.1, each=1.5, free=40).needs() == 90.0, "by its rate of 40 a minute"
+    assert SlowHost("a", 10, load=0.1, each=1.5, free=40).needs() == 1.0, "which is not used up"
+    assert SlowHost("a", 10, delay=3.0, each=1.5).needs() == 30.0, "the delay is longer"
 
 
 def test_too_early_nothing_is_told() -> None:

@@ -11,6 +11,7 @@ import pytest
 from scrapy_ubi.agent.profile import idle_reason as kinds
 from scrapy_ubi.agent.profile.idle_reason import IdleReason, reason
 from scrapy_ubi.agent.report.idle_watch import LOGGED, QUIET, IdleWatch, one_host
+from scrapy_ubi.ground.clock import unix
 from tests.cli.monitor.by_hand import profile
 
 
@@ -85,6 +86,17 @@ def test_a_moment_between_two_reasons_is_none(quiet: Quiet, caplog: pytest.LogCa
     assert not any("has not asked" in one for one in caplog.messages)
     quiet.passes(2)
     assert "has not asked" in caplog.messages[-1] and quiet.watch.reason == quiet.why
+
+
+def test_what_ends_in_a_moment_is_no_reason_but_where_it_stays(quiet: Quiet, caplog: pytest.LogCaptureFixture) -> None:
+    """Such as a short delay, where a host was just taken over from an agent that is gone."""
+    quiet.why = reason(kinds.HANDOVER, ("a.example",))
+    quiet.passes(15)
+    quiet.why = reason(kinds.DELAY, ("a.example",), until=unix() + 0.02)
+    quiet.passes(1)
+    assert not any("the delay" in one for one in caplog.messages)
+    quiet.passes(1)
+    assert "the delay" in caplog.messages[-1]
 
 
 def one_host_profile(hosts: int = 1) -> dict[str, str]:

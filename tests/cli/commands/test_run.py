@@ -71,7 +71,9 @@ def test_one_agent_alone_writes_the_file_that_is_named() -> None:
 def test_json_lines_are_collected_into_a_new_file(tmp_path: Path) -> None:
     path = str(tmp_path / "items.jsonl")
     assert item_files(get_project_settings(), [path], [], several=True) == ItemFiles([], [path])
-    Path(path).touch()
+    Path(path).touch()  # as a crawl leaves it that came to nothing
+    assert item_files(get_project_settings(), [path], [], several=True).collected == [path]
+    Path(path).write_text("{}\n")
     assert item_files(get_project_settings(), [], [path], several=True).collected == [path]
     with pytest.raises(UbiDirectoryError, match="is there already"):
         item_files(get_project_settings(), [path], [], several=True)

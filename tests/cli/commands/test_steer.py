@@ -209,6 +209,27 @@ def test_a_crawl_without_agents_keeps_it_for_those_that_start(shell: Shell, craw
     assert "those that start hear it before their first request" in shell.out
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["UBI_HOST_LIMITS=pages=50"], "`scrapy ubi requeue --reason limit`"),
+        (["UBI_HOST_LIMITS=pages=50", "--host", "a.example"], "`scrapy ubi requeue --reason limit --host a.example`"),
+        (["UBI_HOST_LIMITS=pages=50", "--host", "b.example"], ""),
+        (["UBI_HOST_TRIES=9"], ""),
+    ],
+)
+def test_what_a_limit_has_failed_is_said_not_to_come_back_by_itself(
+    shell: Shell, crawl: CrawlByHand, words: list[str], said: str
+) -> None:
+    counters = {"failed": {"limit/host_pages": 3}, "failed_at": {"limit/host_pages": {"a.example": 3}}}
+    crawl.agent("a1", {"state": "left", "counters": counters}, flags="L")
+    crawl.agent("a2", {"state": "left"}, flags="L")
+    assert shell("set", *words) == 0, shell.err
+    assert (said and f"What has failed by it before stays so, until {said}." in shell.out) or (
+        not said and "requeue" not in shell.out
+    )
+
+
 def test_settings_are_shown_with_who_has_changed_them(shell: Shell, crawl: CrawlByHand) -> None:
     shell.settings["UBI_ROBOTS_TTL"] = 77
     assert shell("settings", "--changed") == 0 and "0 values were given" in shell.out

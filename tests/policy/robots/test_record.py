@@ -87,6 +87,7 @@ def test_which_status_leaves_the_rules_unknown(status: int, unreachable: bool) -
         RobotsRecord(since=NOW - 30, tries=4, again=NOW + 8),
         RobotsRecord(since=NOW - 30, tries=9, again=NOW + 3600, gone=True),
         r.after_failure(KNOWN, NOW, 120),
+        r.after_failure(None, NOW, 0, error="refused"),
     ],
 )
 def test_a_record_travels(record: RobotsRecord) -> None:
