@@ -419,7 +419,7 @@ def make_transport(settings: UbiSettings, agent_id: str) -> Transport:
     seeds = SeedSource(settings.seed_list, 2 * settings.failure_timeout, needed=settings.serve)
     largest = settings.max_letter_bytes + (ROOM if settings.secret else 0)
     login = RedisLogin(settings.redis_url, named_credentials(settings.redis_credentials))
-    transport = RedisTransport(login, settings.crawl, agent_id, largest, seeds=seeds)
+    transport = RedisTransport(login, settings.crawl, agent_id, largest, seeds=seeds, mail_slots=settings.mail_slots)
     if not settings.secret:
         return transport
     signer = Signer(settings.secret, settings.crawl)

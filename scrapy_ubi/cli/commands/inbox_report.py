@@ -11,16 +11,18 @@ from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.cli.commands.redis_connection import connect, need_agent
 from scrapy_ubi.cli.monitor import document, render_letters
 from scrapy_ubi.cli.monitor.inbox_text import read_dead, read_inbox
+from scrapy_ubi.transport.redis_keys import RedisKeys
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Look and show. Raises UbiError."""
     with connect(settings, opts) as to:
         status = choose_crawl(settings, opts, to)
-        need_agent(status, opts.agent)
+        agent = need_agent(status, opts.agent)
         crawl, name = status.crawl, opts.agent
+        keys = RedisKeys(crawl, agent.mail_slots)
         with to.explained():
-            box = (read_dead if opts.dead else read_inbox)(to.client, crawl, name, opts.limit)
+            box = (read_dead if opts.dead else read_inbox)(to.client, keys, name, opts.limit)
     if opts.dead:
         return QueryReport(render_letters.dead(name, box, status.now), document.dead(crawl, name, box))
     return QueryReport(render_letters.inbox(name, box, status.now, opts.full), document.inbox(crawl, name, box))
