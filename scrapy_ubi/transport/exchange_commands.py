@@ -52,7 +52,7 @@ class ExchangeCommands:
             RedisCommand(("TIME",)),
             RedisCommand(("XLEN", inbox), inbox, "stream"),
             RedisCommand(("XDEL", inbox, "0-0"), inbox, "stream"),
-            RedisCommand(("XADD", inbox, "*", "", "", "")),
+            RedisCommand(("XADD", inbox, "*", "", "", ""), inbox, "stream"),
             RedisCommand(("HDEL", beats, ""), beats, "hash"),
             RedisCommand(("HSET", beats, "", "", "")),
             RedisCommand(("SETRANGE", self.keys.pulses, 0, ""), self.keys.pulses, "string"),

@@ -1,0 +1,121 @@
+"""Crawls whose mail is in slots of a Redis Cluster, at several masters, while these change: real processes.
+
+Whatever happens to a master that carries mail alone, each page is fetched once, by one agent at a time, and no agent is
+declared dead, or loses its lease: beats do not go that way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from scrapy_ubi.transport.redis_keys import RedisKeys, hash_slot, mail_tags
+from tests.conftest import KINDS, no_server
+from tests.faults.test_redis_groups import group_by, none_was_declared_dead
+from tests.support.group import CRAWL, Group
+from tests.support.redis_groups import Cluster, ClusterNode
+
+pytestmark = [pytest.mark.processes, pytest.mark.faults]
+
+FOUR = ("a0", "a1", "a2", "a3")
+SLOTS = 6
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    if not KINDS:
+        no_server()
+    with ExitStack() as opened:
+        yield opened
+
+
+def begun(stack: ExitStack, place: Path, cluster: Cluster, slots: int = SLOTS) -> Group:
+    """Four agents that have begun."""
+    group, looked = group_by(stack, place, cluster)
+    looked.holds = lambda: cluster.owner(group.keys.slot)
+    group.start(*FOUR, UBI_MAIL_SLOTS=slots)
+    group.until_served(0.15)
+    return group
+
+
+def mail_slots(*agents: str) -> list[int]:
+    """The hash slots in which the mail of these agents is."""
+    keys = RedisKeys(CRAWL, SLOTS)
+    return [hash_slot(keys.mail_tag(agent)) for agent in agents]
+
+
+def for_mail_alone(group: Group, cluster: Cluster) -> ClusterNode:
+    """A master that has mail of some agent, and not the crawl's own keys."""
+    return next(node for node in map(cluster.owner, mail_slots(*FOUR)) if node is not cluster.owner(group.keys.slot))
+
+
+def nobody_was_cut_off(group: Group) -> None:
+    none_was_declared_dead(group, *FOUR)
+    assert {name: group.counters()[name]["fences"] for name in FOUR} == dict.fromkeys(FOUR, 0)
+
+
+def test_a_master_of_mail_is_killed_and_its_replica_takes_over(stack: ExitStack, tmp_path: Path) -> None:
+    cluster = Cluster(KINDS[0], masters=3, replicas=1)
+    group = begun(stack, tmp_path, cluster)
+    killed = for_mail_alone(group, cluster)
+    killed.kill()
+    group.end().judge()
+    assert any(cluster.owner(slot) in cluster.replicas for slot in mail_slots(*FOUR))
+    nobody_was_cut_off(group)
+
+
+def test_mail_slots_move_under_load(stack: ExitStack, tmp_path: Path) -> None:
+    cluster = Cluster(KINDS[0], masters=3, replicas=0)
+    group = begun(stack, tmp_path, cluster)
+    for slot in mail_slots("a0", "a1"):
+        old = cluster.owner(slot)
+        cluster.move(slot, next(one for one in cluster.masters if one is not old))
+        assert cluster.owner(slot) is not old
+    group.end().judge()
+    nobody_was_cut_off(group)
+
+
+def test_a_master_of_mail_loses_all_it_has(stack: ExitStack, tmp_path: Path) -> None:
+    cluster = Cluster(KINDS[0], masters=3, replicas=0)
+    group = begun(stack, tmp_path, cluster)
+    emptied = for_mail_alone(group, cluster)
+    for share in (0.3, 0.5):
+        group.until_served(share)
+        emptied.flush()
+    group.end().judge()
+    nobody_was_cut_off(group)
+    assert any(group.said(name, "The mail slot of this agent was emptied") for name in FOUR)
+
+
+def test_a_master_of_mail_is_paused_and_goes_on(stack: ExitStack, tmp_path: Path) -> None:
+    """The others go on meanwhile, and say so."""
+    cluster = Cluster(KINDS[0], masters=3, replicas=0, node_timeout=60_000)
+    group = begun(stack, tmp_path, cluster)
+    paused = for_mail_alone(group, cluster)
+    paused.pause()
+    stack.callback(paused.resume)
+    group.until(lambda: any(group.said(name, "is held back") for name in FOUR), "an agent says which mail waits")
+    before = group.web.count()
+    group.until(lambda: group.web.count() > before + 60, "requests while a master of mail is away")
+    paused.resume()
+    group.end().judge()
+    nobody_was_cut_off(group)
+
+
+def test_an_agent_with_another_number_of_mail_slots_is_refused(stack: ExitStack, tmp_path: Path) -> None:
+    cluster = Cluster(KINDS[0], masters=3, replicas=0)
+    group = begun(stack, tmp_path, cluster)
+    group.start("b", UBI_MAIL_SLOTS=1)
+    group.until(lambda: group.said("b", "UBI_MAIL_SLOTS = 6, this one 1"), "the other agent is refused")
+    group.agents.pop("b").popen.wait(60)
+    group.end().judge()
+
+
+def test_mail_is_spread_over_all_masters(stack: ExitStack, tmp_path: Path) -> None:
+    cluster = Cluster(KINDS[0], masters=3, replicas=0)
+    group = begun(stack, tmp_path, cluster, slots=3)
+    assert len({cluster.owner(hash_slot(tag)).port for tag in mail_tags(CRAWL, 3)}) == 3
+    group.end().judge()
