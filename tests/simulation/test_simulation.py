@@ -155,10 +155,11 @@ def hold(
     outside: int | None = 0,
     early: bool = False,
     watched: bool | None = False,
+    slots: int | None = 1,
 ) -> int:
     """Run one crawl (None: as the seed draws it); how many loads of a host were open at once at most. The assertion
     names the line that repeats it."""
-    drawn = {"loads": loads, "shards": shards, "rounds": rounds, "outside": outside}
+    drawn = {"loads": loads, "shards": shards, "rounds": rounds, "outside": outside, "slots": slots}
     plan = Plan(seed, kinds=kinds, on_disk=on_disk, early=early, watched=watched, **drawn)  # type: ignore[arg-type]
     try:
         plan.run(stride)
