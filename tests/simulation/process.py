@@ -399,7 +399,9 @@ class Process:
         """Mail to each slot by itself, and a look at the own one, unless one is under way."""
         world, parts = self.world, dict[int, Outgoing]()
         for receiver, fields in out.letters:
-            parts.setdefault(mail_place(receiver, len(world.redis.slots)), Outgoing()).letters.append((receiver, fields))
+            parts.setdefault(mail_place(receiver, len(world.redis.slots)), Outgoing()).letters.append(
+                (receiver, fields)
+            )
         for to, text in out.answers.items():
             parts.setdefault(mail_place(to[0], len(world.redis.slots)), Outgoing()).answers[to] = text
         for number, part in parts.items():

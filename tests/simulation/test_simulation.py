@@ -252,6 +252,14 @@ def test_an_alarm_comes_for_leavers_where_not_all_was_handed_over_and_only_then(
         hold(seed, kinds=kinds, early=True)
 
 
+@pytest.mark.parametrize("slots", [2, 4])
+def test_promises_hold_with_mail_in_slots_of_its_own(slots: int) -> None:
+    for seed in range(8):
+        hold(seed, on_disk=seed % 4 == 3, early=True, slots=slots)
+    for kinds in (("slot_away", "slot_full"), ("slot_emptied", "slot_slow", "comeback")):
+        hold(slots, kinds=kinds, slots=slots)
+
+
 @pytest.mark.parametrize("seed", LATE)
 def test_a_crawl_may_be_late_while_less_and_less_is_left(seed: int) -> None:
     hold(seed)
