@@ -12,11 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from demo.graph import Graph
+from scrapy_ubi.cli.commands import reset
+from scrapy_ubi.cli.commands.redis_connection import RedisConnection
+from scrapy_ubi.cli.monitor.inbox_text import read_inbox
+from scrapy_ubi.cli.monitor.status import read_status
+from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.redis_keys import RedisKeys, hash_slot, mail_tags
 from tests.conftest import KINDS, no_server
-from tests.faults.test_redis_groups import group_by, none_was_declared_dead
+from tests.faults.test_redis_groups import LATENCY, group_by, none_was_declared_dead
 from tests.support.group import CRAWL, Group
 from tests.support.redis_groups import Cluster, ClusterNode
+from tests.support.server import Server
+from tests.support.web import DemoWeb
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
 
@@ -119,3 +127,31 @@ def test_mail_is_spread_over_all_masters(stack: ExitStack, tmp_path: Path) -> No
     group = begun(stack, tmp_path, cluster, slots=3)
     assert len({cluster.owner(hash_slot(tag)).port for tag in mail_tags(CRAWL, 3)}) == 3
     group.end().judge()
+
+
+def test_on_one_server_mail_in_slots_is_lost_and_sent_again_shown_and_forgotten(
+    stack: ExitStack, tmp_path: Path
+) -> None:
+    server = stack.enter_context(Server(KINDS[0]))
+    web = stack.enter_context(DemoWeb(Graph(seed=5, hosts=40, pages=400), LATENCY))
+    group = Group(tmp_path, web, server, "all", UBI_MAIL_SLOTS=SLOTS)
+    stack.callback(group.close)
+    group.start(*FOUR)
+    for share in (0.3, 0.6):
+        group.until_served(share)
+        server.flush()
+    group.until_served(0.8)
+    keys = RedisKeys(CRAWL, SLOTS)
+    with server.client() as client:
+        assert {keys.owner(key) for key in client.scan_iter(keys.mail_pattern)} >= {(name, "inbox") for name in FOUR}
+    group.end().judge()
+    with server.client() as client:
+        client.xadd(keys.inbox("a0"), {"from": "a1", "body": "[]"})
+        to = RedisConnection(client, address(server.url), "UBI_REDIS_URL")
+        status = read_status(client, CRAWL)
+        found = status.agent("a0")
+        assert found is not None
+        assert (found.mail_slots, found.inbox) == (SLOTS, 1)
+        assert len(read_inbox(client, RedisKeys(CRAWL, found.mail_slots), "a0", 10).letters) == 1
+        reset._delete(to, CRAWL)
+        assert [key for key in client.scan_iter("ubi:*") if key != b"ubi:watched"] == []
