@@ -20,7 +20,7 @@ from scrapy_ubi.cli.monitor.status import read_status
 from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.redis_keys import RedisKeys, hash_slot, mail_tags
 from tests.conftest import KINDS, no_server
-from tests.faults.test_redis_groups import LATENCY, group_by, none_was_declared_dead
+from tests.faults.test_redis_groups import LATENCY, group_by, loaded_again, none_was_declared_dead
 from tests.support.group import CRAWL, Group
 from tests.support.redis_groups import Cluster, ClusterNode
 from tests.support.server import Server
@@ -155,3 +155,46 @@ def test_on_one_server_mail_in_slots_is_lost_and_sent_again_shown_and_forgotten(
         assert len(read_inbox(client, RedisKeys(CRAWL, found.mail_slots), "a0", 10).letters) == 1
         reset._delete(to, CRAWL)
         assert [key for key in client.scan_iter("ubi:*") if key != b"ubi:watched"] == []
+
+
+def test_masters_of_mail_fail_over_again_and_again(stack: ExitStack, tmp_path: Path) -> None:
+    """Each in its turn, that of the crawl itself included, and comes back as a replica."""
+    cluster = Cluster(KINDS[0], masters=3, replicas=1)
+    group, looked = group_by(stack, tmp_path, cluster, pages=2_500, latency=0.5)
+    looked.holds = lambda: cluster.owner(group.keys.slot)
+    group.start(*FOUR, UBI_MAIL_SLOTS=SLOTS)
+
+    def replaced(slot: int, killed: Server) -> bool:
+        try:
+            return cluster.owner(slot).running and cluster.owner(slot) is not killed
+        except AssertionError:  # none yet
+            return False
+
+    for turn, slot in enumerate(mail_slots(*FOUR)):
+        group.until(lambda turn=turn: group.web.count() > 300 * (turn + 1), "requests since the last failover")
+        killed = cluster.owner(slot)
+        killed.kill()
+        group.until(lambda slot=slot, killed=killed: replaced(slot, killed), "another server takes the slot over")
+        killed.start()
+        cluster.wait_until_whole()
+    group.web.hurry()
+    verdict = group.end()
+    verdict.judge(unwritten=loaded_again(verdict))
+    none_was_declared_dead(group, *FOUR)
+
+
+def test_a_new_run_begins_with_empty_inboxes(stack: ExitStack, tmp_path: Path) -> None:
+    cluster = Cluster(KINDS[0], masters=3, replicas=0)
+    group, looked = group_by(stack, tmp_path, cluster, pages=200)
+    looked.holds = lambda: cluster.owner(group.keys.slot)
+    group.start(*FOUR, UBI_MAIL_SLOTS=SLOTS)
+    group.end().judge()
+    keys = RedisKeys(CRAWL, SLOTS)
+    with cluster.owner(mail_slots("a0")[0]).client() as client:
+        client.xadd(keys.inbox("a0"), {"from": "a1", "body": "[]", "run": "of long ago"})
+    before = group.web.count()
+    group.start("a1", "a2", UBI_MAIL_SLOTS=SLOTS)
+    group.until(lambda: group.web.count() >= before + 200, "all is fetched again")
+    group.until(lambda: all(agent.popen.poll() == 0 for agent in group.agents.values()), "they end by themselves")
+    with cluster.owner(mail_slots("a0")[0]).client() as client:
+        assert client.exists(keys.inbox("a0")) == 0
