@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -40,6 +41,7 @@ TURNS = 3  # a slot may have moved on meanwhile
 FIND = 1.0  # s between two looks for all masters
 QUIET = 60.0  # s within which the log says once that a line fails
 CLOSING = 1.0  # s that what is under way may take at the end
+BROKEN = (TransportDown, *FAULTS, ValueError, TypeError, AttributeError)  # the last three: what answers is no Redis
 SCAN = 1000  # keys a step looks at
 
 
@@ -127,6 +129,7 @@ class MailLines:
         self._reading: asyncio.Task[OwnMail | None] | None = None
         self._reads_behind = False
         self._found: list[OwnMail] = []
+        self.readings = 0  # that have succeeded
 
     # -- opening and closing
 
@@ -226,13 +229,13 @@ class MailLines:
         for agent in self._owed:
             line = self._line(hash_slot(self._keys.mail_tag(agent)))
             if line is not None and line.why and not line.rests(now) and not line.waiting and line.task is None:
-                line.put(RedisCommand(("EXISTS", key := self._keys.memory(agent)), key))
+                line.put(probe_of(self._keys.memory(agent)))
         for line in self._lines.values():
             if line.waiting and line.task is None:
                 line.task = asyncio.create_task(self._send(line))
 
     def _leave_out(self, command: RedisCommand) -> None:
-        if command.args[0] == "EXISTS":
+        if command.args[0] == "SET":  # the probe
             return
         self.put_off += 1
         if (owner := self._keys.owner(command.key.encode())) is not None:
@@ -255,7 +258,7 @@ class MailLines:
                 began = clock.now()
                 try:
                     results = await self._sent(line, batch)
-                except (TransportDown, *FAULTS) as error:
+                except BROKEN as error:
                     self._failed(line, error)
                     for command in (*batch, *line.take()):
                         self._leave_out(command)
@@ -296,7 +299,7 @@ class MailLines:
                 there = self._line_to(node)
                 try:
                     told = await _answers(there, [commands[at] for at in places], asks)
-                except TransportDown as error:
+                except BROKEN as error:
                     self._failed(there, error)
                     told = [lib.ConnectionError(str(error))] * len(places)
                 for at, result in zip(places, told, strict=True):
@@ -333,7 +336,7 @@ class MailLines:
         began = clock.now()
         try:
             results = await self._sent(line, [*deletions, *reads.values()])
-        except (TransportDown, *FAULTS) as error:
+        except BROKEN as error:
             self._failed(line, error)
             return None
         finally:
@@ -358,6 +361,7 @@ class MailLines:
         if self._reading is not None and self._reading.done():
             found, self._reading = self._reading.result(), None
             if found is not None:
+                self.readings += 1
                 self._found.append(found)
 
     async def finish_reading(self) -> None:
@@ -366,10 +370,10 @@ class MailLines:
             await asyncio.wait([self._reading])
             self._collect()
 
-    def need_own(self) -> None:
-        """Raises TransportDown where the own mail could not be read just now."""
+    def need_own(self, before: int) -> None:
+        """Raises TransportDown where no reading has succeeded since there were so many."""
         line = self._line(self._own_slot)
-        if not self._found:
+        if self.readings == before:
             raise TransportDown(line.why if line is not None and line.why else str(_nowhere(self._at, self._timeout)))
 
     # -- an exchange
@@ -409,6 +413,11 @@ async def scanned(trips: RoundTrips, keys: RedisKeys, begun: Collection[str]) ->
         old = [key for key in found if (owner := keys.owner(key)) is not None and owner[0] not in begun]
         if old:
             yield old
+
+
+def probe_of(memory: str) -> RedisCommand:
+    """Whether a master takes writes: it refuses this one, too, when it is full; the token that is there stays."""
+    return RedisCommand(("SET", memory, secrets.token_hex(4), "NX"), memory, "string")
 
 
 async def _answers(line: MailLine, commands: Sequence[RedisCommand], asks: bool = False) -> list[Any]:

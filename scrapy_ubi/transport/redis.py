@@ -361,19 +361,20 @@ class RedisTransport:
         rest = [command for command in commands if not lines.carries(command)]
         if out.waits:
             await lines.finish_reading()
+        before = lines.readings
         lines.post([command for command in commands if lines.carries(command) and not lines.is_own(command)])
         own = [command for command in commands if lines.is_own(command)]
         lines.read(own, own_reads, leaving, garbage.get(acks, ()))
         results = await self._carry([*rest, *rest_reads.values()]) if rest or rest_reads else []
         await (lines.finish_reading() if out.waits else lines.settle())
         if out.waits:
-            lines.need_own()
+            lines.need_own(before)
         written, read = results[: len(rest)], dict(zip(rest_reads, results[len(rest) :], strict=True))
         for key in garbage:
             if key != acks:
                 self._garbage.pop(key, None)
         letters: list[tuple[str, RawFields]] = []
-        for found in lines.take_own():
+        for found in lines.take_own() if out.read_inbox else ():
             new = self._letters(found.read.get(self._keys.inbox(self._agent), []))
             self._read_more(new, found.took)
             letters += new
@@ -382,8 +383,8 @@ class RedisTransport:
                 self._garbage.pop(acks, None)
             self._remember(found.read, found.server)
             read[acks] = {**read.get(acks, {}), **found.read.get(acks, {})}
-        late, put_off, lines.put_off = lines.take_late(), lines.put_off, 0
         incoming = self._incoming(out, rest, written, letters, read)
+        late, put_off, lines.put_off = lines.take_late(), lines.put_off, 0
         return replace(incoming, late=late, slots_away=lines.slots_away, put_off=put_off)
 
     def _remember(self, read: Mapping[str, Any], server: str) -> None:
