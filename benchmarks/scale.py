@@ -27,6 +27,7 @@ from scale_crawl import FLUSH
 from scale_group import Apart, Timing
 
 from scrapy_ubi.protocol.read_interval import reads_apart
+from scrapy_ubi.transport.redis_keys import RedisKeys
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 SEED = 20020610
@@ -109,13 +110,11 @@ def mail(sizes: Sizes) -> Iterator[dict[str, Any]]:
         received = scale_mail.received_shares(agents)
         row["masters"] = []
         for masters, slots in CLUSTERS:
-            keys = scale_mail.keys_with(slots)
-            if keys is not None:
-                each = scale_mail.by_master(row["later"], received, keys, masters)
-                shares = {
-                    what: scale_mail.spread(one[at] for one in each) for at, what in enumerate(("commands", "bytes"))
-                }
-                row["masters"].append({"masters": masters, "slots": slots, **shares})
+            each = scale_mail.by_master(row["later"], received, RedisKeys(scale_mail.CRAWL, slots), masters)
+            shares = {
+                what: scale_mail.spread(one[at] for one in each) for at, what in enumerate(("commands", "bytes"))
+            }
+            row["masters"].append({"masters": masters, "slots": slots, **shares})
         for part in ("early", "later"):
             del row[part]["inboxes"], row[part]["own"]
         yield row

@@ -12,7 +12,6 @@ Beats, profiles and views are not in it: `group.py` and `scale_group.py` have th
 
 from __future__ import annotations
 
-import inspect
 import math
 import subprocess
 import tempfile
@@ -410,15 +409,6 @@ def master_of(key: str, masters: int) -> int:
 def tag_of(key: str) -> str:
     """What stands in the braces of a key."""
     return key[key.index("{") + 1 : key.index("}")]
-
-
-def keys_with(slots: int) -> RedisKeys | None:
-    """Keys with mail in so many slots; None where this version knows one slot only."""
-    keys: Any = RedisKeys
-    if slots > 1 and "mail_slots" not in inspect.signature(keys).parameters:
-        return None
-    made: RedisKeys = keys(CRAWL, slots) if slots > 1 else keys(CRAWL)
-    return made
 
 
 def by_master(

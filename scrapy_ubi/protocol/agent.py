@@ -17,7 +17,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -32,6 +32,7 @@ from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.inbound import Reception
 from scrapy_ubi.protocol.journal import Journal
 from scrapy_ubi.protocol.keepers import Keeping
+from scrapy_ubi.protocol.lost_mail import LostMail
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbound import Sending
 from scrapy_ubi.protocol.outbox import Outbox
@@ -361,10 +362,19 @@ class Agent:
         the group agrees on, leases and failure time-outs, does not depend on it."""
         self.outbox.stretch(self.config.bounds.stretched(round_trip))
 
-    def mail_lost(self) -> None:
-        """Redis has forgotten: send everything under way again, and say every answer again."""
-        self.outbox.hurry()
-        self.reception.repeat()
+    def mail_lost(self, of: Collection[str] | None = None) -> None:
+        """Redis has forgotten, or what it had for these agents: send everything under way to them again, and say every
+        answer again."""
+        self.outbox.hurry(of)
+        self.reception.repeat(of)
+
+    def keep_mail_slot(self) -> LostMail:
+        """Have this agent tell others when its mail slot has lost something, and hear of theirs."""
+        lost = LostMail(
+            self.me, lambda: self.incarnation, lambda: self.view.members, self.mail_lost, self.outbox.forgotten.append
+        )
+        self.talks.append(lost)
+        return lost
 
     def tick(self, now: float) -> Effects:
         """Let time pass; what is to be done at once."""

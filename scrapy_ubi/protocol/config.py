@@ -66,3 +66,4 @@ class Counters:
     rejoins: int = 0
     visited: int = 0
     heavy_rows: int = 0
+    mail_put_off: int = 0

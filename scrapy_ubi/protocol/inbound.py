@@ -13,7 +13,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from operator import itemgetter
 
 from scrapy_ubi.protocol.answer import Outcome
@@ -210,9 +210,9 @@ class Reception:
         for name in answered:
             self._decided(name)
 
-    def repeat(self) -> None:
-        """Say every answer again."""
-        self._answers.update(dict.fromkeys(self.lanes))
+    def repeat(self, to: Collection[str] | None = None) -> None:
+        """Say every answer again, or those to these agents."""
+        self._answers.update({name: None for name, lane in self.lanes.items() if to is None or lane.sender in to})
 
     def answers(self) -> dict[tuple[str, str], str]:
         """The answers to give now: (sender, lane name) -> text."""

@@ -19,7 +19,7 @@ Rules of this module:
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Bounds, Lane, Letter
@@ -213,10 +213,11 @@ class Outbox:
         for lane in self.lanes.values():
             lane.left_later(said, left)
 
-    def hurry(self) -> None:
-        """Mail may have been lost: everything under way is due now."""
+    def hurry(self, to: Collection[str] | None = None) -> None:
+        """Mail may have been lost: everything under way, or what is to these agents, is due now."""
         for lane in self.lanes.values():
-            lane.hurry()
+            if to is None or lane.receiver in to:
+                lane.hurry()
 
     def state_oldest(self, receiver: str) -> int | None:
         """The oldest flush with a record for that receiver's copy that is not acknowledged; None when all is."""

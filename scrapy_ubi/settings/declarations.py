@@ -70,6 +70,13 @@ class Declarations:
         "The name of the crawl: all agents that give it crawl together.",
         "name",
     )
+    mail_slots: int = setting(
+        1,
+        "Over how many hash slots of a Redis Cluster the mail is spread; 1: all of it is in the crawl's slot.",
+        low=1,
+        high=256,
+        agree="mail",
+    )
     mixed_agents: bool = setting(
         False,
         "Agents whose spiders were started with other arguments, or are of other classes, may share a crawl.",

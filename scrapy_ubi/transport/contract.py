@@ -10,6 +10,10 @@ process). Both pass tests/transport/test_conformance.py. The protocol relies on 
   later (bytes that wait in the socket of a paused server). Repeat it. An old beat line may thus reappear for a moment.
 * Letters to one receiver arrive in the order written, but for repeats. Nothing is said about different senders.
 
+* Where mail is in slots of its own (UBI_MAIL_SLOTS), and these at several servers, one that is away, full or slow is no
+  `TransportDown`: what is for its agents is left out, and `Incoming.late` names them when it can be written. Where the
+  own inbox is there, nothing is read meanwhile, and ids given back are deleted later.
+
 **What is handed out**
 
 * A letter is delivered *at least once* as long as its sender repeats it until acknowledged. One transport object hands
@@ -49,7 +53,7 @@ are expected to be checked already (`[A-Za-z0-9_.:-]{1,64}`); all else may be an
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
@@ -154,6 +158,9 @@ class Outgoing:
     read_control: bool = True
     """Whether the control hash is to be read."""
 
+    waits: bool = False
+    """Whether the exchange is to fail (`TransportDown`) where the own inbox cannot be read."""
+
     seeds_answered: Sequence[SeedAnswer] = ()
     """Seeds that are on the disk of this agent, or refused: acknowledged and deleted; the answers are for people."""
     seeds_for: Sequence[tuple[str, str]] = ()
@@ -193,6 +200,16 @@ class Incoming:
     published: bool | None = None
     """Whether the profile was taken; None where that is not known. Where it was left out, what this agent has counted
     is in the sum already: it counts from nothing, and says so (`Outgoing.counts_anew`)."""
+    memory: str = ""
+    """Names what the server of the own mail slot remembers: another text after it has lost mail, or may have. "" where
+    mail is not in slots of its own, or where that is not known (yet)."""
+    late: Collection[str] = ()
+    """Agents for whom letters or answers could not be written before, and can be by now: say them again."""
+    slots_away: int = 0
+    """How many mail slots take nothing at present: what is for the agents there was left out, and is named in `late`
+    when that is over."""
+    put_off: int = 0
+    """How many letters and answers were left out so since the last exchange."""
 
 
 class TransportError(Exception):

@@ -54,7 +54,7 @@ class ExchangeCommands:
             RedisCommand(("TIME",)),
             RedisCommand(("XLEN", inbox), inbox, "stream"),
             RedisCommand(("XDEL", inbox, "0-0"), inbox, "stream"),
-            RedisCommand(("XADD", inbox, "*", "", "", "")),
+            RedisCommand(("XADD", inbox, "*", "", "", ""), inbox, "stream"),
             RedisCommand(("HDEL", beats, ""), beats, "hash"),
             RedisCommand(("HSET", beats, "", "", "")),
             RedisCommand(("SETRANGE", self.keys.pulses, 0, ""), self.keys.pulses, "string"),
@@ -102,6 +102,11 @@ class ExchangeCommands:
         for question, text in out.replies.items():
             key = self.keys.answers(question)
             yield RedisCommand(("EVAL", scripts.REPLY, 1, key, self.agent, encode(text), ANSWER), key, "hash")
+
+    def remember(self, token: str) -> RedisCommand:
+        """That the own mail slot has lost nothing from now on, where it says nothing yet."""
+        key = self.keys.memory(self.agent)
+        return RedisCommand(("SET", key, token, "NX"), key, "string")
 
     def sum_up(self, gone: Fields, before: str | None, after: str) -> RedisCommand:
         """The sum in place of these profiles, if all is as it is given."""
@@ -167,6 +172,9 @@ class ExchangeCommands:
         reads = {}
         if room and out.read_inbox:
             reads[self.keys.inbox(self.agent)] = self.read_inbox(room, budget, held)
+        if self.keys.mail_slots > 1 and out.read_inbox:
+            key = self.keys.memory(self.agent)
+            reads[key] = RedisCommand(("GET", key), key, "string")
         hashes = ((self.keys.acks(self.agent), out.read_acks), (self.keys.control, out.read_control))
         reads |= {key: RedisCommand(("HGETALL", key), key, "hash") for key, wanted in hashes if wanted}
         return reads

@@ -11,6 +11,7 @@ import asyncio
 import secrets
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import count
 
@@ -36,6 +37,7 @@ from scrapy_ubi.transport.contract import (
 )
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.loop_heartbeat import LoopBeats
+from scrapy_ubi.transport.redis_keys import mail_place
 from scrapy_ubi.transport.shelf import Raw, Shelf
 from scrapy_ubi.transport.watched import WatchedKey
 
@@ -46,6 +48,7 @@ class MemoryHub:
     * `down`: every call fails, nothing is applied.
     * `full`: writes that need memory are refused; reads and deletions, beats and profiles go through.
     * `break_after = n`: the next exchange applies only its first n writes and fails; a large n loses just the reply.
+    * `slots_away`: mail slots (`redis_keys.mail_place`) that take nothing and give nothing.
     * `flush()`: everything is lost; with `renumber` ids of letters start low again, as in a replaced Redis.
     """
 
@@ -53,6 +56,7 @@ class MemoryHub:
         self.down = False
         self.full = False
         self.break_after: int | None = None
+        self.slots_away: set[int] = set()
         self._shelves: defaultdict[str, Shelf] = defaultdict(Shelf)
         self._number = 1_000_000
         self.watched = WatchedKey()
@@ -67,6 +71,14 @@ class MemoryHub:
         self.watched = WatchedKey()
         if renumber:
             self._number = 0
+
+    def empty_slot(self, crawl: str, slots: int, place: int) -> None:
+        """Forget the mail of one of so many slots."""
+        shelf = self.shelf(crawl)
+        shelf.memories.pop(place, None)
+        for mail in (shelf.inbox, shelf.acks):
+            for agent in [agent for agent in mail if mail_place(agent, slots) == place]:
+                del mail[agent]
 
     def forget(self, crawl: str) -> None:
         """Forget one crawl, but for what has come from outside."""
@@ -95,8 +107,11 @@ class MemoryTransport:
         *,
         max_read_bytes: int = 4_000_000,
         seed_idle: float = SEED_IDLE,
+        mail_slots: int = 1,
     ) -> None:
         self._hub = hub
+        self._mail_slots = mail_slots
+        self._owed: set[str] = set()  # agents for whom something was left out
         self._agent = agent
         self._crawl = crawl
         self._largest = max_letter_bytes
@@ -279,21 +294,58 @@ class MemoryTransport:
             self._in_hand.consume(out.consumed)
             leaving = self._in_hand.leaving
             await self._trip()
-            refused = self._apply(out, leaving)
-            self._in_hand.deleted(leaving)
-            letters = self._letters(self._in_hand.room(self._most)) if out.read_inbox else []
+            out, put_off = self._without_away(out)
+            refused = self._apply(out, () if self._is_away(self._agent) else leaving)
+            reads = not self._is_away(self._agent)
+            if out.waits and not reads:
+                raise TransportDown("the own mail slot is away")
+            if reads:
+                self._in_hand.deleted(leaving)
+            letters = self._letters(self._in_hand.room(self._most)) if out.read_inbox and reads else []
             self._in_hand.hand_out(one for one, _ in letters)
-            acks = self._texts(self.shelf.acks[self._agent]) if out.read_acks else {}
+            acks = self._texts(self.shelf.acks[self._agent]) if out.read_acks and reads else {}
             control = self._texts(self.shelf.control) if out.read_control else None
             hand, idle = self._seeds_in_hand, self._seed_idle
             seeds = self.shelf.seeds.handed_out(out, self._agent, hand, self._largest, idle)
             outside = self.shelf.outside if out.look_outside else None
             published = None if out.profile is None else encode(self._agent) in self.shelf.agents
-            incoming = Incoming(letters, acks, control, seeds, outside, published=published)
+            late = tuple(agent for agent in self._owed if not self._is_away(agent))
+            incoming = Incoming(
+                letters,
+                acks,
+                control,
+                seeds,
+                outside,
+                published=published,
+                memory=self._memory() if reads and out.read_inbox else "",
+                late=late,
+                slots_away=len(self._hub.slots_away),
+                put_off=put_off,
+            )
+            self._owed.difference_update(late)
             await asyncio.sleep(0)  # the way back
             if refused:
                 raise TransportFull("the hub is full", incoming)
             return incoming
+
+    def _is_away(self, agent: str) -> bool:
+        return bool(self._hub.slots_away) and mail_place(agent, self._mail_slots) in self._hub.slots_away
+
+    def _memory(self) -> str:
+        """What the own mail slot says of its memory."""
+        if self._mail_slots == 1:
+            return ""
+        return self.shelf.memories.setdefault(mail_place(self._agent, self._mail_slots), secrets.token_hex(4))
+
+    def _without_away(self, out: Outgoing) -> tuple[Outgoing, int]:
+        """What can be written, and how many letters and answers cannot."""
+        letters = [letter for letter in out.letters if not self._is_away(letter[0])]
+        acks = {to: text for to, text in out.acks.items() if not self._is_away(to[0])}
+        away = {agent for agent, _ in (*out.letters, *out.acks) if self._is_away(agent)}
+        self._owed |= away
+        forget = () if self._is_away(self._agent) else out.forget_acks
+        put_off = len(out.letters) - len(letters) + len(out.acks) - len(acks)
+        return replace(out, letters=letters, acks=acks, forget_acks=forget) if away else out, put_off
 
     def _apply(self, out: Outgoing, leaving: tuple[str, ...]) -> bool:
         """Run the writes in the order of the Redis transport; whether some were refused. Raises TransportDown."""

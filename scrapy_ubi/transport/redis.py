@@ -4,6 +4,8 @@ Rules of this module:
 * One exchange is one pipelined round trip, not a transaction: everything is idempotent, so nothing needs to be atomic.
 * The pool is round_trips.py's; the beating thread has a connection of its own (heartbeat.py says why).
 * The inbox is read from its beginning by a script that leaves out what is in hand and cuts what is too large.
+* Mail in slots of its own (UBI_MAIL_SLOTS) is in the same round trip where one server has all slots. In a cluster it
+  goes by `mail_lines`, beside the round trip to the crawl's own slot.
 * After an exchange that failed the next one reads less: a slow line may not carry so much within the time-out, and a
   server may bound what it answers (client-output-buffer-limit). Otherwise the same would be asked for without end.
 """
@@ -12,8 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from redis import exceptions as lib
@@ -43,6 +47,7 @@ from scrapy_ubi.transport.credentials import RedisLogin
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.exchange_commands import ExchangeCommands
 from scrapy_ubi.transport.heartbeat import BeatCallbacks, Heartbeat
+from scrapy_ubi.transport.mail_lines import MailLines, scanned
 from scrapy_ubi.transport.packed_letters import FAR, unpacked
 from scrapy_ubi.transport.pulses import MOST_SLOTS, WIDTH, Whole
 from scrapy_ubi.transport.redis_keys import RedisKeys
@@ -76,9 +81,10 @@ class RedisTransport:
         timeout: float = 3.0,
         longest_timeout: float = 0.0,
         seeds: SeedSource | None = None,
+        mail_slots: int = 1,
     ) -> None:
         self._login = RedisLogin(url) if isinstance(url, str) else url
-        self._agent, self._keys = agent, RedisKeys(crawl)
+        self._agent, self._keys = agent, RedisKeys(crawl, mail_slots)
         self._commands = ExchangeCommands(self._keys, agent, max_letter_bytes)
         self._largest = max_letter_bytes
         self._most = max_letters
@@ -86,6 +92,8 @@ class RedisTransport:
         self._timeout, self._longest = timeout, longest_timeout  # of beats, and of mail at most
         self._counts: Counter[str] = Counter()
         self._trips: RoundTrips | None = None
+        self._lines: MailLines | None = None  # where several servers carry mail
+        self._memory, self._memory_lacks = "", False  # of the own mail slot
         self._ahead: float | None = None  # the server's clock is, of this process's (s)
         self._in_hand = InHand()
         self._seeds = SeedReader(seeds, self._commands, self._counts) if seeds is not None else NoSeeds()
@@ -114,14 +122,28 @@ class RedisTransport:
         at = address(*self._login)
         if at.kind == "cluster":
             self._seeds.need_slot(self._keys)
-        self._trips = RoundTrips(at, name, self._timeout, self._counts, self._keys.slot, self._longest)
+        has_slots = self._keys.mail_slots > 1
+        apart = has_slots and at.kind == "cluster"
+        self._trips = RoundTrips(
+            at, name, self._timeout, self._counts, self._keys.slot, longest=self._longest, asks_name=has_slots
+        )
         rights = [ask_rights(self._keys, self._agent, at.kind)]
         rights += [ask_seed_rights(self._keys)] if self._seeds.needed else []
         seeds = self._seeds.probes() if self._seeds.needed else ()
+        probes = self._commands.probes(self._budget)
         when, *_ = await self._trips.connect(
-            [*self._commands.probes(self._budget), *seeds, *rights],
+            [*(one for one in probes if not apart or self._keys.mail_slot(one.key) is None), *seeds, *rights],
             lambda results: lacking(results[-len(rights) :], results),
         )
+        if apart:
+            lines = MailLines(at, self._keys, self._agent, name, self._timeout, self._counts, self._longest)
+            try:
+                await lines.open([one for one in probes if lines.carries(one)])
+            except TransportError:
+                await lines.close()
+                await self._trips.close()
+                raise
+            self._lines = lines
         await self._try_seeds()
         try:
             seconds, microseconds = map(int, when)
@@ -166,6 +188,8 @@ class RedisTransport:
     async def close(self) -> None:
         """Stop beating without a last line, and disconnect."""
         await self.stop_beating(None)
+        if self._lines is not None:
+            await self._lines.close()
         if self._trips is not None:
             await self._trips.close()
 
@@ -244,11 +268,20 @@ class RedisTransport:
         if not same:
             return
         mail = [name for agent in same for name in (keys.inbox(agent), keys.acks(agent))]
+        mail = mail if keys.mail_slots == 1 else []  # else it may be elsewhere
         said: list[Argument] = [WIDTH]
         for agent, found in same.items():
             said += (agent, found.line, "" if found.slot is None else found.slot, found.cell)
         script = ("EVAL", scripts.FORGET, 3 + len(mail), *keys.heart, *mail, *said)
-        await self._server.call([RedisCommand(script, *self._heart)])
+        (forgotten,) = await self._server.call([RedisCommand(script, *self._heart)])
+        if keys.mail_slots == 1 or not isinstance(forgotten, list):
+            return
+        names = [name.decode(errors="replace") for name in forgotten if isinstance(name, bytes)]
+        deletions = [RedisCommand(("DEL", key), key) for name in names for key in (keys.inbox(name), keys.acks(name))]
+        if self._lines is not None:
+            self._lines.post(deletions)
+        elif deletions:
+            await self._server.call(deletions)
 
     async def sum_up(self, gone: Fields, before: str | None, after: str) -> bool:
         """Compare, delete and set, by a script."""
@@ -306,11 +339,15 @@ class RedisTransport:
                 *self._commands.deletions(out, leaving, garbage),
                 *self._commands.writes(out, packs=self.line.round_trip >= FAR),
             ]
+            if self._memory_lacks:
+                commands.append(self._commands.remember(secrets.token_hex(4)))
             reads = self._commands.reads(out, self._in_hand.room(self._most), self._budget, self._in_hand.held)
             commands += self._seeds.moves(out)
             if out.end is not None and self._seeds.is_open:
                 commands.append(self._commands.end_crawl(out.end))
             reads |= self._seeds.reads(out, self._budget)
+            if self._lines is not None:
+                return await self._exchange_apart(self._lines, out, commands, reads, leaving, garbage)
             began = clock.now()
             results = await self._carry([*commands, *reads.values()])
             took = clock.now() - began
@@ -320,11 +357,60 @@ class RedisTransport:
             self._in_hand.deleted(leaving)
             for key in garbage:
                 self._garbage.pop(key, None)
-            seeds = self._letters(read[self._keys.seeds]) if self._keys.seeds in read else ()
-            self._seeds.exchanged(out, seeds)
-            told = (answer for each, answer in zip(commands, written, strict=True) if scripts.PUBLISH in each.args)
-            published = next((bool(answer) for answer in told if isinstance(answer, int)), None)
-            return self._incoming(written, letters, read, seeds, published)
+            self._remember(read, self._server.server)
+            return self._incoming(out, commands, written, letters, read)
+
+    async def _exchange_apart(
+        self,
+        lines: MailLines,
+        out: Outgoing,
+        commands: Sequence[RedisCommand],
+        reads: Mapping[str, RedisCommand],
+        leaving: tuple[str, ...],
+        garbage: Mapping[str, set[bytes]],
+    ) -> Incoming:
+        """Mail by its lines, the rest by a round trip beside."""
+        acks = self._keys.acks(self._agent)
+        own_reads = {key: command for key, command in reads.items() if lines.carries(command)}
+        rest_reads = {key: command for key, command in reads.items() if key not in own_reads}
+        rest = [command for command in commands if not lines.carries(command)]
+        if out.waits:
+            await lines.finish_reading()
+        before = lines.readings
+        lines.post([command for command in commands if lines.carries(command) and not lines.is_own(command)])
+        own = [command for command in commands if lines.is_own(command)]
+        lines.read(own, own_reads, leaving, garbage.get(acks, ()))
+        results = await self._carry([*rest, *rest_reads.values()]) if rest or rest_reads else []
+        await (lines.finish_reading() if out.waits else lines.settle())
+        if out.waits:
+            lines.need_own(before)
+        written, read = results[: len(rest)], dict(zip(rest_reads, results[len(rest) :], strict=True))
+        for key in garbage:
+            if key != acks:
+                self._garbage.pop(key, None)
+        letters: list[tuple[str, RawFields]] = []
+        for found in lines.take_own() if out.read_inbox else ():
+            new = self._letters(found.read.get(self._keys.inbox(self._agent), []))
+            self._read_more(new, found.took)
+            letters += new
+            self._in_hand.deleted(found.deleted)
+            if found.cleaned:
+                self._garbage.pop(acks, None)
+            self._remember(found.read, found.server)
+            read[acks] = {**read.get(acks, {}), **found.read.get(acks, {})}
+        incoming = self._incoming(out, rest, written, letters, read)
+        late, put_off, lines.put_off = lines.take_late(), lines.put_off, 0
+        return replace(incoming, late=late, slots_away=lines.slots_away, put_off=put_off)
+
+    def _remember(self, read: Mapping[str, Any], server: str) -> None:
+        """What the own mail slot says of its memory: that token, at that server."""
+        key = self._keys.memory(self._agent)
+        if key not in read:
+            return
+        token = read[key]
+        self._memory_lacks = not isinstance(token, bytes)
+        if isinstance(token, bytes):
+            self._memory = f"{token[:64].decode('ascii', 'replace')} {server}"
 
     async def _carry(self, commands: Sequence[RedisCommand]) -> list[Any]:
         """The results of an exchange; the next one reads less where it fails."""
@@ -345,13 +431,17 @@ class RedisTransport:
 
     def _incoming(
         self,
+        out: Outgoing,
+        commands: Sequence[RedisCommand],
         written: list[Any],
         letters: list[tuple[str, RawFields]],
         read: Mapping[str, Any],
-        seeds: Sequence[tuple[str, RawFields]],
-        published: bool | None,
     ) -> Incoming:
         """What was read, by key. Raises TransportFull, which holds it, when writes were refused."""
+        seeds = self._letters(read[self._keys.seeds]) if self._keys.seeds in read else ()
+        self._seeds.exchanged(out, seeds)
+        told = (answer for each, answer in zip(commands, written, strict=True) if scripts.PUBLISH in each.args)
+        published = next((bool(answer) for answer in told if isinstance(answer, int)), None)
         acks, control = self._keys.acks(self._agent), self._keys.control
         self._in_hand.hand_out(one for one, _ in letters)
         try:
@@ -366,8 +456,11 @@ class RedisTransport:
             seeds,
             outside,
             published=published,
+            memory=self._memory,
         )
-        refused = next((one for one in written if isinstance(one, lib.OutOfMemoryError)), None)
+        memory = self._keys.memory(self._agent)  # can wait
+        full = (one for each, one in zip(commands, written, strict=True) if each.key != memory)
+        refused = next((one for one in full if isinstance(one, lib.OutOfMemoryError)), None)
         if refused is not None:
             raise TransportFull(self._server.explain(refused), incoming)
         return incoming
@@ -423,3 +516,8 @@ class RedisTransport:
             old = [key for key in found if (owner := self._keys.owner(key)) is not None and owner[0] not in begun]
             if old:
                 await self._server.call([RedisCommand(("DEL", *old))])
+        if self._lines is not None:
+            await self._lines.delete_where(begun)
+        elif self._keys.mail_slots > 1:
+            async for found in scanned(self._server, self._keys, begun):
+                await self._server.call([RedisCommand(("DEL", *found))])

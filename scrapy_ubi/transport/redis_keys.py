@@ -12,6 +12,7 @@
 | `ubi:{<crawl>}:<agent>:acks`   | hash   | lane -> what became of the letters this agent sent on that lane   |
 | `ubi:{<crawl>}:<agent>:dead`   | stream | letters this agent refused, with the reason; about 1,000          |
 | `ubi:{<crawl>}:<id>:answers`   | hash   | agent -> its answer to the question `ask:<id>`; expires           |
+| `ubi:{<crawl>/<i>}:memory`     | string | a token, gone when that mail was lost; only with mail slots        |
 | `ubi:{<crawl>}:seeds`          | stream | URLs from outside, until an agent has them on its disk            |
 | `ubi:{<crawl>}:seeded`         | stream | what became of those, about the newest 10,000; expires            |
 | `ubi:{<crawl>}:items`          | stream | items for those who read along (the store `stream`), bounded       |
@@ -24,21 +25,21 @@ Rules of this module:
 * What stands in braces is the hash tag of a Redis Cluster: all keys of a crawl are in one slot, so that a script may
   use any of them, and an exchange is one round trip to one server. `ubi:watched` (watched.py) is one for the database;
   in a cluster each crawl has its own in its slot.
-* Names of crawls and agents hold no braces (settings refuse them), so keys of crawl `a` and crawl `a:b` cannot be
-  mistaken for each other. What an agent's keys end in differs from what the crawl's end in, whatever its name.
+* But for mail, where UBI_MAIL_SLOTS is more than 1: inbox and acks of an agent are in one of so many slots, with the
+  tag `{<crawl>/<i>}`. Which one is made of the agent's name alone (`mail_place`), and `<i>` of the crawl's name and the
+  number of slots, so that these are spread evenly over the slots of a cluster (`mail_tags`).
+* Names of crawls and agents hold no braces and no `/` (settings refuse them), so keys of crawl `a`, of crawl `a:b` and
+  of a mail slot of `a` cannot be mistaken for each other. What an agent's keys end in differs from what the crawl's end
+  in, whatever its name.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-from scrapy_ubi.ground.later import Later
-
-if TYPE_CHECKING:
-    from redis import crc
-else:
-    crc = Later("redis.crc")  # an agent alone knows these keys, and needs no Redis
+from binascii import crc_hqx
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import count
 
 LAYOUT = 7
 """Which layout of keys, beats and letters this is: 1 had no pulses, 2 no era in a beat, and ended crawls without a look
@@ -56,6 +57,8 @@ ALL = "ubi:{*"
 """A SCAN pattern that matches the keys of all crawls."""
 ASK = "ask:"
 """What the fields of the control hash begin with that hold a question to the agents; its id, 16 hex digits, follows."""
+CLUSTER_SLOTS = 16_384
+_NUMBERED = re.compile(r"(.*?)(\d{0,9})")
 
 
 def drain_field(agent: str) -> str:
@@ -63,11 +66,58 @@ def drain_field(agent: str) -> str:
     return f"drain:{agent}"
 
 
-class RedisKeys:
-    """Names of one crawl's keys."""
+def hash_slot(tag: str) -> int:
+    """The slot of a Redis Cluster that a hash tag leads to: without redis-py, which an agent alone does not need."""
+    return crc_hqx(tag.encode(), 0) % CLUSTER_SLOTS
 
-    def __init__(self, crawl: str) -> None:
+
+def mail_place(agent: str, slots: int) -> int:
+    """Which of so many mail slots an agent's mail is in. Names that differ in the number at their end only, as those of
+    most groups do (`a1`, `a2`, ...), take turns: by chance some masters would carry twice what others do."""
+    parts = _NUMBERED.fullmatch(agent)
+    begin, number = parts.groups() if parts is not None else (agent, "")
+    mark = int.from_bytes(blake2b(begin.encode(), digest_size=6).digest(), "big")
+    return (mark + int(number or 0)) % slots
+
+
+@lru_cache(maxsize=16)
+def mail_tags(crawl: str, slots: int) -> tuple[str, ...]:
+    """The hash tags of a crawl's mail slots, by place: `<crawl>/<i>`, where `<i>` is the smallest number by which the tag
+    is in the middle of its share of a cluster's slots. So as many masters, or a part of so many, carry the same."""
+    found: dict[int, str] = {}
+    for number in count():
+        tag = f"{crawl}/{number}"
+        place, rest = divmod(hash_slot(tag) * slots, CLUSTER_SLOTS)
+        if CLUSTER_SLOTS <= 4 * rest < 3 * CLUSTER_SLOTS:
+            found.setdefault(place, tag)
+            if len(found) == slots:
+                break
+    return tuple(found[_share(place, slots)] for place in range(slots))
+
+
+def _share(place: int, slots: int) -> int:
+    """Which share of a cluster's slots is the next one: those of places in a row are far apart, as by van der Corput's
+    sequence, so that the first twelve agents are spread over six masters with 48 mail slots, too."""
+    share, width, left, factor = 0, slots, slots, 2
+    factors = []
+    while left > 1:
+        while left % factor == 0:
+            factors.append(factor)
+            left //= factor
+        factor += 1
+    for factor in reversed(factors):  # the largest first: a number of masters is rarely a power of two
+        place, digit = divmod(place, factor)
+        width //= factor
+        share += digit * width
+    return share
+
+
+class RedisKeys:
+    """Names of one crawl's keys, with its mail in so many slots."""
+
+    def __init__(self, crawl: str, mail_slots: int = 1) -> None:
         self.crawl = crawl
+        self.mail_slots = mail_slots
         self.prefix = f"ubi:{{{crawl}}}:"
         self.beats = f"{self.prefix}beats"
         self.pulses = f"{self.prefix}pulses"
@@ -85,15 +135,30 @@ class RedisKeys:
     @property
     def slot(self) -> int:
         """The hash slot of all keys, in a Redis Cluster."""
-        return crc.key_slot(self.crawl.encode())
+        return hash_slot(self.crawl)
+
+    def mail_tag(self, agent: str) -> str:
+        """The hash tag of the keys of this agent's mail."""
+        if self.mail_slots == 1:
+            return self.crawl
+        return mail_tags(self.crawl, self.mail_slots)[mail_place(agent, self.mail_slots)]
 
     def inbox(self, agent: str) -> str:
         """Stream of letters to `agent`."""
-        return f"{self.prefix}{agent}:inbox"
+        return f"ubi:{{{self.mail_tag(agent)}}}:{agent}:inbox"
 
     def acks(self, agent: str) -> str:
         """Hash of acknowledgements to `agent`."""
-        return f"{self.prefix}{agent}:acks"
+        return f"ubi:{{{self.mail_tag(agent)}}}:{agent}:acks"
+
+    def memory(self, agent: str) -> str:
+        """String: a token of the mail slot of `agent`; another one when what was there is lost."""
+        return f"ubi:{{{self.mail_tag(agent)}}}:memory"
+
+    def mail_slot(self, key: str) -> int | None:
+        """The hash slot of a key, where it is of a mail slot; None where it is in the crawl's."""
+        tag = key[5 : key.find("}")]
+        return hash_slot(tag) if "/" in tag else None
 
     def dead(self, agent: str) -> str:
         """Stream of letters that `agent` refused."""
@@ -128,18 +193,35 @@ class RedisKeys:
     def pattern(self) -> str:
         """A SCAN pattern that matches the keys of every agent of this crawl and of no other crawl. It matches `:aside`
         keys of the crawl as a whole as well: `owner` tells them apart."""
-        prefix = re.sub(r"([\\*?\[\]])", r"\\\1", self.prefix)
-        return f"{prefix}*:*"
+        return f"{_escaped(self.prefix)}*:*"
+
+    @property
+    def mail_pattern(self) -> str:
+        """A SCAN pattern that matches the keys of all mail slots of this crawl, however many it has or had."""
+        return f"ubi:{{{_escaped(self.crawl)}/*}}:*"
 
     def owner(self, key: bytes) -> tuple[str, str] | None:
         """The agent, or the question, whose key this is, and what the key is (`inbox`, `acks`, `dead`, `answers`). None
         for any other key."""
-        begin = self.prefix.encode()
+        begin = self._begin_of(key)
         name, _, kind = key.removeprefix(begin).removesuffix(ASIDE.encode()).rpartition(b":")
         said = kind.decode(errors="replace")
-        if not key.startswith(begin) or not name or said not in OWNED_KEYS:
+        if not begin or not name or said not in OWNED_KEYS:
             return None
         return name.decode(errors="replace"), said
+
+    def _begin_of(self, key: bytes) -> bytes:
+        """What a key of this crawl begins with, of the crawl's slot or a mail slot; b"" for any other key."""
+        found = re.match(rb"ubi:\{%s(?:/[0-9]{1,9})?\}:" % re.escape(self.crawl.encode()), key)
+        return found[0] if found is not None else b""
+
+    def is_mail(self, key: bytes) -> bool:
+        """Whether that is a key of a mail slot of this crawl."""
+        return b"/" in self._begin_of(key)
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r"([\\*?\[\]])", r"\\\1", text)
 
 
 def crawl_of(key: str) -> str | None:

@@ -36,6 +36,7 @@ _HASH = (
     *_KEYS,
 )
 _PULSES = ("SETRANGE {} 0 a", "GETRANGE {} 0 1", *_KEYS)
+_MEMORY = ("GET {}", "SET {} a NX")
 _STREAM = ("XADD {} * a b", "XLEN {}", "XRANGE {} - +", "XDEL {} 0-1", *_KEYS)
 _TWO_WORDS = ("XGROUP", "XINFO", "CLUSTER")
 _SEEDS = (
@@ -81,6 +82,9 @@ def ask_rights(keys: RedisKeys, agent: str, kind: Kind) -> RedisCommand:
         *(command.format(keys.pulses, keys.pulses) for command in _PULSES),
         *(command.format(keys.inbox(agent), keys.inbox(agent)) for command in _STREAM),
     ]
+    if keys.mail_slots > 1:
+        memory = keys.memory(agent)
+        commands += [command.format(memory, memory) for command in (*_MEMORY, *_KEYS)]
     return RedisCommand(("EVAL", ASK, 1, keys.beats, *commands))
 
 

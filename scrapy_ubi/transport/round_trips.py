@@ -43,6 +43,7 @@ from scrapy_ubi.transport.faults import (
 )
 from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE
 from scrapy_ubi.transport.round_trip_time import RoundTripTime
+from scrapy_ubi.transport.server_facts import run_id
 from scrapy_ubi.transport.topology import ServerFinder
 
 logger = logging.getLogger(__name__)
@@ -68,12 +69,29 @@ IS_CLUSTERED = RedisCommand(("CLUSTER", "INFO"))  # an error everywhere else
 
 class RoundTrips:
     """The process's pool of connections to the server that holds a hash slot. `timeout` in seconds bounds each call;
-    with a server that is far away it is longer, up to `longest` (s). `round_trip`: how far that is."""
+    with a server that is far away it is longer, up to `longest` (s). `round_trip`: how far that is.
+
+    `fixed`: to the server at that address, whoever holds what; of a key that is not there the answer is a result.
+    `asks_name`: `server` names the one that the last connection led to: another text after a new start, too.
+    """
 
     def __init__(
-        self, at: Address, name: str, timeout: float, counts: Counter[str], slot: int = 0, longest: float = 0.0
+        self,
+        at: Address,
+        name: str,
+        timeout: float,
+        counts: Counter[str],
+        slot: int = 0,
+        *,
+        longest: float = 0.0,
+        fixed: bool = False,
+        asks_name: bool = False,
     ) -> None:
         self.at = at
+        self._is_looked_for = at.kind != "single" and not fixed
+        self._asks_name = asks_name
+        self.server = ""
+        self._unnamed = 0
         self._server = at  # where the pool leads
         self._name = name
         self._least, self._longest = timeout, max(timeout, longest)
@@ -81,7 +99,7 @@ class RoundTrips:
         self._counts = counts
         self._finder = ServerFinder(at, slot, timeout)
         self._finding = asyncio.Lock()
-        self._open = False
+        self._open = fixed
         self._pool: redis.asyncio.ConnectionPool | None = None
 
     async def connect(
@@ -155,7 +173,7 @@ class RoundTrips:
     async def _run(self, commands: Sequence[RedisCommand]) -> list[Any]:
         """One round trip, or three when a key must be put aside. Failed commands leave their error as the result."""
         results = await self._pipeline(commands)
-        if self.at.kind == "cluster" and (moved := moved_to(results)) is not None:
+        if self.at.kind == "cluster" and self._is_looked_for and (moved := moved_to(results)) is not None:
             self._finder.moved(moved)
             await self._leave()
             results = await self._pipeline(commands)
@@ -199,7 +217,7 @@ class RoundTrips:
             if self._pool is not None:
                 return self._pool
             self._server = self.at
-            if self.at.kind != "single":
+            if self._is_looked_for:
                 place = await asyncio.get_running_loop().run_in_executor(None, self._finder.find_server)
                 self._server = place.at
             self._pool = redis.asyncio.BlockingConnectionPool.from_url(
@@ -211,16 +229,25 @@ class RoundTrips:
                 retry=Retry(NoBackoff(), 0),
                 client_name=self._name,
                 protocol=2,  # RESP2: known to every server, and all that is needed
-                redis_connect_func=_is_master if self.at.kind == "sentinel" else None,
+                redis_connect_func=self._greet if self.at.kind == "sentinel" or self._asks_name else None,
             )
             return self._pool
 
-
-async def _is_master(connection: Any) -> None:
-    """What Sentinels name may be a master no longer: it is asked at each connection."""
-    await connection.on_connect()
-    await connection.send_command("ROLE")
-    need_master(await connection.read_response())
+    async def _greet(self, connection: Any) -> None:
+        """What Sentinels name may be a master no longer: it is asked at each connection."""
+        await connection.on_connect()
+        if self.at.kind == "sentinel":
+            await connection.send_command("ROLE")
+            need_master(await connection.read_response())
+        if not self._asks_name:
+            return
+        await connection.send_command("INFO", "server")
+        try:
+            run = run_id(await connection.read_response())
+        except lib.ResponseError:
+            run = ""
+        self._unnamed += not run
+        self.server = run or f"?{self._unnamed}"
 
 
 async def _reply(connection: Any, command: RedisCommand) -> Any:

@@ -94,9 +94,9 @@ return 1
 """
 
 FORGET = """
--- KEYS: beats, slots, pulses, then inbox and acks of each agent. ARGV: bytes of a pulse, then agent, line, slot ('' for
--- none) and pulse of each.
-local width = tonumber(ARGV[1])
+-- KEYS: beats, slots, pulses, then inbox and acks of each agent where these are here. ARGV: bytes of a pulse, then
+-- agent, line, slot ('' for none) and pulse of each. Returns the agents that were forgotten.
+local width, gone = tonumber(ARGV[1]), {}
 for i = 2, #ARGV, 4 do
   local agent, slot, at = ARGV[i], ARGV[i + 2], tonumber(ARGV[i + 2])
   local same = redis.call('HGET', KEYS[1], agent) == ARGV[i + 1]
@@ -108,10 +108,11 @@ for i = 2, #ARGV, 4 do
       if #ARGV[i + 3] > 0 then redis.call('SETRANGE', KEYS[3], at * width, string.rep('\\0', width)) end
     end
     local mail = 4 + (i - 2) / 2
-    redis.call('DEL', KEYS[mail], KEYS[mail + 1])
+    if KEYS[mail] then redis.call('DEL', KEYS[mail], KEYS[mail + 1]) end
+    gone[#gone + 1] = agent
   end
 end
-return 1
+return gone
 """
 
 PUBLISH = """

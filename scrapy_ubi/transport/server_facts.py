@@ -1,4 +1,4 @@
-"""What a server says of itself when a beating thread connects: who it is, and whether it throws keys away."""
+"""What a server says of itself to a new connection: who it is, and whether it throws keys away."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ def server_name(said: list[bytes]) -> bytes:
     it does not tell."""
     found = [_NAMES.search(text) for text in said]
     return b" ".join(one[1] for one in found if one is not None) if None not in found else b""
+
+
+def run_id(said: object) -> str:
+    """What names one process of a server, by its INFO; "" where it does not tell."""
+    found = _NAMES.search(said) if isinstance(said, bytes) else None
+    return found[1].decode() if found is not None else ""
 
 
 def evicts_by(memory: bytes) -> str:

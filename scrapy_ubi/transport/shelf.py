@@ -118,6 +118,8 @@ class Shelf:
     dead: defaultdict[str, deque[Raw]] = field(default_factory=lambda: defaultdict(_dead))
     answers: defaultdict[str, Raw] = field(default_factory=lambda: defaultdict(dict))
     seeds: ShelfSeeds = field(default_factory=ShelfSeeds)
+    memories: dict[int, str] = field(default_factory=dict)
+    """Mail slot -> its token."""
 
     @property
     def outside(self) -> Outside:

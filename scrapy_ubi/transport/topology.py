@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import redis
 from redis import exceptions as lib
@@ -31,6 +31,8 @@ GRACE = 0.2  # s after the first answer for the others; as long as that took, wh
 MOST_ASKED = 16  # servers of a cluster; any knows all of them
 
 FAULTS = (redis.RedisError, OSError, TimeoutError, ValueError)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,33 @@ class _Said:
     replicas: int
     epoch: int = 0
     known: tuple[Node, ...] = ()
+
+
+class SlotFinder:
+    """Finds the servers of several hash slots of a cluster."""
+
+    def __init__(self, at: Address, slots: Sequence[int], timeout: float) -> None:
+        self._at = at
+        self._slots = slots
+        self._timeout = timeout
+        self._learned: tuple[Node, ...] = ()
+        self._asking: dict[Node, threading.Thread] = {}
+
+    def find_servers(self) -> dict[int, Node]:
+        """The server of each slot that has one, as most say. Blocks. Raises what redis-py raises."""
+        self._asking = {node: thread for node, thread in self._asking.items() if thread.is_alive()}
+        known = list(dict.fromkeys((*self._at.nodes, *self._learned)))[:MOST_ASKED]
+        said = _all_of(self._ask, [node for node in known if node not in self._asking], self._timeout, self._asking)
+        votes: dict[int, Counter[Node]] = {slot: Counter() for slot in self._slots}
+        for answer in said:
+            for slot, node in answer.items():
+                votes[slot][node] += 1
+        return {slot: counted.most_common(1)[0][0] for slot, counted in votes.items() if counted}
+
+    def _ask(self, node: Node) -> dict[int, Node]:
+        ranges = _ranges(answer_of(self._at.server(node), ("CLUSTER", "SLOTS"), self._timeout), node)
+        self._learned = tuple(one for *_, nodes in ranges for one in nodes)[:MOST_ASKED]
+        return {slot: nodes[0] for slot in self._slots for first, last, nodes in ranges if first <= slot <= last}
 
 
 class ServerFinder:
@@ -114,11 +143,11 @@ def _most(said: Sequence[_Said]) -> _Said:
 
 
 def _all_of(
-    ask: Callable[[Node], _Said], nodes: Sequence[Node], timeout: float, threads: dict[Node, threading.Thread]
-) -> list[_Said]:
+    ask: Callable[[Node], T], nodes: Sequence[Node], timeout: float, threads: dict[Node, threading.Thread]
+) -> list[T]:
     """The answers that come within the time-out, and soon after the first one. Raises what the most telling of the
     failures was when there is no answer. `threads` is told who asks."""
-    answers: queue.SimpleQueue[_Said | BaseException] = queue.SimpleQueue()
+    answers: queue.SimpleQueue[T | BaseException] = queue.SimpleQueue()
 
     def put(node: Node) -> None:
         try:
@@ -129,7 +158,7 @@ def _all_of(
     for node in nodes:
         threads[node] = threading.Thread(target=put, args=(node,), name="ubi-topology", daemon=True)
         threads[node].start()
-    said: list[_Said] = []
+    said: list[T] = []
     failed: list[BaseException] = []
     begun = time.monotonic()
     end = begun + timeout
@@ -184,14 +213,23 @@ def _of_sentinel(answer: Any) -> _Said:
 
 def _of_cluster(answer: Any, slot: int, asked: Node) -> _Said:
     """Who holds the slot, by CLUSTER SLOTS."""
+    ranges = _ranges(answer, asked)
+    known = tuple(node for *_, nodes in ranges for node in nodes)
+    for first, last, (master, *replicas) in ranges:
+        if first <= slot <= last:
+            return _Said(master, len(replicas), known=known[:MOST_ASKED])
+    raise lib.ClusterDownError("no server of the cluster holds the slot of this crawl")
+
+
+def _ranges(answer: Any, asked: Node) -> list[tuple[int, int, list[Node]]]:
+    """First and last slot of each range, and the servers that hold it, the master first, by CLUSTER SLOTS."""
     try:
-        known = tuple(_endpoint(one, asked) for _, _, *nodes in answer for one in nodes)
-        for first, last, master, *replicas in answer:
-            if first <= slot <= last:
-                return _Said(_endpoint(master, asked), len(replicas), known=known[:MOST_ASKED])
+        ranges = [(first, last, [_endpoint(node, asked) for node in nodes]) for first, last, *nodes in answer]
+        if not all(isinstance(first, int) and isinstance(last, int) and nodes for first, last, nodes in ranges):
+            raise ValueError
+        return ranges
     except (TypeError, ValueError, IndexError, AttributeError) as error:
         raise lib.InvalidResponse("it answers something else than a server of a cluster") from error
-    raise lib.ClusterDownError("no server of the cluster holds the slot of this crawl")
 
 
 def _endpoint(node: Any, asked: Node) -> Node:

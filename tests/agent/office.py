@@ -99,6 +99,7 @@ class Office:
         disk: Disk | None = None,
         on_flush: Callable[[], str] = lambda: "",
         seeds: SeedInbox | None = None,
+        mail_slots: int = 1,
     ):
         self.now = 100.0
         self.hub = MemoryHub()
@@ -107,13 +108,14 @@ class Office:
         self.agent = Agent("a", "5" * 8, config, self.disk.frontier, lambda: "1" * 8, self.now)
         self.agent.sure()
         self.agent.lease.acknowledged(self.now)
-        self.transport = MemoryTransport(self.hub, "a", CRAWL, SETTINGS.max_letter_bytes)
+        settings = replace(SETTINGS, mail_slots=mail_slots)
+        self.transport = MemoryTransport(self.hub, "a", CRAWL, SETTINGS.max_letter_bytes, mail_slots=mail_slots)
         self.arrivals = 0
         self.post = Exchange(
             self.agent,
             self.transport,
             IoThread(own_thread=False),
-            SETTINGS,
+            settings,
             RunState(self.agent, control or {}, str(self.disk.facts.get("run", "")), RuntimeSettings(SETTINGS)),
             inbox_check(self.agent, judge or (lambda host, entry: None), SETTINGS.max_url_length, seeds=seeds),
             DiskFlush(self.agent, self.disk, lambda run: None, on_flush),

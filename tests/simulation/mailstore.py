@@ -8,6 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from scrapy_ubi.transport.redis_keys import mail_place
 from scrapy_ubi.transport.watched import WatchedKey
 
 Fields = dict[str, str]
@@ -31,6 +32,21 @@ class Outgoing:
     end: tuple[str, str] | None = None  # the mark, and how the crawl ended
 
 
+class SlotState:
+    """The server of one mail slot. `memory` stands for the token there; `slow`: s by which all comes later."""
+
+    def __init__(self) -> None:
+        self.up, self.full, self.slow, self.memory = True, False, 0.0, 0
+
+
+class OwnMail(NamedTuple):
+    """What reading a mail slot brings."""
+
+    letters: dict[int, Fields]
+    acks: dict[str, str]
+    memory: str
+
+
 class Incoming(NamedTuple):
     """What one exchange reads."""
 
@@ -49,6 +65,7 @@ class Redis:
 
     def __init__(self, idle: float = math.inf) -> None:
         self.up, self.idle = True, idle
+        self.slots: list[SlotState] = []  # where mail is in slots of its own
         self._seed_count = 0
         self._count = self.memory = 0
         self.life = 0  # which process of Redis this is
@@ -58,6 +75,8 @@ class Redis:
     def forget(self) -> None:
         """FLUSHALL. `memory` stands for the token that the first beat writes afterwards."""
         self.memory += 1
+        for slot in self.slots:
+            slot.memory += 1
         self.beats: dict[str, str] = {}
         self.profiles: dict[str, str] = {}
         self.inbox: dict[str, dict[int, Fields]] = {}
@@ -117,8 +136,33 @@ class Redis:
         """Begin again with what was held: all connections were broken, so it counts as another memory."""
         self.memory += 1
         self.life += 1
+        for slot in self.slots:
+            slot.memory += 1
         for name, value in deepcopy(held).items():
             setattr(self, name, value)
+
+    def slot_of(self, agent: str) -> SlotState:
+        """The one in which this agent's mail is."""
+        return self.slots[mail_place(agent, len(self.slots))]
+
+    def empty_slot(self, place: int) -> None:
+        """All mail of one slot is lost."""
+        self.slots[place].memory += 1
+        for mail in (self.inbox, self.acks, self.lanes):
+            for key in [*mail]:
+                if mail_place(key if isinstance(key, str) else key[0], len(self.slots)) == place:
+                    del mail[key]
+
+    def read_mail(self, agent: str, consumed: list[int], forget: list[str]) -> OwnMail:
+        """Delete, then read, in the slot of this agent."""
+        for number in consumed:
+            self._delete(agent, number)
+        acks = self.acks.setdefault(agent, {})
+        for lane in forget:
+            acks.pop(lane, None)
+        box = self.inbox.setdefault(agent, {})
+        letters = dict(list(box.items())[:MOST_LETTERS])
+        return OwnMail(letters, dict(acks), str(self.slot_of(agent).memory))
 
     def append(self, receiver: str, fields: Fields) -> None:
         """A letter for an inbox."""

@@ -30,10 +30,12 @@ from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.done_mark_delivery import Closing
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import ABROAD, HostState
+from scrapy_ubi.protocol.inbound import Reception
 from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Lane
 from scrapy_ubi.protocol.loss_counter import LossCounter
 from scrapy_ubi.protocol.losses import LossBook
+from scrapy_ubi.protocol.lost_mail import LostMail
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.notes import Notes
@@ -115,6 +117,54 @@ def _orphans_closed_at_once() -> Any:
 
 def _resent_never() -> Any:
     return patch.object(Lane, "resend", lambda self, now: [])
+
+
+# -- mail in slots
+
+
+def _late_mail_taken_for_acknowledged() -> Any:
+    """A letter that one slot did not take, or has forgotten, is taken for one that was acknowledged in another."""
+    hurry = Outbox.hurry
+
+    def settle(self: Outbox, to: Any = None) -> None:
+        for lane in self.lanes.values() if to is not None else ():
+            if lane.receiver in to:
+                for seq in [*lane.unacknowledged]:
+                    letter = lane.settle(seq)
+                    assert letter is not None
+                    self.close(letter.records)
+        if to is None:
+            hurry(self)
+
+    return patch.object(Outbox, "hurry", settle)
+
+
+def _answers_said_once() -> Any:
+    """What was acknowledged in a slot that has forgotten it since is not said again."""
+    receive = Reception.receive
+
+    def once(self: Reception, letter: Any) -> None:
+        lane = self.lanes.get(letter.lane)
+        if lane is None or lane.outcomes.get(letter.seq) is None:
+            receive(self, letter)
+
+    def both() -> Iterator[None]:
+        with patch.object(Reception, "receive", once), patch.object(Reception, "repeat", lambda self, to=None: None):
+            yield
+
+    return contextmanager(both)()
+
+
+def _held_letters_forgotten_with_their_slot() -> Any:
+    """What was received before the own slot lost its mail, and is not answered yet, is lost, too."""
+    note = LostMail.note_memory
+
+    def forget(self: Any, memory: str) -> bool:
+        if lost := note(self, memory):
+            self._repeat.__self__.reception.custody.held.clear()
+        return bool(lost)
+
+    return patch.object(LostMail, "note_memory", forget)
 
 
 # -- notes
@@ -751,6 +801,9 @@ MUTATIONS: dict[str, Callable[[], Any]] = {
 
 # Where a mistake shows under few kinds of fault, crawls with just these find it sooner.
 AIM: dict[str, tuple[str, ...]] = {
+    "answers_said_once": ("slot_emptied", "slot_emptied", "slot_away"),
+    "held_letters_forgotten_with_their_slot": ("slot_emptied", "slot_emptied", "slot_emptied"),
+    "late_mail_taken_for_acknowledged": ("slot_away", "slot_full"),
     "asleep_cancels_at_once": ("pause",),
     "loads_never_cancelled": ("cut", "deaf"),
     "ages_kept_after_own_pause": ("outage", "amnesia"),
@@ -813,6 +866,11 @@ CARELESS = {"losses_not_recorded"}
 # Where it shows with several loads of a host at once only.
 LOADS: dict[str, int] = {"one_load_more_after_a_handoff": 2}
 
+# Where it shows with mail in slots of its own only: how many.
+SLOTS: dict[str, int] = dict.fromkeys(
+    ("answers_said_once", "held_letters_forgotten_with_their_slot", "late_mail_taken_for_acknowledged"), 3
+)
+
 ROUNDS = {  # where it shows with pages that are visited again only: how often
     "end_while_pages_are_due": 1,
     "older_row_wins": 2,
@@ -847,6 +905,9 @@ AS_DRAWN = {
 
 # Seeds that have caught a mistake, where the first ones do not: to be tried first.
 CAUGHT: dict[str, int] = {
+    "answers_said_once": 1,
+    "held_letters_forgotten_with_their_slot": 1,
+    "late_mail_taken_for_acknowledged": 0,
     "end_while_pages_are_due": 7,
     "row_told_before_its_outlinks": 6,
     "rows_not_compared": 38,
@@ -986,6 +1047,7 @@ def said(name: str, seed: int) -> str:
             early=name in EARLY,
             careless=name in CARELESS or None,
             watched=name in WATCHED,
+            slots=SLOTS.get(name, 1),
         ).run()
     except (Violation, AssertionError) as violation:
         return str(violation) or "an invariant does not hold"

@@ -17,6 +17,7 @@ from scrapy_ubi.protocol.beat import MOST_PENDING
 from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.transport.watched import WatchedKey
 from tests.simulation import outputs
+from tests.simulation.mailstore import SlotState
 from tests.simulation.outside import Outside
 from tests.simulation.process import FAILURE, LEASE, Process
 from tests.simulation.watchers import Watchers
@@ -43,10 +44,12 @@ KINDS = {
     "slow": "messages take long, and overtake each other",
     "shuffle": "exchanges arrive in pieces, in any order, some twice",
 }
-RARE_KINDS = (  # only where `kinds` asks for them, the last three also where Redis is watched
+RARE_KINDS = (  # only where `kinds` asks for them, the second line also where Redis is watched
     *("bereave", "blink", "desert", "hurry", "kill", "power", "replace", "rewind", "shutdown"),
     *("failover", "forsake", "step"),
+    *("slot_away", "slot_slow", "slot_emptied", "slot_full"),  # the last four only where mail is in slots of its own
 )
+SLOT_KINDS = RARE_KINDS[-4:]
 EARLY_KINDS = ("kill", "kill", "kill", "power", "restart", "comeback", "leave", "join")
 EARLY = 12.0  # s in which agents are killed, where that is asked for
 
@@ -67,6 +70,7 @@ class Plan:
         early: bool = False,
         careless: bool | None = None,
         watched: bool | None = False,
+        slots: int | None = 1,
     ) -> None:
         """`kinds`: only these faults (None: drawn). `tight` (None: drawn): letters and windows so small that they are
         often full, beats that list few pending hosts or none, absences that end about when others notice them, agents
@@ -76,7 +80,9 @@ class Plan:
         outside at any time, and more come when the crawl is about to end (None: drawn; 0: none may come). `early`:
         small crawls whose agents are killed in the first seconds, for good or not, alone or all at once. `careless`:
         more disks may be lost at once than there are copies (None: drawn). `watched`: agents start without a wait where
-        Redis is known to have forgotten nothing, and it forgets when others come (None: drawn)."""
+        Redis is known to have forgotten nothing, and it forgets when others come (None: drawn). `slots`: over how many
+        slots the mail is spread, each at a server of its own, which may be away, slow, full, or emptied (None:
+        drawn)."""
         self.seed = seed
         random = self.random = Random(f"plan {seed}")
         self.tight = random.random() < 0.4 if tight is None else tight
@@ -98,6 +104,9 @@ class Plan:
                 bounds=Bounds(window=1, records=3, size=100_000, resend=2.0),
                 most_pending=Random(f"pending {seed}").choice((0, 2, MOST_PENDING)),  # draws nothing from the others
             )
+        self.slots = Random(f"slots {seed}").choice((1, 1, 2, 3, 4)) if slots is None else slots  # likewise
+        if self.slots > 1:
+            self.world.redis.slots = [SlotState() for _ in range(self.slots)]
         self._recrawl(Random(f"recrawl {seed}"), rounds)  # draws from no other
         self.outside = Random(f"from outside {seed}").choice((0, 1, 2, 5)) if outside is None else outside  # likewise
         if self.outside:
@@ -116,6 +125,8 @@ class Plan:
             self.world.at(begin, lambda number=number: self.world.start(f"a{number}"))
         self._draw()
         self._watch(Random(f"watched {seed}"), watched)  # draws from no other
+        if self.slots > 1 and kinds is None:
+            self._draw_of_slots(Random(f"faults of slots {seed}"))
 
     def _watch(self, random: Random, watched: bool | None) -> None:
         """Redis is known to have forgotten nothing, or will be; and it forgets, when agents are cut off and others
@@ -143,6 +154,16 @@ class Plan:
                 self.faults.append((at, kind))
                 self.kinds.append(kind)
                 world.at(at, getattr(self, kind))
+
+    def _draw_of_slots(self, random: Random) -> None:
+        """Faults of the servers of mail, at any moment, or about when another fault comes."""
+        for kind in random.choices(SLOT_KINDS, k=random.choice((0, 1, 2, 4))):
+            time = random.uniform(1, (EARLY if self.early else CALM) - 1)
+            if self.faults and random.random() < 0.4:
+                time = max(0.1, random.choice(self.faults)[0] + random.uniform(-1, 1))
+            self.faults.append((time, kind))
+            self.kinds.append(kind)
+            self.world.at(time, getattr(self, kind))
 
     def _recrawl(self, random: Random, rounds: int | None) -> None:
         """Pages are visited again, some are slow; meanwhile the crawl is paused, and its settings change."""
@@ -191,6 +212,7 @@ class Plan:
         tight += f", {self.rounds} rounds" if self.rounds else ""
         tight += f", {self.outside} seeds from outside" if self.outside else ""
         tight += ", watched" if self.watched else ""
+        tight += f", {self.slots} mail slots" if self.slots > 1 else ""
         return f"seed {self.seed}: {self.agents} agents, t={self.replication}{tight}, {faults or 'no faults'}"
 
     @property
@@ -434,6 +456,34 @@ class Plan:
         if self.random.random() < 0.7:
             self.world.forget()
         self._until(lambda: setattr(self.world.redis, "up", True))
+
+    def _slot(self) -> tuple[int, SlotState]:
+        number = self.random.randrange(self.slots)
+        return number, self.world.redis.slots[number]
+
+    def slot_away(self) -> None:
+        """The server of a mail slot is away, and has forgotten everything afterwards, or not."""
+        number, slot = self._slot()
+        slot.up = False
+        if self.random.random() < 0.5:
+            self.world.redis.empty_slot(number)
+        self._until(lambda: setattr(slot, "up", True))
+
+    def slot_slow(self) -> None:
+        """The server of a mail slot is slow."""
+        _, slot = self._slot()
+        slot.slow = self.random.choice((0.3, 2.0, 6.0))
+        self._until(lambda: setattr(slot, "slow", 0.0))
+
+    def slot_emptied(self) -> None:
+        """The server of a mail slot forgets everything."""
+        self.world.redis.empty_slot(self._slot()[0])
+
+    def slot_full(self) -> None:
+        """The server of a mail slot takes nothing more; what is there can be read, and deleted."""
+        _, slot = self._slot()
+        slot.full = True
+        self._until(lambda: setattr(slot, "full", False))
 
     def bereave(self) -> None:
         """An agent is asked to go, and a moment later some of those crash to whom it hands over: their disks are lost.

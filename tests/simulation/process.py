@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -26,9 +26,10 @@ from scrapy_ubi.protocol.losses import LossBook
 from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.wire import decode
+from scrapy_ubi.transport.redis_keys import mail_place
 from tests.simulation.checkers import Pair, Violation, key_of
 from tests.simulation.disk import Change, Disk, LoggedDiskFrontier, LoggedFrontier, StoreDisk
-from tests.simulation.mailstore import Incoming, Outgoing
+from tests.simulation.mailstore import Fields, Incoming, Outgoing, OwnMail
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -110,6 +111,10 @@ class Process:
         self.seeds_in_hand: set[int] = set()
         if world.outside is not None:
             self.agent.allow_outside_entries()
+        self.slot = self.agent.keep_mail_slot() if world.redis.slots else None  # where mail is in slots of its own
+        self.owed: set[str] = set()  # agents whose server has not taken what was for them
+        self.read: list[OwnMail] = []  # and what was read in the own slot, until an exchange takes it
+        self.is_reading = False
         self.in_hand: dict[int, bool] = {}  # inbox entries merged and not deleted yet
         self.out: Outgoing | None = None
         self.denied = self._announced = self._said_over = False
@@ -177,7 +182,8 @@ class Process:
 
     def join(self) -> None:
         """Claim the identifier, once Redis can be reached; from then on it is an agent."""
-        if not self.reaches_redis:
+        slot = self.world.redis.slot_of(self.name) if self.slot is not None else None
+        if not self.reaches_redis or (slot is not None and not slot.up):
             self.after(0.3, self.join)
             return
         before = Beat.parse(self.world.redis.beats.get(self.name, ""))
@@ -362,11 +368,15 @@ class Process:
         """One exchange with Redis; again and again until an answer comes."""
         world, out = self.world, self.out
         assert out is not None
+        rest = out
+        if self.slot is not None:
+            self._post(out)
+            rest = replace(out, letters=[], answers={}, consumed=[], forget=[])
 
         def execute() -> None:
             if not self.reaches_redis or world.lost():
                 return
-            got = world.exchange(self.name, out)
+            got = world.exchange(self.name, rest)
             if not self.deaf and not world.lost():
                 self.after(world.delay(), lambda: reply(got))
 
@@ -385,18 +395,74 @@ class Process:
         world.at(world.now + world.delay(), execute)
         self.after(AGAIN, again)
 
+    def _post(self, out: Outgoing) -> None:
+        """Mail to each slot by itself, and a look at the own one, unless one is under way."""
+        world, parts = self.world, dict[int, Outgoing]()
+        for receiver, fields in out.letters:
+            parts.setdefault(mail_place(receiver, len(world.redis.slots)), Outgoing()).letters.append(
+                (receiver, fields)
+            )
+        for to, text in out.answers.items():
+            parts.setdefault(mail_place(to[0], len(world.redis.slots)), Outgoing()).answers[to] = text
+        for number, part in parts.items():
+
+            def arrive(number: int = number, part: Outgoing = part) -> None:
+                taken = self.reaches_redis and not world.lost() and world.post(part, number)
+                if not taken or self.deaf or world.lost():
+                    self.owed |= {receiver for receiver, _ in (*part.letters, *part.answers)}
+
+            world.at(world.now + world.delay() + world.redis.slots[number].slow, arrive)
+        if not self.is_reading:
+            self.is_reading = True
+            slot, consumed, forget = world.redis.slot_of(self.name), list(out.consumed), list(out.forget)
+
+            def look() -> None:
+                if not self.reaches_redis or not slot.up or world.lost():
+                    self.after(AGAIN, lambda: setattr(self, "is_reading", False))
+                    return
+                got = world.redis.read_mail(self.name, consumed, forget)
+                if self.deaf or world.lost():
+                    self.after(AGAIN, lambda: setattr(self, "is_reading", False))
+                    return
+                self.after(world.delay(), lambda: self._has_read(got, consumed))
+
+            world.at(world.now + world.delay() + slot.slow, look)
+
+    def _has_read(self, got: OwnMail, consumed: list[int]) -> None:
+        self.is_reading = False
+        self.read.append(got)
+        for number in consumed:
+            self.in_hand.pop(number, None)
+
+    def _of_slots(self) -> tuple[dict[int, Fields], dict[str, str]]:
+        """What was read in the own slot; and what is late is said again."""
+        assert self.slot is not None
+        slots, letters, acks = self.world.redis.slot_of, dict[int, Fields](), dict[str, str]()
+        for got in self.read:
+            letters |= got.letters
+            acks |= got.acks
+            self.slot.note_memory(got.memory)
+        self.read = []
+        late = {agent for agent in self.owed if slots(agent).up and not slots(agent).full}
+        if late:
+            self.owed -= late
+            self.agent.mail_lost(late)
+        return letters, acks
+
     def exchanged(self, out: Outgoing, got: Incoming) -> None:
         """An exchange has brought this."""
         agent, (inbox, acks, control) = self.agent, got[:3]
         over = agent.finished
-        for number in out.consumed:
+        if self.slot is not None:
+            inbox, acks = self._of_slots()
+        for number in out.consumed if self.slot is None else ():
             self.in_hand.pop(number, None)
         for number, fields in inbox.items():
             if number not in self.in_hand:
                 self.in_hand[number] = True
                 agent.receive(decode(fields, self.name, MOST_RECORDS, 4096))
         for lane, text in acks.items():
-            if agent.rates is not None and agent.rates.hear(lane, text, self.now()):
+            if any(talk.hear(lane, text, self.now()) for talk in agent.talks):
                 continue
             agent.answered(lane, text, self.now())
         self.denied = False

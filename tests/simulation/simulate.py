@@ -21,8 +21,8 @@ BATCH = 25  # crawls a process does between two reports
 EVERY = 10  # s between two lines of progress
 STRIDE = 200  # events between two checks of all invariants; what is promised is watched at each event
 Kinds = tuple[str, ...] | None
-# Loads, shards, rounds, seeds, early, watched; None: drawn.
-Drawn = tuple[int | None, int | None, int | None, int | None, bool, bool | None]
+# Loads, shards, rounds, seeds, early, watched, slots; None: drawn.
+Drawn = tuple[int | None, int | None, int | None, int | None, bool, bool | None, int | None]
 
 
 @dataclass
@@ -40,6 +40,7 @@ class Figures:
     opened: int = 0  # crawls into which seeds came from outside
     seeds: int = 0  # and how many these were
     refused: int = 0  # of these, as the crawl was over
+    in_slots: int = 0  # crawls whose mail was in slots of its own
     watched: int = 0  # crawls whose agents asked for how long Redis had forgotten nothing
     cut: int = 0  # crawls with hosts in shards
     several: int = 0  # crawls in which several loads of a host were open at once
@@ -65,6 +66,7 @@ class Figures:
             "seeds",
             "refused",
             "watched",
+            "in_slots",
         ):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.most = max(self.most, other.most)
@@ -74,7 +76,7 @@ class Figures:
 
     def one(self, seed: int, on_disk: bool, kinds: Kinds, drawn: Drawn) -> None:
         """Run one crawl."""
-        loads, shards, rounds, outside, early, watched = drawn
+        loads, shards, rounds, outside, early, watched, slots = drawn
         plan = Plan(
             seed,
             kinds=kinds,
@@ -85,6 +87,7 @@ class Figures:
             outside=outside,
             early=early,
             watched=watched,
+            slots=slots,
         )
         try:
             plan.run(STRIDE)
@@ -93,7 +96,7 @@ class Figures:
             frontier = "disk" if on_disk else "memory"
             repeat = f"python -m tests.simulation.simulate --seed {seed} --count 1 --frontier {frontier}"
             # What was drawn is left out: with a number given, other things may be drawn after it.
-            given = {"loads": loads, "shards": shards, "rounds": rounds, "outside": outside}
+            given = {"loads": loads, "shards": shards, "rounds": rounds, "outside": outside, "slots": slots}
             repeat += "".join(f" --{name} {number}" for name, number in given.items() if number is not None)
             repeat += " --early" if early else ""
             repeat += "" if watched is None else " --watched" if watched else " --no-watched"
@@ -113,6 +116,7 @@ class Figures:
         self.cut += plan.shards > 1
         self.recrawls += plan.rounds > 0
         self.watched += plan.watched
+        self.in_slots += plan.slots > 1
         if (outside_of := world.outside) is not None:
             self.opened += 1
             self.seeds += outside_of.written
@@ -131,6 +135,7 @@ class Figures:
             f"  several loads of a host at once: in {self.several:,}; hosts in shards: in {self.cut:,}\n"
             f"  with re-crawl: {self.recrawls:,}, {self.visits:,} visits of pages visited before\n"
             f"  with seeds from outside: {self.opened:,}, {self.seeds:,} seeds, {self.refused:,} after the end\n"
+            f"  with mail in slots, of which servers are away, slow, full or emptied: {self.in_slots:,}\n"
             f"  with a watched Redis, which forgets when agents come: {self.watched:,}\n"
             f"  faults: {self.faults.total():,}: {faults or 'none'}\n"
             f"  and by the way: {happened or 'nothing'}"
@@ -205,6 +210,7 @@ def main() -> int:
     parser.add_argument("--shards", type=int, help="into which every other host is cut (default: drawn)")
     parser.add_argument("--rounds", type=int, help="how often each page is visited again (default: drawn)")
     parser.add_argument("--outside", type=int, help="seeds that come from outside at any time (default: drawn)")
+    parser.add_argument("--slots", type=int, help="over which the mail is spread (default: drawn)")
     parser.add_argument(
         "--watched",
         action=argparse.BooleanOptionalAction,
@@ -223,7 +229,7 @@ def main() -> int:
     prepare()
     seeds, end = range(first, first + options.count), begun + 60 * options.minutes
     numbers = (options.loads, options.shards, options.rounds, options.outside)
-    kinds, drawn = options.kinds, (*numbers, options.early, options.watched)
+    kinds, drawn = options.kinds, (*numbers, options.early, options.watched, options.slots)
     for figures in batches(seeds, end, options.frontier, options.jobs, kinds, drawn):
         for violation in figures.violations:
             print(violation, flush=True)

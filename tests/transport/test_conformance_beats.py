@@ -299,7 +299,7 @@ def test_full_server_does_not_silence_the_agents(world: World) -> None:
         await until(lambda: len(heart.reads) >= count + 3)
         assert set(heart.reads[-1][2]) == {"a", "b"}
         with pytest.raises(TransportFull):
-            await a.exchange(Outgoing(letters=[("b", letter(1))], profile='{"state":"blocked"}'))
+            await a.exchange(Outgoing(dead_letters=[letter(1)], profile='{"state":"blocked"}'))
         assert await b.profiles() == {"a": '{"state":"blocked"}'}
         await a.stop_beating("last")
         assert await b.beats() == {"a": "last", "b": "hello"}

@@ -30,7 +30,10 @@ async def until(condition: Callable[[], Any], limit: float = 20.0) -> Any:
 
 
 class World(Protocol):
-    """Where agents of one test meet."""
+    """Where agents of one test meet, with their mail in so many slots; `apart`: not by one round trip with the rest."""
+
+    mail_slots: int
+    apart: bool
 
     def transport(self, agent: str, **limits: int) -> Transport: ...
 
@@ -72,11 +75,12 @@ class World(Protocol):
 class MemoryWorld:
     """Agents around a MemoryHub."""
 
-    def __init__(self) -> None:
+    def __init__(self, mail_slots: int = 1) -> None:
         self.hub = MemoryHub()
+        self.mail_slots, self.apart = mail_slots, False
 
     def transport(self, agent: str, **limits: int) -> Transport:
-        return MemoryTransport(self.hub, agent, CRAWL, seed_idle=SEED_IDLE, **limits)
+        return MemoryTransport(self.hub, agent, CRAWL, seed_idle=SEED_IDLE, mail_slots=self.mail_slots, **limits)
 
     def seed(self, fields: Mapping[bytes, bytes]) -> str:
         return self.hub.shelf(CRAWL).seeds.append(fields)
@@ -120,8 +124,9 @@ class MemoryWorld:
 class RedisWorld:
     """Agents around a real server."""
 
-    def __init__(self, server: Server, url: str = "") -> None:
-        self.server, self.keys = server, RedisKeys(CRAWL)
+    def __init__(self, server: Server, url: str = "", mail_slots: int = 1) -> None:
+        self.server, self.keys, self.mail_slots = server, RedisKeys(CRAWL, mail_slots), mail_slots
+        self.apart = False
         self.url = url or server.url  # what agents are given
         self.settled: Callable[[], object] = lambda: None  # waits until a server that was started again serves
         self.timeout = TIMEOUT
@@ -129,7 +134,9 @@ class RedisWorld:
         self._number: int | None = None  # ids of strangers' entries once the clock of the server is "behind"
 
     def transport(self, agent: str, **limits: int) -> Transport:
-        return RedisTransport(self.url, CRAWL, agent, timeout=self.timeout, seeds=self.source, **limits)
+        return RedisTransport(
+            self.url, CRAWL, agent, timeout=self.timeout, seeds=self.source, mail_slots=self.mail_slots, **limits
+        )
 
     def seed(self, fields: Mapping[bytes, bytes]) -> str:
         with self.server.client() as client:

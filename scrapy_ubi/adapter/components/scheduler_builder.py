@@ -423,7 +423,15 @@ def make_transport(settings: UbiSettings, agent_id: str) -> Transport:
     largest = settings.max_letter_bytes + (ROOM if settings.secret else 0)
     login = RedisLogin(settings.redis_url, named_credentials(settings.redis_credentials))
     longest = settings.lease_timeout * MAIL_OF_A_LEASE
-    transport = RedisTransport(login, settings.crawl, agent_id, largest, longest_timeout=longest, seeds=seeds)
+    transport = RedisTransport(
+        login,
+        settings.crawl,
+        agent_id,
+        largest,
+        longest_timeout=longest,
+        seeds=seeds,
+        mail_slots=settings.mail_slots,
+    )
     if not settings.secret:
         return transport
     signer = Signer(settings.secret, settings.crawl)

@@ -38,6 +38,7 @@ BEFORE: Mapping[str, Any] = {
     "named_by": "",
     "seeds": False,
     "rates": "",
+    "mail_slots": 1,
 }  # what is meant by those who do not say it
 
 

@@ -116,7 +116,7 @@ async def _was_empty(transport: Transport) -> bool:
 async def _look(transport: Transport, mail: list[str]) -> tuple[Mapping[str, str], int]:
     """What the control hash says after an exchange, and how many seeds wait. The letters seen are noted at once: should
     a later step fail and be tried again, they would else stay in hand."""
-    incoming = await transport.exchange(Outgoing(look_outside=True))
+    incoming = await transport.exchange(Outgoing(look_outside=True, waits=True))
     mail.extend(number for number, _ in incoming.letters)
     control = incoming.control or {}
     if is_signed(control.get("run", "")):
@@ -150,7 +150,7 @@ async def discard(transport: Transport, mail: list[str]) -> None:
     count = 0
     while mail:
         count += len(mail)
-        incoming = await transport.exchange(Outgoing(consumed=mail))
+        incoming = await transport.exchange(Outgoing(consumed=mail, waits=True))
         mail[:] = [number for number, _ in incoming.letters]
     if count:
         logger.info(

@@ -19,6 +19,8 @@ Rules of this module:
   exchange while others may write there what this agent has written, too (`RunState.has_rivals`).
 * A disk that is full takes no flush, and so nothing leaves: the same flush is tried again until there is room. The
   profile is published, so that people see why the crawl waits. So it is where items are not taken.
+* Where mail is in slots of its own, and these at several servers, the exchange goes on without those that are away
+  (`slots_away`). What could not be written there is said again when it can be; so it is where a slot has lost mail.
 * A Redis that is full refuses what needs memory. Mail is still read and deleted, which makes room where the
   mail itself fills it; and the profile is published, so that people see why the crawl waits.
 """
@@ -45,6 +47,7 @@ from scrapy_ubi.agent.mail.unsent import Unsent
 from scrapy_ubi.frontier.store import StoreError, StoreFull
 from scrapy_ubi.ground.untrusted.checks import Malformed
 from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.lost_mail import LostMail
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Fields, Incoming, Outgoing, Transport, TransportDown, TransportFull
 
@@ -71,6 +74,7 @@ class NoExchange:
         self.busy = self.full = self.disk_full = self.away = self.counts_anew = False
         self.control: Fields = {}
         self.outage = Outage()
+        self.slots_away = 0
         self.told_at = -math.inf
         self.published: bool | None = None
         self.dead_letters = self.writes_refused = 0
@@ -98,8 +102,8 @@ class Exchange:
 
     `full`: Redis has refused the last exchange as it has no memory left, and `writes_refused` exchanges so far;
     `disk_full`: the last flush could not be written; `slowest`: how long the slowest round trip took that was answered
-    (s), since somebody has set it back; `published`, `counts_anew`: as the transport's contract has them, of the last
-    one that was answered, and of the next ones.
+    (s), since somebody has set it back; `slots_away`: mail slots that took nothing at the last one; `published`,
+    `counts_anew`: as the transport's contract has them, of the last one that was answered, and of the next ones.
     """
 
     def __init__(
@@ -145,6 +149,8 @@ class Exchange:
         self.published: bool | None = None
         self.writes_refused = 0
         self.slowest = 0.0
+        self.slots_away = 0
+        self._slot = agent.keep_mail_slot() if settings.mail_slots > 1 else None
 
     @property
     def control(self) -> Fields:
@@ -362,6 +368,8 @@ class Exchange:
 
     def _take(self, incoming: Incoming, now: float) -> None:
         self.published = incoming.published
+        if self._slot is not None:
+            self._take_of_slots(self._slot, incoming, now)
         if incoming.control is not None:
             self._timing.looked(now)
             self._look_at(incoming.control, now)
@@ -394,6 +402,17 @@ class Exchange:
                 self._agent.answered(lane, text, now)
             except Malformed as error:
                 logger.debug("Answer for lane %s not understood: %s", lane, error)
+
+    def _take_of_slots(self, own: LostMail, incoming: Incoming, now: float) -> None:
+        """What the exchange says of mail slots."""
+        self.slots_away = incoming.slots_away
+        self._agent.counters.mail_put_off += incoming.put_off
+        if own.note_memory(incoming.memory):
+            logger.info("The mail slot of this agent was emptied, or its Redis replaced: mail is sent again.")
+            self._timing.due = now
+        if incoming.late:
+            self._agent.mail_lost(incoming.late)
+            self._timing.due = now
 
     def _look_at(self, control: Fields, now: float) -> None:
         """What the control hash says."""

@@ -169,11 +169,12 @@ class ExchangeLoop:
 
     @property
     def choked(self) -> bool:
-        """Whether the disk is full, or Redis full or away and so much waits to be sent that nothing should be added:
-        were this agent killed now, or cut off until it is held dead, all pages that are not written, or whose done
-        marks wait, would be fetched again.
+        """Whether the disk is full, or Redis (or that of a mail slot) full or away and so much waits to be sent that
+        nothing should be added: were this agent killed now, or cut off until it is held dead, all pages that are not
+        written, or whose done marks wait, would be fetched again.
         """
         exchange = self.exchange
         return exchange.disk_full or (
-            (exchange.full or exchange.away) and len(self._crawl.agent.outbox) >= self._most_waiting
+            (exchange.full or exchange.away or exchange.slots_away > 0)
+            and len(self._crawl.agent.outbox) >= self._most_waiting
         )

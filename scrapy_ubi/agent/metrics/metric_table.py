@@ -49,6 +49,7 @@ OF_COUNTERS: Mapping[str, str] = {
     "resent": "ubi_resent_letters_total",
     "dead_letters": "ubi_dead_letters_total",
     "untravelled": "ubi_untravelled_requests_total",
+    "mail_put_off": "ubi_put_off_mail_total",
     "writes_refused": "ubi_refused_exchanges_total",
     "fences": "ubi_fences_total",
     "rejoins": "ubi_rejoins_total",
@@ -103,6 +104,7 @@ METRICS: tuple[Metric, ...] = (
     Metric("ubi_dead_letters_total", "counter", "Letters and records set aside because they did not hold"),
     # trouble
     Metric("ubi_redis_up", "gauge", "1 when the last exchange with Redis was answered"),
+    Metric("ubi_put_off_mail_total", "counter", "Letters and answers put off: their Redis was away or full"),
     Metric("ubi_refused_exchanges_total", "counter", "Exchanges that Redis refused because its memory was full"),
     Metric("ubi_fences_total", "counter", "Times the agent was cut off for longer than its lease"),
     Metric("ubi_rejoins_total", "counter", "Times the others had declared the agent dead, and it joined again"),

@@ -69,6 +69,7 @@ COUNTERS: Mapping[str, str] = {
     "bytes_sent": "bytes of those letters",
     "links": "outlinks offered by the spider",
     "untravelled": "requests that could not travel to the host's owner, too large for a letter",
+    "mail_put_off": "letters and answers not written at once, as the Redis of their mail slot was away or full",
     "writes_refused": "exchanges that Redis refused because it had reached its memory limit",
     "fences": "times the agent was cut off for longer than its lease, and stopped fetching",
     "rejoins": "times the others had declared the agent dead, and it joined again",
@@ -86,6 +87,8 @@ STANDING = (
     *("unique", "known", "queued", "in_flight", "outbox"),
     *("hosts", "hosts_held", "hosts_busy", "hosts_waiting", "hosts_complete"),
 )
+
+MOST_MAIL_SLOTS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,7 @@ class Profile:
     named_by: str = ""
     fingerprinter: str = FINGERPRINTER
     replication: int = 0
+    mail_slots: int = 1
     seeds: bool = False
     serve: bool = False
     spider: str = ""
@@ -201,6 +205,7 @@ def _profile(agent: str, data: Mapping[str, object]) -> Profile:
         named_by=said.text("named_by"),
         fingerprinter=said.text("fingerprinter", FINGERPRINTER),
         replication=said.count("replication"),
+        mail_slots=min(max(said.count("mail_slots"), 1), MOST_MAIL_SLOTS),
         seeds=data.get("seeds") is True,
         serve=data.get("serve") is True,
         spider=said.text("spider"),

@@ -113,11 +113,11 @@ class WhyIdle:
         trouble = self._status.trouble
         if trouble.disk_full:
             return reason(kinds.PIPELINES if trouble.outage == ITEMS else kinds.DISK_FULL)
-        if trouble.choked:
+        if trouble.choked and trouble.outage:
             full = trouble.outage == FULL
             return reason(kinds.REDIS_FULL if full else kinds.REDIS_AWAY)
         most = self._status.agent.config.outbox_records
-        if len(outbox) > most or len(outbox.thin) > most:
+        if trouble.choked or len(outbox) > most or len(outbox.thin) > most:
             if trouble.outage in (AWAY, SLOW):
                 return reason(kinds.REDIS_AWAY)
             return reason(kinds.OUTBOX, self._receivers(), more=f"{len(outbox)} records wait to be sent")

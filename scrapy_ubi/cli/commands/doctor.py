@@ -28,7 +28,7 @@ from scrapy_ubi.adapter.process import start_remarks
 from scrapy_ubi.adapter.process.agent_directory import AgentLock, holder
 from scrapy_ubi.adapter.scrapy_private import versions
 from scrapy_ubi.addon.turn_on import refusal
-from scrapy_ubi.agent.profile.profile import Profile
+from scrapy_ubi.agent.profile.profile import MOST_MAIL_SLOTS, Profile
 from scrapy_ubi.cli.commands import directories
 from scrapy_ubi.cli.commands.addon_remark import addon_remark
 from scrapy_ubi.cli.commands.project_spiders import with_spider
@@ -222,7 +222,8 @@ def _redis(settings: BaseSettings, opts: argparse.Namespace, crawl: str | None) 
             yield from _commands(to)
             yield from _server(to)
             if crawl is not None:
-                yield from _rights(to, crawl)
+                slots = settings.getint("UBI_MAIL_SLOTS", 1)
+                yield from _rights(to, RedisKeys(crawl, min(max(slots, 1), MOST_MAIL_SLOTS)))
                 yield from _group(read_status(to.client, crawl))
     except UbiError as error:
         yield Finding(WRONG, "Redis", str(error))
@@ -305,8 +306,7 @@ def _memory(said: dict[str, Any]) -> Iterator[Finding]:
     yield Finding(OK, "its data", f"{kept}; no agent needs it after a restart, mail is sent again")
 
 
-def _rights(to: RedisConnection, crawl: str) -> Iterator[Finding]:
-    keys = RedisKeys(crawl)
+def _rights(to: RedisConnection, keys: RedisKeys) -> Iterator[Finding]:
     answers: list[object] = []
     refused: list[object] = []
     for command in (ask_rights(keys, "doctor", to.at.kind), ask_seed_rights(keys)):
@@ -362,6 +362,7 @@ _ALIKE: dict[str, Callable[[Profile], str]] = {
     "arguments of the spider": lambda profile: _arguments(profile.arguments),
     "UBI_PARTITION": lambda profile: profile.named_by or profile.partition,
     "UBI_NORMALISE": lambda profile: profile.normaliser,
+    "UBI_MAIL_SLOTS": lambda profile: str(profile.mail_slots),
     "UBI_REPLICATION": lambda profile: str(profile.replication),
     "live settings": lambda profile: profile.live,
 }

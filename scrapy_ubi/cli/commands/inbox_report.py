@@ -18,6 +18,7 @@ from scrapy_ubi.cli.monitor.inbox_text import Box, InboxLetter, read_dead, read_
 from scrapy_ubi.cli.monitor.status import UNREADABLE
 from scrapy_ubi.cli.monitor.text_table import count, folded, room, size, span
 from scrapy_ubi.ground.untrusted.terminal_text import cut, cut_middle, plain, width
+from scrapy_ubi.transport.redis_keys import RedisKeys
 
 FIRST_URLS = 3  # URLs shown of a letter, unless all are asked for
 
@@ -26,10 +27,11 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     """Look and show. Raises UbiError."""
     with connect(settings, opts) as to:
         status = choose_crawl(settings, opts, to)
-        need_agent(status, opts.agent)
+        agent = need_agent(status, opts.agent)
         crawl, name = status.crawl, opts.agent
+        keys = RedisKeys(crawl, agent.mail_slots)
         with to.explained():
-            box = (read_dead if opts.dead else read_inbox)(to.client, crawl, name, opts.limit)
+            box = (read_dead if opts.dead else read_inbox)(to.client, keys, name, opts.limit)
     if opts.dead:
         return QueryReport(dead_lines(name, box, status.now), document.dead(crawl, name, box))
     return QueryReport(inbox_lines(name, box, status.now, opts.full), document.inbox(crawl, name, box))

@@ -16,7 +16,7 @@ import redis
 from scrapy.settings import BaseSettings
 from scrapy.utils.project import inside_project
 
-from scrapy_ubi.cli.monitor.status import CrawlStatus
+from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.errors import UbiError, UbiSettingError, UbiUnavailable
 from scrapy_ubi.ground.untrusted.meant_names import find_meant
 from scrapy_ubi.ground.untrusted.terminal_text import plain
@@ -99,12 +99,14 @@ def setting(settings: Mapping[Any, Any], name: str) -> Any:
     return read_value(row, given(settings, row.setting))
 
 
-def need_agent(status: CrawlStatus, name: str) -> None:
-    """Raises UbiNotFound when the crawl has no agent of that name."""
-    if status.agent(name) is None:
+def need_agent(status: CrawlStatus, name: str) -> AgentStatus:
+    """The agent of that name. Raises UbiNotFound when the crawl has none."""
+    agent = status.agent(name)
+    if agent is None:
         names = [agent.name for agent in status.agents]
         hint = nearest(name, names) if names else "it has no agents."
         raise UbiNotFound(f"There is no agent '{plain(name, 64)}' in crawl {plain(status.crawl, 64)}; {hint}")
+    return agent
 
 
 def nearest(name: str, names: list[str]) -> str:

@@ -178,17 +178,21 @@ def _keys(to: RedisConnection, crawl: str) -> Iterator[bytes]:
         for key in (*keys.shared, *keys.outside):
             if to.client.exists(key):
                 yield key.encode()
-        found = (encode(key) if isinstance(key, str) else key for key in to.client.scan_iter(keys.pattern, count=1000))
-        yield from (key for key in found if keys.owner(key) is not None)
+        for pattern in (keys.pattern, keys.mail_pattern):
+            found = (encode(key) if isinstance(key, str) else key for key in to.client.scan_iter(pattern, count=1000))
+            yield from (key for key in found if keys.owner(key) is not None or keys.is_mail(key))
 
 
 def _delete(to: RedisConnection | None, crawl: str) -> None:
     if to is None:
         return
-    found = list(_keys(to, crawl))
+    by_slot: dict[bytes, list[bytes]] = {}
+    for key in _keys(to, crawl):
+        by_slot.setdefault(key.partition(b"}")[0], []).append(key)
     with to.explained():
-        for start in range(0, len(found), PIECE):
-            to.client.delete(*found[start : start + PIECE])
+        for found in by_slot.values():
+            for start in range(0, len(found), PIECE):
+                to.client.delete(*found[start : start + PIECE])
 
 
 def _document(plan: _Plan) -> dict[str, object]:

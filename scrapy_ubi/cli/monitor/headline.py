@@ -62,6 +62,10 @@ def remarks(status: CrawlStatus) -> list[str]:
         after = "came after the end" if status.finished else "wait"
         said = f"URLs from outside that {after}: {status.seeds_waiting}; the next agent that is started takes them."
         lines += ["", *folded(said)]
+    if status.mail_away:
+        names = ", ".join(status.mail_away[:MOST_KEYS]) + (", ..." if len(status.mail_away) > MOST_KEYS else "")
+        said = f"The Redis of these agents' mail slots does not answer, so their mail waits: {names}."
+        lines += ["", *folded(said)]
     for key in status.odd_keys[:MOST_KEYS]:
         said = f"{plain(key)} has another type than it should, so nothing of it is known: agents put it aside."
         lines += ["", *folded(said)]

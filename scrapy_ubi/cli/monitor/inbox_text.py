@@ -84,18 +84,18 @@ class Box:
     dead: tuple[DeadLetter, ...] = ()
 
 
-def read_inbox(client: redis.Redis, crawl: str, agent: str, limit: int) -> Box:
+def read_inbox(client: redis.Redis, keys: RedisKeys, agent: str, limit: int) -> Box:
     """The `limit` oldest letters that wait for `agent`; in all, entries that were not read count as one letter each.
     Raises redis.RedisError."""
-    total, rows = _read(client, RedisKeys(crawl).inbox(agent), limit, newest=False)
+    total, rows = _read(client, keys.inbox(agent), limit, newest=False)
     whole = [(key, unpacked(entry, MAX_BODY) or entry) for key, entry in rows]
     letters = tuple(read_letter(agent, key, fields) for key, entry in whole for fields in opened(entry))
     return Box(max(total - len(rows), 0) + len(letters), letters=letters[:limit])
 
 
-def read_dead(client: redis.Redis, crawl: str, agent: str, limit: int) -> Box:
+def read_dead(client: redis.Redis, keys: RedisKeys, agent: str, limit: int) -> Box:
     """The `limit` newest dead letters of `agent`, newest first. Raises redis.RedisError."""
-    total, rows = _read(client, RedisKeys(crawl).dead(agent), limit, newest=True)
+    total, rows = _read(client, keys.dead(agent), limit, newest=True)
     return Box(total, dead=tuple(_dead_letter(key, fields) for key, fields in rows))
 
 

@@ -13,6 +13,7 @@ Rules of this module:
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from typing import Any, cast
 import redis
 
 from scrapy_ubi.agent.crawl.finished_run import ended_ago, is_finished
-from scrapy_ubi.agent.profile.profile import Profile, read_profile
+from scrapy_ubi.agent.profile.profile import MOST_MAIL_SLOTS, Profile, read_profile
 from scrapy_ubi.agent.profile.summed_up import SummedUp, read_sum
 from scrapy_ubi.agent.steering.live_entries import PAUSE, field_of, read_entry
 from scrapy_ubi.ground.untrusted.checks import Malformed
@@ -41,6 +42,8 @@ DEAD, SILENT, UNREADABLE, JOINING = "dead", "silent", "unreadable", "joining"
 FENCED_STATE = "fenced"
 STARTING = "starting"  # of a crawl
 _AWAY = frozenset((DEAD, "left"))
+_AWAY_ERRORS = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ClusterDownError)
+_SLOTS = re.compile(rb'"mail_slots": ?(\d{1,3})[,}]')
 _NOT_WORKING = _AWAY | {SILENT, UNREADABLE, "finished"}
 
 
@@ -59,6 +62,11 @@ class AgentStatus:
     age: float | None = None
     trouble: tuple[str, ...] = ()
     keeps: bool = False
+
+    @property
+    def mail_slots(self) -> int:
+        """Over how many slots the mail of its crawl is spread, as it says; 1 where it says nothing."""
+        return self.profile.mail_slots if self.profile is not None else 1
 
     @property
     def working(self) -> bool:
@@ -114,6 +122,8 @@ class CrawlStatus:
     """What `run` is in Redis, with its signature; "" where the crawl is not signed (`UBI_SECRET`)."""
     seeds_waiting: int = 0
     """URLs from outside that are not answered."""
+    mail_away: tuple[str, ...] = ()
+    """Agents whose mail cannot be looked at, as the server of its slot does not answer."""
     odd_keys: tuple[str, ...] = ()
     """Keys that have another type than they should, so that nothing of them is known."""
 
@@ -214,8 +224,9 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
     found = read_sum(bare_bytes(summed_up)) if summed_up is not None else None
     trouble = found if isinstance(found, str) else ""
     names = sorted(set(beats) | set(profiles))
-    lengths, odd_mail = _lengths(client, keys, names)
-    odd_unread = _odd_types(client, keys, names)
+    of_agents = {name: RedisKeys(crawl, _mail_slots(profiles.get(name, b""))) for name in names}
+    lengths, odd_mail, away = _lengths(client, of_agents)
+    odd_unread = _odd_types(client, keys, {name: of for name, of in of_agents.items() if name not in away})
     odd = [key for key, answer in zip((*heads, keys.seeds), (*hashes, waiting), strict=True) if _is_odd(answer)]
     agents = _judge(names, beats, profiles, lengths, now)
     status = CrawlStatus(
@@ -228,6 +239,7 @@ def read_status(client: redis.Redis, crawl: str) -> CrawlStatus:
         sum_trouble=trouble,
         signed_run=run if is_signed(run) else "",
         seeds_waiting=waiting if isinstance(waiting, int) else 0,
+        mail_away=tuple(plain(name) for name in away),
         odd_keys=(*odd, *odd_mail, *odd_unread),
     )
     # Who has begun beats before anybody names the new run: what else is there is of the one before.
@@ -285,25 +297,54 @@ def _text(value: bytes) -> str:
     return plain(value, MAX_NAME * 4)
 
 
-def _lengths(client: redis.Redis, keys: RedisKeys, names: list[str]) -> tuple[dict[str, tuple[int, int]], list[str]]:
-    """Entries of each agent's inbox and dead letters, 0 for a key of another type; and those keys."""
-    if not names:
-        return {}, []
-    with client.pipeline(transaction=False) as pipe:
-        for name in names:
-            pipe.xlen(keys.inbox(name))
-            pipe.xlen(keys.dead(name))
-        said = pipe.execute(raise_on_error=False)
-    asked = [key for name in names for key in (keys.inbox(name), keys.dead(name))]
+def _mail_slots(profile: bytes) -> int:
+    """What a profile says of them, at one look: all are read later, where they hold."""
+    found = _SLOTS.search(profile)
+    return min(max(int(found[1]), 1), MOST_MAIL_SLOTS) if found is not None else 1
+
+
+def _lengths(
+    client: redis.Redis, of_agents: Mapping[str, RedisKeys]
+) -> tuple[dict[str, tuple[int, int]], list[str], list[str]]:
+    """Entries of each agent's inbox and dead letters, 0 for a key of another type; those keys; and the agents of whom
+    it is not known, as the server of their mail slot does not answer."""
+    asked = [key for name, keys in of_agents.items() for key in (keys.inbox(name), keys.dead(name))]
+    if not asked:
+        return {}, [], []
+    try:
+        with client.pipeline(transaction=False) as pipe:
+            for key in asked:
+                pipe.xlen(key)
+            said = pipe.execute(raise_on_error=False)
+    except _AWAY_ERRORS:
+        if not any(keys.mail_slots > 1 for keys in of_agents.values()):
+            raise
+        said = _one_by_one(client, asked)
     answers = [answer if isinstance(answer, int) else 0 for answer in said]
-    lengths = {name: (answers[2 * i], answers[2 * i + 1]) for i, name in enumerate(names)}
-    return lengths, [key for key, answer in zip(asked, said, strict=True) if _is_odd(answer)]
+    lengths = {name: (answers[2 * i], answers[2 * i + 1]) for i, name in enumerate(of_agents)}
+    away = [name for i, name in enumerate(of_agents) if isinstance(said[2 * i], _AWAY_ERRORS)]
+    return lengths, [key for key, answer in zip(asked, said, strict=True) if _is_odd(answer)], away
 
 
-def _odd_types(client: redis.Redis, keys: RedisKeys, names: list[str]) -> list[str]:
+def _one_by_one(client: redis.Redis, asked: list[str]) -> list[Any]:
+    """The lengths of these streams, or why there is none. Of a slot whose server does not answer it is asked once."""
+    away: dict[str, Exception] = {}
+    said: list[Any] = []
+    for key in asked:
+        tag = key[: key.index("}")]
+        try:
+            said.append(away.get(tag) or client.xlen(key))
+        except (redis.ResponseError, *_AWAY_ERRORS) as error:
+            if isinstance(error, _AWAY_ERRORS):
+                away[tag] = error
+            said.append(error)
+    return said
+
+
+def _odd_types(client: redis.Redis, keys: RedisKeys, of_agents: Mapping[str, RedisKeys]) -> list[str]:
     """Keys of another type among those that are not read here. A user who may not ask for types is told of none."""
     types = {keys.slots: b"hash", keys.pulses: b"string", keys.start: b"hash", keys.seeded: b"stream"}
-    types |= {keys.acks(name): b"hash" for name in names}
+    types |= {of.acks(name): b"hash" for name, of in of_agents.items()}
     with client.pipeline(transaction=False) as pipe:
         for key in types:
             pipe.type(key)

@@ -24,6 +24,7 @@ class Counterpart:
 
     def __init__(self) -> None:
         self.full = self.disk_full = self.away = self.busy = False
+        self.slots_away = 0
         self.told_at = 0.0
         self.published: bool | None = None
         self.counts_anew, self.anew = False, 0

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from scrapy_ubi.cli.monitor.inbox_text import Box, read_dead, read_inbox, read_letter
 from scrapy_ubi.cli.monitor.status import server_time
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.cli.monitor.by_hand import CRAWL, CrawlByHand, letter
 from tests.support.server import Server
 
@@ -35,7 +36,7 @@ def crawl(server: Server) -> Iterator[CrawlByHand]:
 def test_inbox_shows_the_oldest_letters_and_counts_all(crawl: CrawlByHand) -> None:
     for seq in range(5):
         crawl.post("a1", letter(BODY, seq=str(20 + seq)))
-    box = read_inbox(crawl.client, CRAWL, "a1", limit=2)
+    box = read_inbox(crawl.client, RedisKeys(CRAWL), "a1", limit=2)
     assert (box.total, [one.seq for one in box.letters]) == (5, ["20", "21"])
     first = box.letters[0]
     assert (first.sender, first.lane, first.records, first.trouble) == ("a2", "discovery", 5, "")
@@ -47,12 +48,12 @@ def test_inbox_shows_the_oldest_letters_and_counts_all(crawl: CrawlByHand) -> No
 def test_inbox_shows_every_letter_of_an_entry(crawl: CrawlByHand) -> None:
     crawl.post("a1", letter(BODY, seq="20") | {"lane.2": "state", "seq.2": "7", "body.2": "[]"})
     crawl.post("a1", letter(BODY, seq="21"))
-    box = read_inbox(crawl.client, CRAWL, "a1", limit=10)
+    box = read_inbox(crawl.client, RedisKeys(CRAWL), "a1", limit=10)
     assert (box.total, [(one.lane, one.seq, one.records) for one in box.letters]) == (
         3,
         [("discovery", "20", 5), ("state", "7", 0), ("discovery", "21", 5)],
     )
-    one = read_inbox(crawl.client, CRAWL, "a1", limit=1)
+    one = read_inbox(crawl.client, RedisKeys(CRAWL), "a1", limit=1)
     assert (one.total, len(one.letters)) == (3, 1), "an entry that was not read counts as one letter"
 
 
@@ -72,7 +73,7 @@ def test_inbox_shows_every_letter_of_an_entry(crawl: CrawlByHand) -> None:
 )
 def test_inbox_garbage_is_unreadable_with_the_reason(crawl: CrawlByHand, fields: dict[str, str], trouble: str) -> None:
     crawl.post("a1", fields)
-    (one,) = read_inbox(crawl.client, CRAWL, "a1", 10).letters
+    (one,) = read_inbox(crawl.client, RedisKeys(CRAWL), "a1", 10).letters
     assert trouble in one.trouble
     assert one.deltas == ()
     assert 0 < len(one.head) <= 256 and one.head.isprintable()
@@ -91,7 +92,7 @@ def test_letter_never_raises(fields: dict[bytes, bytes]) -> None:
 def test_dead_letters_newest_first(crawl: CrawlByHand) -> None:
     crawl.refuse("a1", reason="not JSON", **{"from": "a2"}, size="12", head="\x1b[2J")
     crawl.refuse("a1", reason="too large")
-    box = read_dead(crawl.client, CRAWL, "a1", 10)
+    box = read_dead(crawl.client, RedisKeys(CRAWL), "a1", 10)
     assert (box.total, [one.reason for one in box.dead]) == (2, ["too large", "not JSON"])
     assert (box.dead[1].sender, box.dead[1].size, box.dead[1].head) == ("a2", 12, "\\x1b[2J")
 
@@ -101,4 +102,4 @@ def test_a_key_of_another_type_is_named_and_is_no_empty_list(crawl: CrawlByHand,
     key = crawl.keys.inbox("a1") if read is read_inbox else crawl.keys.dead("a1")
     crawl.client.set(key, "no stream")
     with pytest.raises(redis.ResponseError, match=f"WRONGTYPE {re.escape(key)}"):
-        read(crawl.client, CRAWL, "a1", 10)
+        read(crawl.client, RedisKeys(CRAWL), "a1", 10)
