@@ -21,10 +21,12 @@ from scrapy_ubi.fast.tweaks import ProcessWide, Undo
 
 logger = logging.getLogger(__name__)
 
-# A name of a host in small letters, without what IDNA looks at, and only characters that w3lib leaves as they are.
+# A name of a host in small letters, without what IDNA looks at, or an address, a port that is one, and only characters
+# that w3lib leaves as they are.
+_PORT = "(?:[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]|[1-9][0-9]{0,3})"
 _is_safe = re.compile(
-    r"https?://(?=[^/:]{1,63}[/:])(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)+[a-z]{2,}(?::[1-9][0-9]{0,3})?"
-    r"/[A-Za-z0-9_.~!$&'()*+,;=:@/-]*(?:\?[A-Za-z0-9_.~!$()*+,;=:@/?&-]+)?"
+    rf"https?://(?=[^/:]{{1,63}}[/:])[a-z0-9]++(?:[.-][a-z0-9]++)*+(?::{_PORT})?+"
+    r"/[A-Za-z0-9_.~!$&'()*+,;=:@%/-]*+(?:\?[A-Za-z0-9_.~!$()*+,;=:@%/?&-]++)?+"
 ).fullmatch
 # Of these, ASCII is a part; the query is written in the encoding of the page.
 _ASCII_IS_ASCII = frozenset({"utf-8", "utf8", "ascii", "iso-8859-1", "latin-1", "cp1252", "windows-1252"})

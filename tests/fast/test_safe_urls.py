@@ -13,7 +13,7 @@ from scrapy_ubi.fast.safe_urls import FastSafeUrls, safe_form
 
 PIECES = [
     *"http:// https:// HTTP:// http: // h h.example H.example a-b.example xn--a.example".split(),
-    *"a--b.example 1.2.3.4 [::1] a.b 3.com".split(),
+    *"a--b.example 1.2.3.4 1.2 08 localhost [::1] a.b 3.com".split(),
     *":80 :443 :8080 :0 :99999 :08 / /a /A/b //".split(),
     *". .. /../ /./ ? ?a=b ?a=b&c=d # #f % %7e %7E %zz %C3%BC ; , = + @ user:pw@".split(),
     *"' ( ) * ! $ & ~ _ | \\ ^ ` { } [ ] \" < > \t \n \u00fc \u4e2d \x00 \x7f \u2028".split(" "),
@@ -50,6 +50,8 @@ def test_usual_urls_are_not_taken_apart() -> None:
         "http://h0001.example/p/12345.html",
         "https://www.a-b.example/a/b_c-d?page=2&sort=up",
         "http://a.example:8080/",
+        "http://127.0.0.1:65535/a%20b/%C3%BC.html",
+        "http://localhost/",
     ):
         assert safe_form(url) is url
 
