@@ -288,7 +288,12 @@ def main() -> None:
         ratio = statistics.median(row[name] / row[first] for row in rounds)
         other = f"{statistics.median(row[of] / row[name] for row in rounds):.3f}" if of != name else ""
         label = f"{name.partition(':')[0]}: {LABELS[of]}" if of != name else LABELS[of]
-        rows[label] = [f"{statistics.median(values):.2f}", f"{min(values):.2f}-{max(values):.2f}", f"{ratio:.3f}", other]
+        rows[label] = [
+            f"{statistics.median(values):.2f}",
+            f"{min(values):.2f}-{max(values):.2f}",
+            f"{ratio:.3f}",
+            other,
+        ]
     table("one host", ["ms a page", "     range", f": {first}", "here : there"], rows)
     save(args.json, {"load": os.getloadavg()[1], "pages": args.pages, "rounds": rounds})
 
