@@ -12,12 +12,17 @@ start nor its end. The systems:
     walk       the same spider with the add-on
     short0     plain links (`yield self.links(response)`), UBI_FAST off
     short      plain links
+    fast       plain links, UBI_FAST = True: also what changes the process
     redis      scrapy-redis, where it is installed
     wget2      where it is installed (Debian)
-    spider     @spider-rs/spider-rs, crawlee: where `--node DIRECTORY` has them (npm install @spider-rs/spider-rs crawlee)
+    spider     @spider-rs/spider-rs, where `--node DIRECTORY` has it (npm install @spider-rs/spider-rs crawlee)
+    crawlee    the same
 
 Agents are alone, their frontier on disk, without Redis. `--tree before=../other` adds the agents with the package of
-another checkout, to compare two versions on a machine that is busy: `before:short`.
+another checkout, to compare two versions on a machine that is busy: `before:short`. What is committed comes from
+
+    python benchmarks/one_host.py --node DIRECTORY --json benchmarks/results/one_host.json
+    python benchmarks/one_host.py --draw benchmarks/results/one_host.json   # the page, and its picture
 """
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import json
+import math
 import os
 import random
 import shutil
@@ -36,10 +43,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pages import into_document
 from processes import free_port, redis_command
 from rounds import save, table
 
 HERE = Path(__file__).resolve().parent
+BEGIN = "<!-- table of one_host.py -->"
+DOCS = HERE.parent / "docs" / "explanation"
+PICTURE = "speed-one-host.svg"
 LINKS = 40
 WORDS = "lorem ipsum dolor sit amet consectetur elit".split()
 LIMIT = 300.0  # s without an end
@@ -102,12 +113,13 @@ LABELS = {
     "walk": "unmodified spider",
     "short0": "plain links, UBI_FAST off",
     "short": "plain links",
+    "fast": "plain links, UBI_FAST = True",
     "redis": "scrapy-redis",
     "wget2": "wget2 (C)",
     "spider": "spider (Rust, from Node)",
     "crawlee": "Crawlee (Node)",
 }
-AGENTS = ("walk", "short0", "short")
+AGENTS = {"walk": [], "short0": ["UBI_FAST=0"], "short": [], "fast": ["UBI_FAST=1"]}
 
 
 def page(number: int, pages: int) -> bytes:
@@ -154,7 +166,7 @@ class Turn:
     """One crawl: how many pages it had, and its clock at two of them."""
 
     def __init__(self, pid: int) -> None:
-        self._pid, self._pages, self._clock, self.most_mb = pid, 0, 0.0, 0.0
+        self._pid, self._pages, self._clock = pid, 0, 0.0
         self.cost: asyncio.Future[float] = asyncio.get_running_loop().create_future()
 
     def served(self, marks: tuple[int, int]) -> None:
@@ -183,7 +195,7 @@ class Connection(asyncio.Protocol):
 # ---------------------------------------------------------------------- systems
 
 
-def command(name: str, url: str, place: Path, args: argparse.Namespace, redis: int) -> list[str]:
+def command(name: str, url: str, place: Path, redis: int) -> list[str]:
     """How a system is started in `place`, where its files are written."""
     system = name.rpartition(":")[2]
     if system == "wget2":
@@ -191,38 +203,44 @@ def command(name: str, url: str, place: Path, args: argparse.Namespace, redis: i
     if system in ("spider", "crawlee"):
         (place / "crawl.js").write_text(SPIDER_RS if system == "spider" else CRAWLEE)
         return ["node", "crawl.js", url]
-    (place / "spiders.py").write_text(SPIDERS if not system.startswith("short") else SHORT)
+    (place / "spiders.py").write_text(SPIDERS if system in ("scrapy", "walk", "redis") else SHORT)
     settings = [*METHOD]
     if system in AGENTS:
-        settings += OURS + (["UBI_FAST=0"] if system == "short0" else [])
+        settings += [*OURS, *AGENTS[system]]
     if system == "redis":
         settings += [*REDIS, f"REDIS_URL=redis://127.0.0.1:{redis}/0"]
     named = [part for setting in settings for part in ("-s", setting)]
     return [sys.executable, "-m", "scrapy", "runspider", "spiders.py", "-a", f"url={url}", "-L", "INFO", *named]
 
 
+def environment_of(name: str, args: argparse.Namespace) -> dict[str, str]:
+    """What a system's process finds in its environment: the package of its checkout, the modules of Node."""
+    tree = name.partition(":")[0] if ":" in name else ""
+    package = Path(args.tree[tree]) if tree else HERE.parent
+    found = {**os.environ, "PYTHONPATH": str(package.absolute()), "PYTHONHASHSEED": "0"}
+    if args.node:
+        found["NODE_PATH"] = str(Path(args.node).absolute() / "node_modules")
+    return found
+
+
 async def cost(name: str, web: Web, url: str, args: argparse.Namespace) -> float:
     """CPU milliseconds a page of one crawl."""
     place = Path(tempfile.mkdtemp(prefix="ubi-one-host-"))
-    server = None
-    tree = name.partition(":")[0] if ":" in name else ""
-    package = args.tree[tree] if tree else HERE.parent
-    environment = {**os.environ, "PYTHONPATH": str(package), "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""}
-    if args.node:
-        environment["NODE_PATH"] = str(Path(args.node).resolve() / "node_modules")
+    crawl = server = None
+    environment = environment_of(name, args)
     quiet: dict[str, Any] = {"stdin": asyncio.subprocess.DEVNULL, "stdout": asyncio.subprocess.DEVNULL, "cwd": place}
     with (place / "log").open("wb") as log:
         try:
             port = free_port()
             if name == "redis":
                 server = await asyncio.create_subprocess_exec(*redis_command(port, place), **quiet)
-            started = ["taskset", "-c", "0", *command(name, url, place, args, port)]
+            started = ["taskset", "-c", "0", *command(name, url, place, port)]
             crawl = await asyncio.create_subprocess_exec(*started, env=environment, stderr=log, **quiet)
             web.turn = Turn(crawl.pid)
             ended = asyncio.ensure_future(crawl.wait())
             await asyncio.wait([web.turn.cost, ended], timeout=LIMIT, return_when=asyncio.FIRST_COMPLETED)
             if not web.turn.cost.done():
-                sys.exit(f"{name} has not crawled the web:\n{(place / 'log').read_text(errors='replace')[-3000:]}")
+                sys.exit(f"{name} has not crawled the web:\n{last_words(place)}")
             return web.turn.cost.result()
         finally:
             web.turn = None
@@ -231,6 +249,10 @@ async def cost(name: str, web: Web, url: str, args: argparse.Namespace) -> float
                     process.kill()
                     await process.wait()
             shutil.rmtree(place, ignore_errors=True)
+
+
+def last_words(place: Path) -> str:
+    return (place / "log").read_text(errors="replace")[-3000:]
 
 
 def installed(name: str, args: argparse.Namespace) -> bool:
@@ -261,6 +283,50 @@ async def measure(args: argparse.Namespace) -> list[dict[str, float]]:
     return rounds
 
 
+# ---------------------------------------------------------------------- the page
+
+
+def medians(rounds: list[dict[str, float]]) -> dict[str, tuple[float, float]]:
+    """Of each system ms a page, and the ratio to plain Scrapy, the cheapest first."""
+    found = {}
+    for name in rounds[0]:
+        ratio = statistics.median(row[name] / row["scrapy"] for row in rounds)
+        found[name] = statistics.median(row[name] for row in rounds), ratio
+    return dict(sorted(found.items(), key=lambda item: item[1][1]))
+
+
+def page_table(figures: dict[str, Any]) -> str:
+    lines = ["| | ms CPU a page | : plain Scrapy |", "|---|--:|--:|"]
+    for name, (cost_ms, ratio) in medians(figures["rounds"]).items():
+        lines.append(f"| {LABELS[name]} | {cost_ms:.2f} | {ratio:.3f} |")
+    return "\n".join(lines)
+
+
+def picture(figures: dict[str, Any]) -> str:
+    """Bars of the ratios, by their logarithms, as SVG."""
+    rows = medians(figures["rounds"])
+    height = 26 * len(rows) + 40
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 {height}" font-family="sans-serif" font-size="13">',
+        f'<rect width="640" height="{height}" fill="#ffffff"/>',
+        '<text x="8" y="18">Processor time of a page of 14 kB with 40 links, plain Scrapy = 1 (logarithmic)</text>',
+    ]
+    for number, (name, (_, ratio)) in enumerate(rows.items()):
+        y = 30 + 26 * number
+        width = 340 * max(0.01, math.log(ratio / 0.005) / math.log(2 / 0.005))
+        color = "#2f8f5b" if name in AGENTS else "#9aa5b1"
+        parts.append(f'<text x="190" y="{y + 15}" text-anchor="end">{LABELS[name]}</text>')
+        parts.append(f'<rect x="200" y="{y}" width="{width:.0f}" height="20" fill="{color}"/>')
+        parts.append(f'<text x="{206 + width:.0f}" y="{y + 15}">{ratio:.3f}</text>')
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def draw(path: str) -> None:
+    figures = json.loads(Path(path).read_text(encoding="utf-8"))
+    into_document(str(DOCS / "speed.md"), BEGIN, page_table(figures))
+    (DOCS / PICTURE).write_text(picture(figures), encoding="utf-8")
+
+
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pages", type=int, default=3000, help="of the web (%(default)s)")
@@ -269,6 +335,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--node", metavar="DIRECTORY", help="where node_modules is")
     parser.add_argument("--tree", action="append", default=[], metavar="NAME=DIRECTORY", help="another checkout")
     parser.add_argument("--json", metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--draw", metavar="FILE", help="only write the page and the picture of these figures")
     args = parser.parse_args()
     args.tree = dict(pair.split("=", 1) for pair in args.tree)
     args.systems = [name for name in args.systems.split(",") if name] if args.systems else [*LABELS]
@@ -279,6 +346,9 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     args = options()
+    if args.draw:
+        draw(args.draw)
+        return
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     rounds = asyncio.run(measure(args))
     first = args.systems[0]
