@@ -79,10 +79,16 @@ def _where_the_word_is(_: MetaRefreshMiddleware, process_response: Call) -> Call
 
 def _are_sizes_usual() -> bool:
     """Whether what DownloaderStats counts is what was compared."""
-    functions = (request_httprepr, headers_dict_to_raw, stats.get_header_size, stats.get_status_size, Headers.to_string)
+    functions: tuple[Call, ...] = (
+        request_httprepr,
+        headers_dict_to_raw,
+        stats.get_header_size,
+        stats.get_status_size,
+        Headers.to_string,
+    )
     try:
-        return tuple(map(digest, functions)) == SIZES and stats.request_httprepr is request_httprepr
-    except (OSError, TypeError):
+        return tuple(map(digest, functions)) == SIZES and vars(stats)["request_httprepr"] is request_httprepr
+    except (OSError, TypeError, KeyError):
         return False
 
 

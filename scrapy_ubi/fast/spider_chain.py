@@ -89,7 +89,7 @@ class Joined:
     def _step(self, middleware: Any, response: Response) -> Step:
         """What a middleware does to the requests of this page."""
         asked: Step = middleware.get_processed_request
-        if middleware is self._depth:
+        if type(middleware) is DepthMiddleware:
             return _depth(middleware, asked) if _tells_only_the_deepest(middleware) else asked
         policy = self._policies[middleware]
         if policy is None or "Referrer-Policy" in response.headers:
