@@ -51,7 +51,7 @@ PARTS = (
     ),
     FastPart(
         "frozen_start", "FrozenStart", "lean", "extension",
-        "0.96",
+        "0.91",
         "nothing: what exists when the spider opens is not looked through for garbage, where UBI_FAST is set",
     ),
     FastPart(
