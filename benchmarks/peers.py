@@ -18,8 +18,8 @@ and the systems, as many processes as their number says:
     scrapy, jobdir    plain Scrapy, breadth first, in memory and with JOBDIR
     redis1, redis2    scrapy-redis
     walk1, 2, 4       agents (disk frontier, Redis, UBI_REPLICATION = 1) with the same, unmodified spider
-    short1, 2, 4      agents with the spider by the short path (`yield self.links(response)`)
-    fast1, 2, 4       the same with UBI_FAST
+    short1, 2, 4      agents with the spider by the short path (`yield self.links(response)`), UBI_FAST off
+    fast1, 2, 4       the same with UBI_FAST = True; walk has it as by default
     fast4t0           four agents with UBI_REPLICATION = 0: what the copies for successors cost
     walk4apart, ...   four of these, each alone in a crawl of its own, of as many pages as one agent's: what sharing the
                       core costs without any mail

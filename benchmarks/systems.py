@@ -17,7 +17,7 @@ AGENT: dict[str, Any] = {
     "UBI_LEASE_TIMEOUT": 3,
     "UBI_FAILURE_TIMEOUT": 6,
 }
-SHORT: dict[str, Any] = {"SPIDER_MODULES": "bench.short"}
+SHORT: dict[str, Any] = {"SPIDER_MODULES": "bench.short", "UBI_FAST": False}
 FAST: dict[str, Any] = {**SHORT, "UBI_FAST": True}
 SCRAPY_REDIS: dict[str, Any] = {
     "SCHEDULER": "scrapy_redis.scheduler.Scheduler",

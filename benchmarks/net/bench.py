@@ -75,6 +75,7 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> Row:
         "unpacked_kb": counts["unpacked"] / pages / 1000,
         "handshakes": counts["handshakes"] / pages,
         "resumed": counts["resumed"] / max(1, counts["handshakes"]),
+        "unresumable": counts["unresumable"] / max(1, counts["handshakes"]),
         "queries": counts["queries"] / pages,
         "again": after["counts"]["again"],
     }
@@ -102,7 +103,8 @@ def described(row: Row) -> str:
         f"{row['rate']:.0f} pages/s, {row['cpu_ms']:.2f} ms CPU a page ({row['cpu_share']:.0%} of a core), "
         f"{row['peak_mb']:.0f} MB, longest block {row['busy_ms']:.0f} ms busy, {row['late_ms']:.0f} ms by the clock, "
         f"limit {row['limit']:.0f}, {row['under_way']:.0f} under way, {row['handshakes']:.2f} handshakes a page, "
-        f"{row['resumed']:.0%} resumed, {row['kb']:.0f} kB, web {row['web_ms']:.2f} ms ({row['web_share']:.0%})"
+        f"{row['resumed']:.0%} resumed, {row['unresumable']:.0%} with hosts that had answered nothing yet, "
+        f"{row['kb']:.0f} kB, web {row['web_ms']:.2f} ms ({row['web_share']:.0%})"
         f"{taken}, strays {row['strays']:.0f}"
     )
 

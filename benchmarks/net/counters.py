@@ -7,7 +7,7 @@ from array import array
 
 NAMES = (
     "pages", "bytes", "unpacked", "again", "missing", "connections", "handshakes", "resumed", "hung", "reset",
-    "misdirected", "foreign", "queries", "unknown_names",
+    "misdirected", "foreign", "queries", "unknown_names", "unresumable",
 )  # fmt: skip
 _WIDTH = 8 * len(NAMES)
 

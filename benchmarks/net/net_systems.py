@@ -14,7 +14,7 @@ AGENT: dict[str, Any] = {
     "UBI_LEASE_TIMEOUT": 3,
     "UBI_FAILURE_TIMEOUT": 6,
 }
-SHORT = {**AGENT, "SPIDER_MODULES": "netcrawl.short"}
+SHORT = {**AGENT, "SPIDER_MODULES": "netcrawl.short", "UBI_FAST": False}
 FAST = {**SHORT, "UBI_FAST": True}
 PLAIN: dict[str, Any] = {
     "DEPTH_PRIORITY": 1,

@@ -20,6 +20,7 @@ from population import Host, Population, number_of
 MOST_REQUEST = 65_536
 (
     PAGES, BYTES, UNPACKED, AGAIN, MISSING, CONNECTIONS, HANDSHAKES, RESUMED, HUNG, RESET, MISDIRECTED, FOREIGN, _, _,
+    UNRESUMABLE,
 ) = range(len(NAMES))  # fmt: skip
 _HEAD = (
     b"HTTP/1.1 200 OK\r\nDate: Fri, 27 Nov 2026 12:00:00 GMT\r\nServer: testbed\r\n"
@@ -37,6 +38,7 @@ class Web:
     ) -> None:
         self.population, self.links, self.tls = population, links, tls
         self.counts, self.served = counters.of(process), counters.served
+        self.have_answered: set[int] = set()  # hosts, by their first page: before that nobody has a session of theirs
 
     def answer(self, host: Host, path: bytes) -> bytes:
         """The whole response."""
@@ -48,6 +50,7 @@ class Web:
         if self.served[host.first + number]:
             self.counts[AGAIN] += 1
         self.served[host.first + number] = 1
+        self.have_answered.add(host.first)
         body, unpacked = self.links.page(host, number)
         self.counts[BYTES] += len(body)
         self.counts[UNPACKED] += unpacked
@@ -128,6 +131,8 @@ class Connection(asyncio.Protocol):
             self._open = True
             self._web.counts[HANDSHAKES] += 1
             self._web.counts[RESUMED] += bool(self._tls.session_reused)
+            assert self._host is not None
+            self._web.counts[UNRESUMABLE] += self._host.first not in self._web.have_answered
         except ssl.SSLWantReadError:
             self._waits = False
         except ssl.SSLError:

@@ -19,7 +19,10 @@ from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.core.engine import ExecutionEngine
 from scrapy.core.scraper import Scraper
 from scrapy.core.spidermw import SpiderMiddlewareManager
+from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware
+from scrapy.downloadermiddlewares.stats import DownloaderStats
+from scrapy.http.cookies import CookieJar
 from scrapy.linkextractors.lxmlhtml import LxmlLinkExtractor, LxmlParserLinkExtractor
 from scrapy.spidermiddlewares.depth import DepthMiddleware
 from scrapy.spidermiddlewares.referer import DefaultReferrerPolicy, RefererMiddleware
@@ -67,6 +70,16 @@ STOOD_FOR: dict[type, dict[str, str]] = {
         "scrape_response_async": "aef51d7ee01e",
     },
     MetaRefreshMiddleware: {"process_response": "85eb375a65e7"},
+    DownloaderStats: {"process_request": "88494cbb091a", "process_response": "2fc34ad0b696"},
+    CookiesMiddleware: {
+        "process_request": "ccfda536bf99",
+        "process_response": "9c3cfa98b7d1",
+        "_get_request_cookies": "f30214e4f786",
+        "_process_cookies": "504581a9707a",
+        "_debug_cookie": "860227ef480e",
+        "_debug_set_cookie": "5a9ead8f6a8c",
+    },
+    CookieJar: {"add_cookie_header": "bc72bb445d2a", "make_cookies": "666aaa2b5859"},
     LxmlLinkExtractor: {
         "_link_allowed": "b3053c8a9fa7",
         "_process_links": "2d725c644cc6",
@@ -104,6 +117,8 @@ if MetaCopy is not None:
 OURS = frozenset({"enqueue_scrape", "_handle_downloader_output"})  # by `EngineHooks`
 DECORATORS = frozenset({"scrapy", "twisted"})  # whose decorators these functions have
 WARNING = "1708aaa52118"  # the decorator `_warn_spider_arg`
+# `request_httprepr`, w3lib's `headers_dict_to_raw`, `get_header_size`, `get_status_size`, `Headers.to_string`
+SIZES = ("967d60d25546", "04b51fa1b039", "648c17365b7a", "3eb9dc8c63d9", "4a27ffdcfd56")
 
 
 def digest(function: Callable[..., Any]) -> str:

@@ -45,8 +45,14 @@ PARTS = (
     ),
     FastPart(
         "safe_urls", "FastSafeUrls", "lean", "extension",
-        "a request's URL made safe: 0.09",
-        "w3lib's `safe_url_string` where `Request` asks for it, for URLs that need no change, while a spider is open",
+        "a request's URL made safe: 0.03; its parts: 0.05",
+        "w3lib's `safe_url_string` where `Request` asks for it, for URLs that need no change, and Python's `urlparse` "
+        "where `urlparse_cached` does, while a spider is open",
+    ),
+    FastPart(
+        "frozen_start", "FrozenStart", "lean", "extension",
+        "0.91",
+        "nothing: what exists when the spider opens is not looked through for garbage, where UBI_FAST is set",
     ),
     FastPart(
         "stopped_timers", "StoppedTimers", "lean", "extension",

@@ -39,6 +39,7 @@ from scrapy.utils.log import logformatter_adapter
 from scrapy.utils.python import global_object_name
 from twisted.python.failure import Failure
 
+from scrapy_ubi.adapter.process.garbage import look_early
 from scrapy_ubi.fast.calls import Call, lean_calls
 from scrapy_ubi.fast.compared import changed
 from scrapy_ubi.fast.pieces import ends_us, failure
@@ -130,6 +131,7 @@ class LeanPath:
         return True
 
     async def _visit(self, request: Request) -> None:
+        look_early()
         try:
             result = await self._fetched(request)
             if isinstance(result, Request):  # of a middleware: a redirect, for example

@@ -23,8 +23,9 @@ from __future__ import annotations
 
 import re
 import string
+from functools import lru_cache
 
-from scrapy_ubi.urls.normal import PATH_ESCAPES, SAFE, SITE, USUAL_HOST, by_steps, is_usual, without_dots
+from scrapy_ubi.urls.normal import PATH_ESCAPES, SAFE, SITE, SITES_KEPT, USUAL_HOST, by_steps, is_usual, without_dots
 
 ARGUMENTS = "arguments"
 CANONICAL = (PATH_ESCAPES, ARGUMENTS)  # in the order in which they are taken
@@ -74,7 +75,7 @@ def canonical_form(url: str) -> str | None:
     """The normal form by the steps that are safe and those of this module; None for what has none."""
     match = _plain(url)
     if match is None or "/." in url:
-        return _by_steps(url)
+        return _of_odd_site(url)
     second = match[3]
     if second is None:
         return url if match[5] is None else url[: match.start(5)]
@@ -88,6 +89,22 @@ def _in_order(match: re.Match[str]) -> str:
     """Of what is plain, with more than two arguments or a fragment."""
     head, first, second, others, _ = match.groups(default="")
     return f"{head}?{'&'.join(sorted([first, *(second + others).split('&')]))}"
+
+
+def _of_odd_site(url: str) -> str | None:
+    """Of what is not plain: most often only what stands before its path, whose form is known from another URL."""
+    parts = odd_parts(url)
+    if parts is None or parts[3] is not None or "/." in parts[2]:
+        return _by_steps(url)
+    site = _site_form(parts[1])
+    return None if site is None else site + parts[2]
+
+
+@lru_cache(SITES_KEPT)
+def _site_form(site: str) -> str | None:
+    """What stands before the path in the form of a URL of this site; None where such have none."""
+    form = _by_steps(f"{site}/")
+    return None if form is None else form[:-1]
 
 
 def _by_steps(url: str) -> str | None:

@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from scrapy_ubi.urls.host_rules import HostRules
-from scrapy_ubi.urls.normal import USUAL_HOST, host_and_port, normal_form
+from scrapy_ubi.urls.normal import SITE, SITES_KEPT, USUAL_HOST, host_and_port, normal_form
 
 if TYPE_CHECKING:
     from tldextract import TLDExtract
@@ -27,6 +27,7 @@ Partition = Literal["host", "domain"]
 DOMAINS_KEPT = 1 << 16  # hosts whose domain is remembered: about 10 MB
 
 _usual_host = re.compile(rf"https?://({USUAL_HOST})/").match
+_site = re.compile(rf"{SITE}(?=/)").match
 
 
 def partition_key(url: str, partition: Partition = "host", rules: HostRules | None = None) -> str | None:
@@ -36,15 +37,27 @@ def partition_key(url: str, partition: Partition = "host", rules: HostRules | No
         host = match[1]
         port = ""
     else:
-        normal = normal_form(url)
-        if normal is None:
+        site = _site(url) if url.isascii() else None
+        found = _host_of(url) if site is None else _host_of_site(site[0])
+        if found is None:
             return None
-        host, port = host_and_port(normal)
+        host, port = found
     if rules is not None:
         host = rules.resolve(host)
     if partition == "domain":
         return registered_domain(host) or host + port
     return host + port
+
+
+def _host_of(url: str) -> tuple[str, str] | None:
+    normal = normal_form(url)
+    return None if normal is None else host_and_port(normal)
+
+
+@lru_cache(SITES_KEPT)
+def _host_of_site(site: str) -> tuple[str, str] | None:
+    """Host and `:port` of the URLs that begin so, whatever their paths."""
+    return _host_of(f"{site}/")
 
 
 @lru_cache(DOMAINS_KEPT)

@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 from scrapy import Request, Spider
 from scrapy.core.downloader.middleware import DownloaderMiddlewareManager
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware
+from scrapy.downloadermiddlewares.stats import DownloaderStats
 from scrapy.exceptions import ScrapyDeprecationWarning
 from scrapy.http import HtmlResponse, Response, TextResponse
+from scrapy.http.cookies import CookieJar
+from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils import decorators
 
 from scrapy_ubi.fast import calls
@@ -153,3 +157,73 @@ def test_every_page_has_the_same_answer(text: str) -> None:
     wanted = middleware.process_response(request=REQUEST, response=page(text))
     assert type(found) is type(wanted)
     assert found.url == wanted.url
+
+
+URLS = st.sampled_from(
+    "http://h.example/ http://h.example http://H.example:80/a?b http://u:p@h/x;y?z#f http://[::1]:80/?q# http://h//a "
+    "https://1.2.3.4:5/a?b=%20 data:,x file:///a".split()
+)
+VALUES = st.lists(st.binary(max_size=5), max_size=2)
+HEADERS = st.dictionaries(st.sampled_from(["A", "Cookie", "Set-Cookie", "set-cookie2", "X-Long-Name"]), VALUES)
+
+
+def counted(middleware: Any, name: str, call: Call, **arguments: Any) -> dict[str, Any]:
+    middleware.stats.clear_stats()
+    call(**arguments)
+    return dict(middleware.stats.get_stats())
+
+
+@given(URLS, st.sampled_from(["GET", "post", "B\u00dc"]), HEADERS, st.binary(max_size=3))
+def test_bytes_are_counted_as_scrapy_counts_them(url: str, method: str, headers: Any, body: bytes) -> None:
+    middleware = DownloaderStats(MemoryStatsCollector(Crawler(Spider, {})))
+    request = Request(url, method=method, headers=headers, body=body)
+    response = Response("http://h.example/", status=404 if body else 200, headers=headers, body=body)
+    for name, arguments in (
+        ("process_request", {"request": request}),
+        ("process_response", {"request": request, "response": response}),
+    ):
+        call, scrapys = lean(middleware, name), getattr(middleware, name)
+        assert call is not None
+        assert "counted" in call.__qualname__
+        assert counted(middleware, name, call, **arguments) == counted(middleware, name, scrapys, **arguments)
+
+
+@pytest.mark.parametrize("meta", [{}, {"cookiejar": 1}, {"dont_merge_cookies": True}])
+@pytest.mark.parametrize("sent", [{}, {"Cookie": "own=1"}])
+@pytest.mark.parametrize("cookies", [{}, {"a": "b"}])
+@pytest.mark.parametrize("told", [{}, {"Set-Cookie": "c=d"}, {"Set-Cookie2": "e=f"}])
+def test_cookies_are_kept_and_sent_as_by_scrapy(meta: Any, sent: Any, cookies: Any, told: Any) -> None:
+    ways = []
+    for is_lean in (True, False):
+        middleware = CookiesMiddleware()
+        calls = []
+        for name in ("process_request", "process_response"):
+            call = lean(middleware, name)
+            assert call is not None
+            assert "sparingly" in call.__qualname__
+            calls.append(call if is_lean else getattr(middleware, name))
+        headers = []
+        for _ in range(2):
+            request = Request("http://h.example/", meta=meta, headers=sent, cookies=cookies)
+            response = Response(request.url, headers=told, request=request)
+            assert calls[0](request=request) is None
+            headers.append(dict(request.headers))
+            assert calls[1](request=request, response=response) is response
+        jars = {key: ([(c.name, c.value) for c in jar], jar.processed) for key, jar in middleware.jars.items()}
+        ways.append((headers, jars))
+    assert ways[0] == ways[1]
+
+
+def test_a_jar_of_the_users_is_asked() -> None:
+    class Jar(CookieJar):
+        asked = 0
+
+        def add_cookie_header(self, request: Request) -> None:
+            self.asked += 1
+
+    middleware = CookiesMiddleware()
+    jar = middleware.jars[None] = Jar()
+    call = lean(middleware, "process_request")
+    assert call is not None
+    call(request=Request("http://h.example/"))
+    assert jar.asked == 1

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import re
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from scrapy import Request, signals
@@ -39,11 +40,13 @@ def user_agent(bot: str, page: str) -> str:
     return f"{_NOT_IN_PRODUCT.sub('-', bot).strip('-') or 'scrapybot'}/{package_version()} (+{page})"
 
 
+@lru_cache(64)  # asked for each page
 def has_contact(text: str) -> bool:
     """Whether a User-Agent says whom a webmaster can ask."""
     return _CONTACT.search(text) is not None
 
 
+@lru_cache(1024)
 def is_loopback(host: str) -> bool:
     """Whether requests to this host stay on this machine."""
     if host == "localhost" or host.endswith(".localhost"):

@@ -7,6 +7,8 @@ and a pool of some connections would be empty before. Rules of this module:
 
 * The youngest objects are looked at after each page: there are few of them. Those of middle age as often as by Python's
   own thresholds.
+* Many pages may begin, or answer, in one turn of the loop: where the youngest are many by then they are looked at
+  (`look_early`), as Python, looking by itself, might look at all objects each time.
 * When all objects are to be looked at is Python's own decision, by its thresholds and its other rules. Such a look
   takes a thousand times as long as one at the youngest. So after one Python is not asked for `REST` turns, as long as
   all looks since have found less than an object for each page: its pages leave no garbage of their own then.
@@ -70,6 +72,12 @@ class GarbageTurns:
         if leaves:
             self._rest = 0
         return self._rest > 0
+
+
+def look_early() -> None:
+    """Look at the youngest objects where they are half as many as those at which Python looks by itself."""
+    if gc.get_count()[0] * 2 > gc.get_threshold()[0] > 0 and gc.isenabled():
+        gc.collect(0)
 
 
 def _make_python_look(threshold: int) -> None:

@@ -28,6 +28,7 @@ from scrapy.responsetypes import responsetypes
 from twisted.internet.ssl import Certificate
 from twisted.web.iweb import UNKNOWN_LENGTH
 
+from scrapy_ubi.adapter.process.garbage import look_early
 from scrapy_ubi.adapter.requests.reason_phrase import keep_reason, kept_heads
 from scrapy_ubi.fast.http import scrapys
 
@@ -106,6 +107,7 @@ class Load:
         self, status: int, reason: str, protocol: str, fields: list[Field], length: int | None, peer: Peer
     ) -> None:
         """The head has come. `length` is that of the body: None when only its end will tell."""
+        look_early()
         self.request.meta["download_latency"] = monotonic() - self.began
         self.status = status
         self.reason = reason

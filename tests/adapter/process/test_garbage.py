@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from scrapy_ubi.adapter.process import garbage
-from scrapy_ubi.adapter.process.garbage import A_PAGE, REST, GarbageTurns
+from scrapy_ubi.adapter.process.garbage import A_PAGE, REST, GarbageTurns, look_early
 
 
 @pytest.fixture(autouse=True)
@@ -84,11 +84,42 @@ def test_a_crawl_without_garbage_is_spared_most_looks_at_all_objects_until_there
         gc.unfreeze()
 
 
+def burst(early: bool) -> int:
+    """How often Python looks by itself while very many new objects come, a few at a time, and go again."""
+    looks: list[int] = []
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start" and sys._getframe(1).f_code is not look_early.__code__:
+            looks.append(info["generation"])
+
+    gc.callbacks.append(note)
+    try:
+        for _ in range(20):
+            kept: list[list[None]] = []
+            for _ in range(30):
+                if early:
+                    look_early()
+                kept += [[] for _ in range(40)]
+    finally:
+        gc.callbacks.remove(note)
+    return len(looks)
+
+
+def test_where_the_youngest_are_looked_at_early_python_does_not_look_by_itself() -> None:
+    gc.set_threshold(700, 10, 10)
+    gc.collect()
+    assert burst(early=False)
+    gc.collect()
+    assert not burst(early=True)
+
+
 def test_a_collector_that_is_off_stays_off() -> None:
     gc.disable()
     turns, held = GarbageTurns(), left()
     for _ in range(30):
         turns.step_done()
+    _ = [[None] for _ in range(1000)]
+    look_early()
     assert held() is not None and not gc.isenabled()
 
 
