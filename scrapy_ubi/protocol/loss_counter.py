@@ -125,6 +125,20 @@ class LossCounter:
             self._last[sight.beat.incarnation] = sight.beat
             if LEAVING not in sight.beat.flags:
                 self._has_entered(sight.beat.incarnation, sight.beat.digest)
+        for beat in beats.values():
+            self._take_later(beat, beat.counter)
+            for words in beat.before:
+                self._take_later(words.beat)
+
+    def _take_later(self, said: Beat, counter: int | None = None) -> None:
+        """Take what one that was seen has said since: who has left says no more, and of words that are repeated it is
+        not known when they were said (no `counter`)."""
+        known = self._last.get(said.incarnation)
+        if known is None or known is said:
+            return
+        later = self._era_by(said) > self._era_by(known) if counter is None else counter > known.counter
+        if later or LEFT in said.flags:
+            self._last[said.incarnation] = said
 
     def entered(self, view: View) -> None:
         """This agent believes in that view from now on."""
@@ -298,22 +312,47 @@ class LossCounter:
         ended = {line.digest for line in told_of if OVER in line.flags}  # views in which the crawl was found to be over
         missed: list[tuple[str, str]] = []
         level: list[str] = []
+        strict: list[tuple[str, str]] = []
+        witnesses: dict[tuple[tuple[str, str], ...], None] = {}
         for name, incarnation in self._absent:
             lines = [*self._lines.get(name, {}).values()]
             here = incarnation in there if incarnation else name in view.members
             if name == self.me or here or any(line.digest in ended for line in lines):
                 continue
             missed.append((name, incarnation))
-            ahead = any(self._is_ahead(line) for line in lines if line.incarnation not in there)
-            told = not ahead and any(self._is_level(line, incarnation) for line in lines)
-            if told or incarnation in self._dead_before:
+            if ahead := [line for line in lines if line.incarnation not in there and self._is_ahead(line)]:
+                groups = [self._witnesses(digest) for line in ahead for digest in self._ahead_by(line)]
+                if all(groups):
+                    witnesses.update(dict.fromkeys(groups))
+                else:
+                    strict.append((name, incarnation))
+            elif incarnation in self._dead_before or any(self._is_level(line, incarnation) for line in lines):
                 level.append(incarnation)
+            else:
+                strict.append((name, incarnation))
         if not missed:
             return
         spare = max(0, self._copies - (TORN in self._lost))
-        if len(level) <= spare:  # else they are a loss of their own, which their being counted would hide
+        if len(level) <= spare and not witnesses:  # else they are a loss that their being counted would hide
             self.book.count(level)
-        self.book.miss(missed, spare if len(level) == len(missed) else 0)
+        if strict:
+            self.book.miss(strict, 0)
+        for group in witnesses:
+            self.book.miss(group, len(group) - 1)
+        if len(strict) < len(missed) and (len(missed) > spare or not (strict or witnesses)):
+            self.book.miss(missed, spare)
+
+    def _ahead_by(self, line: Beat) -> list[str]:
+        """The digests of the views by which who has said this may be ahead."""
+        later = [line.complete] if line.era > self.era and not self._shared(line.complete) else []
+        return [*later, *([line.digest] if line.settled and not self._has_had_part(line) else [])]
+
+    def _witnesses(self, digest: str) -> tuple[tuple[str, str], ...]:
+        """Who was in that view, as far as lines tell: whoever of them is back knows what all knew who had settled in
+        it, or not all had. Who has handed that on since does not."""
+        lives = {life for _, line in self._found.values() if line.digest == digest for life in line.members}
+        known = {life: self._found[life] for life in lives if life in self._found}
+        return tuple(sorted((name, life) for life, (name, line) in known.items() if not line.has_left_all))
 
     def _miss_unheard(self, beats: Collection[Beat]) -> None:
         """Say who was dead before this agent came, had come further than all who live, and is not back."""
@@ -338,10 +377,7 @@ class LossCounter:
 
     def _is_ahead(self, line: Beat) -> bool:
         """Whether who said this may have seen such a view."""
-        if line.digest == self.complete:
-            return False
-        later = line.era > self.era and not self._shared(line.complete)
-        return later or (bool(line.settled) and not self._has_had_part(line))
+        return line.digest != self.complete and bool(self._ahead_by(line))
 
     # -- lives and disks
 
