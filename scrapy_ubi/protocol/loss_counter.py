@@ -209,9 +209,15 @@ class LossCounter:
             ahead = [incarnation for incarnation in self._lost if self._era_of(incarnation) > newest]
             if ahead:
                 self.lossy = True
-                companions = self._companions(ahead) if (heard := self._heard(ahead)) else ()
-                most = len(ahead) + len(companions) - 1 - torn
-                self.book.record((*heard, *companions), max(0, min(spare, most)), ahead=True)
+                self._record_ahead(ahead, spare)
+
+    def _record_ahead(self, ahead: Collection[str], spare: int) -> None:
+        """These were ahead of all who live: of those who came furthest, and were heard, one at least has to be back."""
+        heard = [life for life in ahead if self._watch.was_heard(life)]
+        top = max(map(self._era_of, heard), default=0)
+        furthest = [life for life in heard if self._era_of(life) == top]
+        lost = (*self._heard(furthest), *(self._companions(furthest) if furthest else ()))
+        self.book.record(lost, max(0, min(spare, len(lost) - 1)), ahead=True)
 
     def _companions(self, ahead: Collection[str]) -> tuple[tuple[str, str], ...]:
         """Who was lost as well and was, or was to be, in a view by which these are ahead: if it is back, others than
@@ -221,7 +227,7 @@ class LossCounter:
         top = max(map(self._era_of, ahead))
         eras = self._eras_before(self._others())
         lost += [(self._found[life][0], life) for life, era in eras.items() if era == top or life in members]
-        return tuple(one for one in dict.fromkeys(lost) if one[1] not in ahead or not self._watch.was_heard(one[1]))
+        return tuple(one for one in dict.fromkeys(lost) if one[1] not in ahead)
 
     def _eras_before(self, beats: Iterable[Beat]) -> dict[str, int]:
         """How far those had come whose lines stand there, who have not handed on all nor ended the crawl, and whose
@@ -320,13 +326,17 @@ class LossCounter:
             if name == self.me or here or any(line.digest in ended for line in lines):
                 continue
             missed.append((name, incarnation))
-            if ahead := [line for line in lines if line.incarnation not in there and self._is_ahead(line)]:
-                groups = [self._witnesses(digest) for line in ahead for digest in self._ahead_by(line)]
+            ahead = [line for line in lines if line.incarnation not in there and self._is_ahead(line)]
+            for line in ahead:  # maybe of a later life, whose disk is another
+                groups = [self._witnesses(digest) for digest in self._ahead_by(line)]
                 if all(groups):
                     witnesses.update(dict.fromkeys(groups))
                 else:
-                    strict.append((name, incarnation))
-            elif incarnation in self._dead_before or any(self._is_level(line, incarnation) for line in lines):
+                    strict.append((name, line.incarnation))
+            level_by = [line for line in lines if line not in ahead and self._is_level(line, incarnation)]
+            if any(line.incarnation == incarnation for line in ahead):
+                continue
+            if level_by or incarnation in self._dead_before:
                 level.append(incarnation)
             else:
                 strict.append((name, incarnation))

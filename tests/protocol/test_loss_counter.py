@@ -427,6 +427,34 @@ def test_the_dead_are_missed_as_far_as_their_next_lives_have_come() -> None:
     group.read(0.0, 0.0, {"b": replace(went_on, before=words_after(beat("b", era=2, complete=OTHER)))})
     all_settle(group, view("a"))
     assert missing_without(group, "b") == ("b",)
+    came_back = missing([group.losses.book], lambda name, life: life == incarnation("b", 7))
+    assert not came_back, "the life that was seen dead knew no more than this disk"
+
+
+def test_of_those_ahead_who_were_lost_one_at_least_has_to_be_back() -> None:
+    """One of them was heard, the other never: with both away nobody has what they knew, however many copies there
+    are."""
+    both = (incarnation("b"), incarnation("c"))
+    group = membership(replication=2)
+    ahead: dict[str, Any] = {"digest": AHEAD_IN, "settled": AHEAD_IN, "members": both}
+    group.read(0.0, 0.0, {"b": beat("b", **ahead), "c": beat("c", **ahead)})
+    left = beat("c", 3, era=2, complete=AHEAD_IN, flags=LEFT + LOSSY)
+    group.read(1.0, 1.0, {"b": beat("b", **ahead), "c": left})
+    group.read(2.0, 2.0, {"c": left, "witness": beat("witness", flags=NEW, dead=both)})
+    group.losses.view_ended(view("a", "b", "witness"))
+    assert missing_without(group, "b", "c") == ("b", "c")
+    assert not missing_without(group, "b") and not missing_without(group, "c")
+
+
+def test_who_came_less_far_brings_not_what_those_ahead_knew() -> None:
+    group = membership(replication=2)
+    for at in (0.0, 0.1):
+        lines = {"b": beat("b", 1 + int(10 * at), era=3), "c": beat("c", 1 + int(10 * at), era=2)}
+        group.read(at, at, {**lines, "d": beat("d", 1, era=1, flags=NEW)})
+    dead = (incarnation("b"), incarnation("c"), incarnation("d"))
+    group.read(2.0, 2.0, {"witness": beat("witness", flags=NEW, dead=dead)})
+    group.losses.view_ended(view("a", "b", "c", "witness"))
+    assert missing_without(group, "b") == ("b",) and not missing_without(group, "c")
 
 
 @pytest.mark.parametrize("left", [False, True], ids=["killed", "left"])
@@ -694,7 +722,7 @@ def kill_among_newcomers(group: Membership, agent: str, counter: int = 1) -> Non
 
 def test_who_is_back_is_not_ahead_by_what_its_name_has_said() -> None:
     """An empty disk had the name of one that is missed, has settled with others, and is here now."""
-    for carried, spare in (((incarnation("b", 7),), 1), ((), 0)):
+    for carried, strict in (((incarnation("b", 7),), False), ((), True)):
         group = membership()
         group.losses.resume(False, peers("ab"), view=DIGEST, era=2)
         said = [
@@ -707,7 +735,8 @@ def test_who_is_back_is_not_ahead_by_what_its_name_has_said() -> None:
         here = replace(here, before=words_after(replace(said[1], before=here.before)))
         group.read(0.0, 0.0, {"b": here})
         all_settle(group, view("a"), here)
-        assert group.losses.book.missed == [GroupLoss((("b", incarnation("b")),), spare)]
+        went_on = GroupLoss((("b", incarnation("b", 7)),), 0)
+        assert group.losses.book.missed == [went_on if strict else GroupLoss((("b", incarnation("b")),), 1)]
 
 
 GONE = incarnation("a", 9)  # a life before
