@@ -389,10 +389,14 @@ class Referee:
         self._over = True
         if self.world.outside is not None:
             self.world.outside.over(process)
-        self._equal_notes(process)
-        if self.world.rounds:
-            self._equal_rows(process)
-        members = process.agent.view.members
+        # Somebody may have come between the read that shows the end and the word that nothing came from outside.
+        tenure = process.agent.tenure
+        view = tenure.view if tenure.released or tenure.complete is None else tenure.complete
+        if view is tenure.view and not self.losses.too_many:  # else a leaver may have told some of the keepers
+            self._equal_notes(process)
+            if self.world.rounds:
+                self._equal_rows(process)
+        members = view.members
         for other in self.world.all:
             agent = other.agent
             known = other.name in members and members[other.name].incarnation == agent.incarnation
