@@ -218,6 +218,7 @@ class Agent:
         if self.tenure.read(alive):
             if self.tenure.released and not copied:
                 self.group.losses.released(view, alive.values())
+                self.group.make_sure()
             if self.tenure.complete is view:
                 self.handover.completed()
             self.frontier.look_again()
@@ -282,7 +283,7 @@ class Agent:
 
     def sure(self) -> None:
         """No other agent can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
-        self.group.sure = True
+        self.group.make_sure()
 
     def _notice_gaps(self) -> None:
         if self.group.notice_gaps() and self.rates is not None:

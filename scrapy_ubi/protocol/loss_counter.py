@@ -242,7 +242,11 @@ class LossCounter:
 
     def _leaves_judgement(self, others: Iterable[Beat]) -> bool:
         """Whether this agent is a newcomer among some who know more: they go on from disks, or were there before."""
-        return not self.era and any(beat.era or beat.incarnation in (self._elders or ()) for beat in others)
+        return not self.era and any(beat.era or self.had_looked(beat.incarnation) for beat in others)
+
+    def had_looked(self, incarnation: str) -> bool:
+        """Whether this incarnation had looked before this agent looked first: never both of two."""
+        return incarnation in (self._elders or ())
 
     def _era_of(self, incarnation: str) -> int:
         """How far one that is lost can have come in a view without those who live."""
