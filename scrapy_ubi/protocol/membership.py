@@ -2,17 +2,17 @@
 
 Rules of this module:
 
-* An agent is *sure* of its picture once Redis is known to have forgotten nothing for a lease and its grace: every living
-  agent has beaten since, and is seen, or is fenced and without loads. That is known from the agent's first read on, or
-  from earlier where the transport can tell (`watched`, decision 0119). If Redis forgets meanwhile it waits again. An
-  agent that is not sure settles nothing and fetches nothing (decision 0003).
+* An agent is *sure* of its picture once Redis is known to have forgotten nothing for a lease and its grace: every
+  living agent has beaten since, and is seen, or is fenced and without loads. That is known from the agent's first read
+  on, or from earlier where the transport can tell (`watched`, decision 0119). If Redis forgets meanwhile it waits
+  again. An agent that is not sure settles nothing and fetches nothing (decision 0003).
 * Before that it is sure by the word of one that is there, has settled, and has seen all settle, or had looked before it
   looked first: never each by the word of the other. That one knows who lives, and all settle in one view. Its word ends
   with its life: the line may have been of one that was killed, and nobody else may know of an agent that cannot beat
   (decision 0152). Once all have settled it is sure for good.
-* `Config.start_wait` may make the wait shorter. That is safe as
-  long as Redis has forgotten nothing since the first of the living came: of two agents that claim their names in one
-  Redis, the later one then finds the earlier one's beat, and waits until that one has settled for both.
+* `Config.start_wait` may make the wait shorter. That is safe as long as Redis has forgotten nothing since the first of
+  the living came: of two agents that claim their names in one Redis, the later one then finds the earlier one's beat,
+  and waits until that one has settled for both.
 * Where agents are *expected*, neither what the transport can tell nor `start_wait` makes the wait shorter: who has left
   with what others may not have, and who was in the last view that this agent's disk knows, unless it has handed on all.
   All were stopped together, as a rule, and are started together: what each did last is on its own disk alone
