@@ -24,8 +24,11 @@ Rules of this module:
   had looked before they looked first, where there are any. Who is not fenced has: its lease began with an answer. So of
   two newcomers never each leaves it to the other, however often one that hears nothing has beaten.
 * Whom an agent misses since it began again had nothing that its disk has not, where the last line of the missed one is
-  of the era of that disk. So much may be away then as there are copies; else none may.
-  Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
+  of the era of that disk. So many may be away as there are copies. Who may have gone on has to be back or, where lines
+  name those in the view by which it is ahead, one of these: it knows what all in it knew, and misses its own
+  (decision 0153). Ahead is a life, not a name: another disk may have had that since.
+* A life is judged by the latest that it has said: as it left, or as its name repeats.
+* Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
 * Who was never heard while this agent was there was dead before it came: no loss that it has seen, but one of which it
   may be the only one to tell. So a newcomer that has nobody to leave the judgement to looks at all lines, when all have
   settled for the first time: those who came furthest, further than all who live, are missed, with those in their view.
