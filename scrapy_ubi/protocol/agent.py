@@ -329,6 +329,9 @@ class Agent:
         for record in states:
             self.sending.lost(record)
         self.handover.enter()
+        # Done marks that have not left go to the keepers of this view, before it is handed over to them: what was spent
+        # for them goes first.
+        self.keeping.noted.update((state.host, None) for _, state, _ in self.closing.unsent if state.notes.spent)
         for record in (*entries, *thin):
             self.discovery.route(record, "")
         self.frontier.look_again()
