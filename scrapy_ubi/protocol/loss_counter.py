@@ -224,12 +224,16 @@ class LossCounter:
 
     def _companions(self, ahead: Collection[str]) -> tuple[tuple[str, str], ...]:
         """Who was lost as well and was, or was to be, in a view by which these are ahead: if it is back, others than
-        these have copies of what they knew, or they were not ahead. So it is with who was dead before, and as far."""
-        members = {life for one in ahead if (beat := self._last.get(one)) is not None for life in beat.members}
+        these have copies of what they knew, or they were not ahead. So it is with who was dead before, and as far, by
+        the same view: others may have come as far without these."""
+        said = [beat for one in ahead if (beat := self._last.get(one)) is not None]
+        members = {life for beat in said for life in beat.members}
+        views = {view for beat in said for view in _views_of(beat)}
         lost = [(name, life) for life, name in self._lost.items() if life in members and life not in ahead]
         top = max(map(self._era_of, ahead))
         eras = self._eras_before(self._others())
-        lost += [(self._found[life][0], life) for life, era in eras.items() if era == top or life in members]
+        level = {life for life, era in eras.items() if era == top and views & _views_of(self._found[life][1])}
+        lost += [(self._found[life][0], life) for life in eras if life in level or life in members]
         return tuple(one for one in dict.fromkeys(lost) if one[1] not in ahead)
 
     def _eras_before(self, beats: Iterable[Beat]) -> dict[str, int]:
@@ -378,13 +382,17 @@ class LossCounter:
         if top <= max((BEGUN, self.era, *(beat.era for beat in beats))):
             return
         ahead = [life for life, era in eras.items() if era == top]
-        members = {life for one in ahead for life in self._found[one][1].members}
-        lost = [life for life in eras if life in ahead or life in members]
         judged = {name for name, _ in self._absent}
-        if any(map(self._watch.was_heard, ahead)) or all(self._found[life][0] in judged for life in lost):
-            return  # they are recorded, with the others, or missed
-        self.lossy = True
-        self.book.miss([(self._found[life][0], life) for life in lost], max(0, min(self._copies, len(lost) - 1)))
+        groups: dict[tuple[tuple[str, str], ...], None] = {}
+        for life in ahead:
+            line = self._found[life][1]
+            level = {one for one in ahead if _views_of(line) & _views_of(self._found[one][1])} | {life}
+            lost = tuple((self._found[one][0], one) for one in eras if one in level or one in line.members)
+            if not any(map(self._watch.was_heard, level)) and any(name not in judged for name, _ in lost):
+                groups[lost] = None  # else they are recorded, with the others, or missed
+        for lost in groups:
+            self.lossy = True
+            self.book.miss(lost, max(0, min(self._copies, len(lost) - 1)))
 
     def _is_level(self, line: Beat, incarnation: str) -> bool:
         """Whether who has said this last had that disk, and cannot have seen a view with all copies that this agent
@@ -471,3 +479,10 @@ class LossCounter:
         self._absent = list(dict.fromkeys([*peers.items(), *((name, life) for life, name in lost.items())]))
         self._dead_before = dict(lost)
         self._lines.clear()
+
+
+def _views_of(line: Beat) -> set[str]:
+    """The views of which who says this last may know what all in them knew."""
+    stays = not {LEAVING, LEFT} & {*line.flags}
+    present = {line.digest} if line.settled or (NEW not in line.flags and stays) else set()
+    return {line.complete, *present} - {""}

@@ -446,6 +446,28 @@ def test_of_those_ahead_who_were_lost_one_at_least_has_to_be_back() -> None:
     assert not missing_without(group, "b") and not missing_without(group, "c")
 
 
+def test_of_two_that_came_as_far_apart_each_has_to_be_back() -> None:
+    """So many views had settled for each of them, and they were others: what one knows the other does not."""
+    left: dict[str, Any] = {"era": 2, "flags": LEFT + LOSSY}
+    lines = {"b": beat("b", complete=AHEAD_IN, **left), "c": beat("c", complete=OTHER, **left)}
+    lines["d"] = beat("d", era=2, complete=OTHER, flags=LEAVING)
+    dead = tuple(line.incarnation for line in lines.values())
+    group = membership(replication=2)
+    group.read(0.0, 0.0, lines)
+    group.read(1.0, 1.0, {**lines, "witness": beat("witness", dead=dead, flags=NEW)})
+    all_settle(group, view("a", "witness"), beat("witness", flags=NEW))
+    assert missing_without(group, "b") == ("b",) and missing_without(group, "c", "d") == ("c", "d")
+    assert not missing_without(group, "c") and not missing_without(group, "d")
+
+    group = membership(replication=1)  # and where one of them was heard
+    group.read(0.0, 0.0, {"b": lines["b"], "d": lines["d"]})
+    group.read(0.1, 0.1, {"b": lines["b"], "c": lines["c"], "d": replace(lines["d"], counter=2)})
+    group.read(1.0, 1.0, {**lines, "witness": beat("witness", dead=dead, flags=NEW)})
+    group.losses.view_ended(view("a", "d", "witness"))
+    assert not missing_without(group, "b", "c"), "who was dead before, and came as far by another view, is no part of it"
+    assert missing_without(group, "c", "d") == ("c", "d")
+
+
 def test_who_came_less_far_brings_not_what_those_ahead_knew() -> None:
     group = membership(replication=2)
     for at in (0.0, 0.1):
