@@ -32,6 +32,7 @@ Rules of this module:
 * Who was never heard while this agent was there was dead before it came: no loss that it has seen, but one of which it
   may be the only one to tell. So a newcomer that has nobody to leave the judgement to looks at all lines, when all have
   settled for the first time: those who came furthest, further than all who live, are missed, with those in their view.
+  Two of one era may have come as far apart: only who knows the same view answers for the other.
 * Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew. So
   is who leaves before it has handed on all.
 * Who leaves with work while nobody is there keeps that on its disk, and nobody will see that it is gone. So it says

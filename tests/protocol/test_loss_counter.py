@@ -464,7 +464,7 @@ def test_of_two_that_came_as_far_apart_each_has_to_be_back() -> None:
     group.read(0.1, 0.1, {"b": lines["b"], "c": lines["c"], "d": replace(lines["d"], counter=2)})
     group.read(1.0, 1.0, {**lines, "witness": beat("witness", dead=dead, flags=NEW)})
     group.losses.view_ended(view("a", "d", "witness"))
-    assert not missing_without(group, "b", "c"), "who was dead before, and came as far by another view, is no part of it"
+    assert not missing_without(group, "b", "c"), "who came as far by another view is no part of that loss"
     assert missing_without(group, "c", "d") == ("c", "d")
 
 
