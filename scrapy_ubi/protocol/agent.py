@@ -219,6 +219,7 @@ class Agent:
         if self.tenure.read(alive):
             if self.tenure.released and not copied:
                 self.group.losses.released(view, alive.values())
+                self.group.make_sure()
             if self.tenure.complete is view:
                 self.handover.completed()
             self.frontier.look_again()
@@ -283,7 +284,7 @@ class Agent:
 
     def sure(self) -> None:
         """No other agent can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
-        self.group.sure = True
+        self.group.make_sure()
 
     def _notice_gaps(self) -> None:
         if self.group.notice_gaps() and self.rates is not None:
@@ -329,6 +330,9 @@ class Agent:
         for record in states:
             self.sending.lost(record)
         self.handover.enter()
+        # Done marks that have not left go to the keepers of this view, before it is handed over to them: what was spent
+        # for them goes first.
+        self.keeping.noted.update((state.host, None) for _, state, _ in self.closing.unsent if state.notes.spent)
         for record in (*entries, *thin):
             self.discovery.route(record, "")
         self.frontier.look_again()

@@ -24,11 +24,15 @@ Rules of this module:
   had looked before they looked first, where there are any. Who is not fenced has: its lease began with an answer. So of
   two newcomers never each leaves it to the other, however often one that hears nothing has beaten.
 * Whom an agent misses since it began again had nothing that its disk has not, where the last line of the missed one is
-  of the era of that disk. So much may be away then as there are copies; else none may.
-  Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
+  of the era of that disk. So many may be away as there are copies. Who may have gone on has to be back or, where lines
+  name those in the view by which it is ahead, one of these: it knows what all in it knew, and misses its own
+  (decision 0153). Ahead is a life, not a name: another disk may have had that since.
+* A life is judged by the latest that it has said: as it left, or as its name repeats.
+* Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
 * Who was never heard while this agent was there was dead before it came: no loss that it has seen, but one of which it
   may be the only one to tell. So a newcomer that has nobody to leave the judgement to looks at all lines, when all have
   settled for the first time: those who came furthest, further than all who live, are missed, with those in their view.
+  Two of one era may have come as far apart: only who knows the same view answers for the other.
 * Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew. So
   is who leaves before it has handed on all.
 * Who leaves with work while nobody is there keeps that on its disk, and nobody will see that it is gone. So it says
@@ -125,6 +129,20 @@ class LossCounter:
             self._last[sight.beat.incarnation] = sight.beat
             if LEAVING not in sight.beat.flags:
                 self._has_entered(sight.beat.incarnation, sight.beat.digest)
+        for beat in beats.values():
+            self._take_later(beat, beat.counter)
+            for words in beat.before:
+                self._take_later(words.beat)
+
+    def _take_later(self, said: Beat, counter: int | None = None) -> None:
+        """Take what one that was seen has said since: who has left says no more, and of words that are repeated it is
+        not known when they were said (no `counter`)."""
+        known = self._last.get(said.incarnation)
+        if known is None or known is said:
+            return
+        later = self._era_by(said) > self._era_by(known) if counter is None else counter > known.counter
+        if later or LEFT in said.flags:
+            self._last[said.incarnation] = said
 
     def entered(self, view: View) -> None:
         """This agent believes in that view from now on."""
@@ -195,19 +213,29 @@ class LossCounter:
             ahead = [incarnation for incarnation in self._lost if self._era_of(incarnation) > newest]
             if ahead:
                 self.lossy = True
-                companions = self._companions(ahead) if (heard := self._heard(ahead)) else ()
-                most = len(ahead) + len(companions) - 1 - torn
-                self.book.record((*heard, *companions), max(0, min(spare, most)), ahead=True)
+                self._record_ahead(ahead, spare)
+
+    def _record_ahead(self, ahead: Collection[str], spare: int) -> None:
+        """These were ahead of all who live: of those who came furthest, and were heard, one at least has to be back."""
+        heard = [life for life in ahead if self._watch.was_heard(life)]
+        top = max(map(self._era_of, heard), default=0)
+        furthest = [life for life in heard if self._era_of(life) == top]
+        lost = (*self._heard(furthest), *(self._companions(furthest) if furthest else ()))
+        self.book.record(lost, max(0, min(spare, len(lost) - 1)), ahead=True)
 
     def _companions(self, ahead: Collection[str]) -> tuple[tuple[str, str], ...]:
         """Who was lost as well and was, or was to be, in a view by which these are ahead: if it is back, others than
-        these have copies of what they knew, or they were not ahead. So it is with who was dead before, and as far."""
-        members = {life for one in ahead if (beat := self._last.get(one)) is not None for life in beat.members}
+        these have copies of what they knew, or they were not ahead. So it is with who was dead before, and as far, by
+        the same view: others may have come as far without these."""
+        said = [beat for one in ahead if (beat := self._last.get(one)) is not None]
+        members = {life for beat in said for life in beat.members}
+        views = {view for beat in said for view in _views_of(beat)}
         lost = [(name, life) for life, name in self._lost.items() if life in members and life not in ahead]
         top = max(map(self._era_of, ahead))
         eras = self._eras_before(self._others())
-        lost += [(self._found[life][0], life) for life, era in eras.items() if era == top or life in members]
-        return tuple(one for one in dict.fromkeys(lost) if one[1] not in ahead or not self._watch.was_heard(one[1]))
+        level = {life for life, era in eras.items() if era == top and views & _views_of(self._found[life][1])}
+        lost += [(self._found[life][0], life) for life in eras if life in level or life in members]
+        return tuple(one for one in dict.fromkeys(lost) if one[1] not in ahead)
 
     def _eras_before(self, beats: Iterable[Beat]) -> dict[str, int]:
         """How far those had come whose lines stand there, who have not handed on all nor ended the crawl, and whose
@@ -222,7 +250,11 @@ class LossCounter:
 
     def _leaves_judgement(self, others: Iterable[Beat]) -> bool:
         """Whether this agent is a newcomer among some who know more: they go on from disks, or were there before."""
-        return not self.era and any(beat.era or beat.incarnation in (self._elders or ()) for beat in others)
+        return not self.era and any(beat.era or self.had_looked(beat.incarnation) for beat in others)
+
+    def had_looked(self, incarnation: str) -> bool:
+        """Whether this incarnation had looked before this agent looked first: never both of two."""
+        return incarnation in (self._elders or ())
 
     def _era_of(self, incarnation: str) -> int:
         """How far one that is lost can have come in a view without those who live."""
@@ -298,22 +330,51 @@ class LossCounter:
         ended = {line.digest for line in told_of if OVER in line.flags}  # views in which the crawl was found to be over
         missed: list[tuple[str, str]] = []
         level: list[str] = []
+        strict: list[tuple[str, str]] = []
+        witnesses: dict[tuple[tuple[str, str], ...], None] = {}
         for name, incarnation in self._absent:
             lines = [*self._lines.get(name, {}).values()]
             here = incarnation in there if incarnation else name in view.members
             if name == self.me or here or any(line.digest in ended for line in lines):
                 continue
             missed.append((name, incarnation))
-            ahead = any(self._is_ahead(line) for line in lines if line.incarnation not in there)
-            told = not ahead and any(self._is_level(line, incarnation) for line in lines)
-            if told or incarnation in self._dead_before:
+            ahead = [line for line in lines if line.incarnation not in there and self._is_ahead(line)]
+            for line in ahead:  # maybe of a later life, whose disk is another
+                groups = [self._witnesses(digest) for digest in self._ahead_by(line)]
+                if all(groups):
+                    witnesses.update(dict.fromkeys(groups))
+                else:
+                    strict.append((name, line.incarnation))
+            level_by = [line for line in lines if line not in ahead and self._is_level(line, incarnation)]
+            if any(line.incarnation == incarnation for line in ahead):
+                continue
+            if level_by or incarnation in self._dead_before:
                 level.append(incarnation)
+            else:
+                strict.append((name, incarnation))
         if not missed:
             return
         spare = max(0, self._copies - (TORN in self._lost))
-        if len(level) <= spare:  # else they are a loss of their own, which their being counted would hide
+        if len(level) <= spare and not witnesses:  # else they are a loss that their being counted would hide
             self.book.count(level)
-        self.book.miss(missed, spare if len(level) == len(missed) else 0)
+        if strict:
+            self.book.miss(strict, 0)
+        for group in witnesses:
+            self.book.miss(group, len(group) - 1)
+        if len(strict) < len(missed) and (len(missed) > spare or not (strict or witnesses)):
+            self.book.miss(missed, spare)
+
+    def _ahead_by(self, line: Beat) -> list[str]:
+        """The digests of the views by which who has said this may be ahead."""
+        later = [line.complete] if line.era > self.era and not self._shared(line.complete) else []
+        return [*later, *([line.digest] if line.settled and not self._has_had_part(line) else [])]
+
+    def _witnesses(self, digest: str) -> tuple[tuple[str, str], ...]:
+        """Who was in that view, as far as lines tell: whoever of them is back knows what all knew who had settled in
+        it, or not all had. Who has handed that on since does not."""
+        lives = {life for _, line in self._found.values() if line.digest == digest for life in line.members}
+        known = {life: self._found[life] for life in lives if life in self._found}
+        return tuple(sorted((name, life) for life, (name, line) in known.items() if not line.has_left_all))
 
     def _miss_unheard(self, beats: Collection[Beat]) -> None:
         """Say who was dead before this agent came, had come further than all who live, and is not back."""
@@ -322,13 +383,17 @@ class LossCounter:
         if top <= max((BEGUN, self.era, *(beat.era for beat in beats))):
             return
         ahead = [life for life, era in eras.items() if era == top]
-        members = {life for one in ahead for life in self._found[one][1].members}
-        lost = [life for life in eras if life in ahead or life in members]
         judged = {name for name, _ in self._absent}
-        if any(map(self._watch.was_heard, ahead)) or all(self._found[life][0] in judged for life in lost):
-            return  # they are recorded, with the others, or missed
-        self.lossy = True
-        self.book.miss([(self._found[life][0], life) for life in lost], max(0, min(self._copies, len(lost) - 1)))
+        groups: dict[tuple[tuple[str, str], ...], None] = {}
+        for life in ahead:
+            line = self._found[life][1]
+            level = {one for one in ahead if _views_of(line) & _views_of(self._found[one][1])} | {life}
+            lost = tuple((self._found[one][0], one) for one in eras if one in level or one in line.members)
+            if not any(map(self._watch.was_heard, level)) and any(name not in judged for name, _ in lost):
+                groups[lost] = None  # else they are recorded, with the others, or missed
+        for lost in groups:
+            self.lossy = True
+            self.book.miss(lost, max(0, min(self._copies, len(lost) - 1)))
 
     def _is_level(self, line: Beat, incarnation: str) -> bool:
         """Whether who has said this last had that disk, and cannot have seen a view with all copies that this agent
@@ -338,10 +403,7 @@ class LossCounter:
 
     def _is_ahead(self, line: Beat) -> bool:
         """Whether who said this may have seen such a view."""
-        if line.digest == self.complete:
-            return False
-        later = line.era > self.era and not self._shared(line.complete)
-        return later or (bool(line.settled) and not self._has_had_part(line))
+        return line.digest != self.complete and bool(self._ahead_by(line))
 
     # -- lives and disks
 
@@ -418,3 +480,10 @@ class LossCounter:
         self._absent = list(dict.fromkeys([*peers.items(), *((name, life) for life, name in lost.items())]))
         self._dead_before = dict(lost)
         self._lines.clear()
+
+
+def _views_of(line: Beat) -> set[str]:
+    """The views of which who says this last may know what all in them knew."""
+    stays = not {LEAVING, LEFT} & {*line.flags}
+    present = {line.digest} if line.settled or (NEW not in line.flags and stays) else set()
+    return {line.complete, *present} - {""}

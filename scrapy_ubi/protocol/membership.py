@@ -2,13 +2,17 @@
 
 Rules of this module:
 
-* An agent is *sure* of its picture once Redis is known to have forgotten nothing for a lease and its grace, or an agent
-  that has settled is in it: every living agent has beaten since, and is seen, or is fenced and without loads. That is
-  known from the agent's first read on, or from earlier where the transport can tell (`watched`, decision 0119). If
-  Redis forgets meanwhile it waits again. An agent that is not sure
-  settles nothing and fetches nothing (decision 0003). `Config.start_wait` may make the wait shorter. That is safe as
-  long as Redis has forgotten nothing since the first of the living came: of two agents that claim their names in one
-  Redis, the later one then finds the earlier one's beat, and waits until that one has settled for both.
+* An agent is *sure* of its picture once Redis is known to have forgotten nothing for a lease and its grace: every
+  living agent has beaten since, and is seen, or is fenced and without loads. That is known from the agent's first read
+  on, or from earlier where the transport can tell (`watched`, decision 0119). If Redis forgets meanwhile it waits
+  again. An agent that is not sure settles nothing and fetches nothing (decision 0003).
+* Before that it is sure by the word of one that is there, has settled, and has seen all settle, or had looked before it
+  looked first: never each by the word of the other. That one knows who lives, and all settle in one view. Its word ends
+  with its life: the line may have been of one that was killed, and nobody else may know of an agent that cannot beat
+  (decision 0152). Once all have settled it is sure for good.
+* `Config.start_wait` may make the wait shorter. That is safe as long as Redis has forgotten nothing since the first of
+  the living came: of two agents that claim their names in one Redis, the later one then finds the earlier one's beat,
+  and waits until that one has settled for both.
 * Where agents are *expected*, neither what the transport can tell nor `start_wait` makes the wait shorter: who has left
   with what others may not have, and who was in the last view that this agent's disk knows, unless it has handed on all.
   All were stopped together, as a rule, and are started together: what each did last is on its own disk alone
@@ -24,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from scrapy_ubi.protocol.beat import OVER, Beat
+from scrapy_ubi.protocol.beat import NEW, OVER, Beat
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.lease import Lease
@@ -49,6 +53,8 @@ class Membership:
         self.leaving = False
         self.shadowed = self.usurped = False
         self.sure = False
+        self._sure_for_good = False
+        self._sure_by: set[str] = set()  # incarnations
         self._new_incarnation = new_incarnation
         self._own = {self.incarnation}
         self._gaps = 0
@@ -87,14 +93,25 @@ class Membership:
             self._begun = sent
             self._watched = watched if sent >= self._sent else 0.0  # one that was overtaken tells of before
         self._sent = max(self._sent, sent)
-        if not self.sure:
+        if not self._sure_for_good:
             self.expected = self._expected(beats)
-            waited = sent > self._wait_ends(self._begun) or not (self.config.wait or self.expected)
-            self.sure = waited or any(sight.beat.settled for sight in self.watch.seen.values())
+            self._sure_for_good = sent > self._wait_ends(self._begun) or not (self.config.wait or self.expected)
+            seen = [sight.beat for sight in self.watch.seen.values()]
+            self._sure_by.update(beat.incarnation for beat in seen if beat.settled and self._knows_who_lives(beat))
+            self._sure_by &= {beat.incarnation for beat in seen}
+            self.sure = self._sure_for_good or bool(self._sure_by)
         alive = {agent: sight.beat for agent, sight in self.watch.seen.items()}
         if own is not None and own.incarnation == self.incarnation:
             alive[self.me] = self._latest(own)
         return alive
+
+    def _knows_who_lives(self, settled: Beat) -> bool:
+        """Whether who says this, and has settled, is sure by another's word than that of this agent."""
+        return NEW not in settled.flags or self.losses.had_looked(settled.incarnation)
+
+    def make_sure(self) -> None:
+        """It is known who lives."""
+        self.sure = self._sure_for_good = True
 
     def _expected(self, beats: Mapping[str, Beat]) -> tuple[str, ...]:
         """Who may come back with work that no agent has which is there."""

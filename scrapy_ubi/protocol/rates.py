@@ -228,10 +228,12 @@ class Desk:
         turn = int(now // (SLICES * (self._window + self._expiry)))
         wanted = divide(self.loads, wants, turn)
         free = self.loads - sum(one.counts() for one in self.borrowers.values())
+        # Late mail may say what somebody held whose share has expired, and was lent to others since: it has none now.
+        excess = max(0, -free)
         told = {}
         for who, one in sorted(asking.items(), key=lambda each: (each[1].counts(), each[0])):
             counts = one.counts()
-            most = min(wanted.get(who, 0), counts + max(0, free))
+            most = min(wanted.get(who, 0), max(0, counts - excess) + max(0, free))
             free -= max(0, most - counts)
             if one.last is None or (one.last.asked, one.last.most) != (one.asked.number, most):
                 one.lend(Lent(next(self._numbers), one.asked.number, most), now, self._window)

@@ -155,11 +155,11 @@ def _says_no_loss(verdict: Verdict) -> None:
     assert not any("has lost" in log for log in verdict.logs.values())
 
 
-@pytest.mark.parametrize("agents", [3, 6])
+@pytest.mark.parametrize("agents", [3, 6, 12])
 def test_one_that_is_killed_before_the_first_page_is_no_loss(make_group: MakeGroup, agents: int) -> None:
     """All have just begun: each knows the seeds, and nobody anything else."""
     names = [f"a{number}" for number in range(agents)]
-    group = make_group(LATENCY, UBI_START_WAIT=6)
+    group = make_group(LATENCY, UBI_START_WAIT=max(6, 2 * agents))
     group.start(*names)
     group.until(lambda: len(group.beats()) == agents, "all joined")
     group.kill("a1", wipe=True)

@@ -532,3 +532,19 @@ def test_an_owner_that_stays_owner_does_not_wait() -> None:
     village.start("c")
     village.settle()
     assert village.visit("a") == page(host).url
+
+
+def test_what_was_spent_is_told_before_the_done_mark_also_to_those_who_keep_the_host_since() -> None:
+    """Its notes were told when it had no other keeper; its done mark leaves before it is handed over."""
+    village, host = Village("a", "b", replication=0, leave_pause=100.0), ordered("a", "b")
+    a = village.agents["a"]
+    a.discover(host, page(host))
+    found = a.next(village.now)
+    assert found is not None
+    a.keeping.spend(found[0], 7)
+    village.flush("a")
+    a.freed(found[0], village.now)
+    a.ended(found[0], found[1].key, [])
+    a.leave(village.now)
+    village.until(lambda: page(host).key in village.state("b", host).done)
+    assert village.state("b", host).notes.total_spent == 7

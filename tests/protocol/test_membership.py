@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from scrapy_ubi.protocol.beat import LEAVING, LEFT, LOSSY, MANY, OVER, RELIEVED, Beat
+from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, LOSSY, MANY, NEW, OVER, RELIEVED, Beat
 from scrapy_ubi.protocol.view import Member
 from tests.protocol.members import DIGEST, FAILURE, LEASE, OTHER, beat, kill, membership
 from tests.support.views import REPLICAS, incarnation
@@ -176,6 +176,38 @@ def test_sure_with_one_who_has_settled() -> None:
     assert not group.sure
     group.read(100.1, 100.1, {"b": beat("b", 2, settled=DIGEST)})
     assert group.sure
+
+
+def test_the_word_of_another_ends_with_its_life() -> None:
+    """Its line may have been of one that was killed: who is back under that name knows no more than this agent."""
+    group = membership()
+    group.read(100.0, 100.0, {"b": beat("b", settled=DIGEST)})
+    assert group.sure
+    group.read(100.1, 100.1, {"b": beat("b", 2, digest=OTHER)})
+    assert group.sure, "it has not settled in another view, and lives"
+    back = replace(beat("b", settled=OTHER, flags=NEW), incarnation=incarnation("b", 1))
+    group.read(100.2, 100.2, {"b": back})
+    assert not group.sure
+    group.read(100.3, 100.3, {"b": replace(back, counter=2, flags="")})
+    assert group.sure, "it has seen all settle"
+
+
+def test_sure_for_good_when_all_have_settled() -> None:
+    group = membership()
+    group.read(100.0, 100.0, {"b": beat("b", settled=DIGEST)})
+    group.make_sure()
+    group.read(100.1, 100.1, {"b": beat("b", 2, settled=DIGEST, flags=LEFT)})
+    assert group.sure
+
+
+@pytest.mark.parametrize(("flags", "looked"), [(NEW, True), (NEW + FENCED, False), ("", True), (FENCED, True)])
+def test_of_two_who_are_not_sure_never_each_is_so_by_the_other(flags: str, looked: bool) -> None:
+    """One that has seen no view complete knows who lives where it had looked first."""
+    group = membership()
+    group.read(100.0, 100.0, {"b": beat("b", flags=flags, settled=DIGEST)})
+    assert group.sure == looked
+    group.read(100.1, 100.1, {"b": beat("b", 2, flags=flags.replace(FENCED, ""), settled=DIGEST)})
+    assert group.sure == looked
 
 
 @pytest.mark.parametrize(

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+from itertools import count
 from random import Random
 
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import example, given, note, settings
 from hypothesis import strategies as st
 
 from scrapy_ubi.protocol import rates
-from scrapy_ubi.protocol.rates import Desk, Share, divide
+from scrapy_ubi.protocol.rates import Asked, Desk, Share, divide
 from tests.protocol.rate_world import EXPIRY, NAME, World, disturbed
 
 MUTANTS = 150  # runs in which a fault of the protocol has to be seen
 
 
 @given(st.integers(0, 2**32))
+@example(183497)
 @settings(max_examples=100, deadline=None)
 def test_no_window_has_more_loads_than_the_rate(seed: int) -> None:
     """Joins, kills, pauses, lost and late mail, changes of the lender, clocks of their own."""
     world = disturbed(seed)
     note(f"{len(world.arrivals)} requests, {world.loads} in {world.seconds} s")
     assert world.worst() <= world.loads
+
+
+def test_who_says_late_what_it_held_has_none_of_what_others_have_since() -> None:
+    desk = Desk(2, 5.0, EXPIRY, 0.0, count(1))
+    desk.hear(("a", "1"), Asked(1, 2, 0, 0), 100.0)
+    assert desk.lend(100.0)["a", "1"].most == 2
+    desk.hear(("b", "2"), Asked(1, 2, 1, 0), 101.0)  # sent long ago
+    desk.hear(("b", "2"), Asked(9, 2, 0, 0), 101.1)
+    assert desk.lend(101.1)["b", "2"].most == 0
+    desk.hear(("a", "1"), Asked(2, 2, 1, desk.lend(101.1)["a", "1"].number), 101.2)
+    desk.hear(("b", "2"), Asked(10, 2, 0, 0), 106.5)
+    assert desk.lend(106.5)["b", "2"].most == 1, "a window after one was given back"
 
 
 def _move(seed: int) -> World:

@@ -178,15 +178,16 @@ class Gone:
         return self.excused or any(there <= lost for there in self.agreed)
 
     def agree(self) -> None:
-        """Somebody may just have seen that all have settled in its view. Where all who are in it have, others may live
-        who are not (they are held dead, or are back as another incarnation that these have not seen yet): they do not
-        know what these know by now."""
+        """Somebody may just have seen that all have settled in its view, and goes on. Others may live who are not in it
+        (they came later, are held dead, or are back as another incarnation that these have not seen yet): they do not
+        know what its members know by now."""
         alive = {p.agent.incarnation: p for p in self.world.alive()}
         views = {p.agent.view.digest: p.agent.view for p in alive.values() if p.agent.tenure.released}
-        for digest, view in views.items():
+        for view in views.values():
             there = [alive.get(member.incarnation) for member in view.members.values()]
-            if there and all(p and p.agent.tenure.released and p.agent.view.digest == digest for p in there):
-                self.agreed.append({id(p.disk) for p in there if p})
+            disks = {id(p.disk) for p in there if p}
+            if there and all(there) and disks not in self.agreed:
+                self.agreed.append(disks)
 
 
 def _lives_of(digest: str, later: View) -> set[str]:
@@ -389,10 +390,14 @@ class Referee:
         self._over = True
         if self.world.outside is not None:
             self.world.outside.over(process)
-        self._equal_notes(process)
-        if self.world.rounds:
-            self._equal_rows(process)
-        members = process.agent.view.members
+        # Somebody may have come between the read that shows the end and the word that nothing came from outside.
+        tenure = process.agent.tenure
+        view = tenure.view if tenure.released or tenure.complete is None else tenure.complete
+        if view is tenure.view and not self.losses.too_many:  # else a leaver may have told some of the keepers
+            self._equal_notes(process)
+            if self.world.rounds:
+                self._equal_rows(process)
+        members = view.members
         for other in self.world.all:
             agent = other.agent
             known = other.name in members and members[other.name].incarnation == agent.incarnation

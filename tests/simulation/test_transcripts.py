@@ -131,6 +131,7 @@ WITHOUT: list[tuple[str, Callable[[], Any]]] = [
     ("two_of_four_come_back_to_the_end", _never_lossy),
     ("view_came_and_went", _only_the_last_complete_view_counts),
     ("windows_full_both_ways", MUTATIONS["one_window_for_both_lanes"]),
+    ("word_of_one_that_was_killed", MUTATIONS["word_of_the_killed_stands"]),
     ("zombie", MUTATIONS["dead_may_come_back"]),
 ]
 

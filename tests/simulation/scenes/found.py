@@ -339,3 +339,33 @@ def acknowledged_before_the_finder_knew_how_few() -> Scene:
     s.end()
     s.in_order("a2 view {a2}", "a1 done h132/1", "a2 is killed", "a1 view {a2}", "a1 -> a2 discovery h213 new 1")
     return s
+
+
+def word_of_one_that_was_killed() -> Scene:
+    """Redis has forgotten an agent that cannot beat; a newcomer has the word of another, which is killed at once.
+
+    Rule: who is sure of who lives by the word of another is sure no longer than that one lives.
+    Look: a3 is sure by a2's line, and a2 is killed. It begins again with its disk, and both would settle without a1,
+    whose lease has not ended. They wait, hear a1 again, and it goes on.
+    """
+    s = Scene("a1 a2")
+    s.slow = {"h123/1"}
+    s.find("a1", "h123/1 h123/2")
+    s.turn(seconds=0.5)
+    s.turn(seconds=0.1)
+    s.cut_off("a1")
+    s.forget()
+    s.turn("a2", seconds=0.2)
+    s.start("a3")
+    s.beat("a3")
+    s.flush("a3")
+    s.kill("a2")
+    s.start("a2", disk=True)
+    for _ in range(14):
+        s.turn("a2", "a3", seconds=0.1)
+    s.mend("a1")
+    s.wait("a1 view {a1 a2' a3}")
+    s.answer("h123/1")
+    s.end()
+    s.in_order("a3 is sure who lives", "a2 is killed", "a1 reaches Redis again", "a3 is sure who lives")
+    return s
