@@ -82,8 +82,8 @@ def mail_place(agent: str, slots: int) -> int:
 
 @lru_cache(maxsize=16)
 def mail_tags(crawl: str, slots: int) -> tuple[str, ...]:
-    """The hash tags of a crawl's mail slots, by place: `<crawl>/<i>`, where `<i>` is the smallest number by which the tag
-    is in the middle of its share of a cluster's slots. So as many masters, or a part of so many, carry the same."""
+    """The hash tags of a crawl's mail slots, by place: `<crawl>/<i>`, where `<i>` is the smallest number by which the
+    tag is in the middle of its share of a cluster's slots. So as many masters, or a part of so many, carry the same."""
     found: dict[int, str] = {}
     for number in count():
         tag = f"{crawl}/{number}"
