@@ -14,9 +14,9 @@ import pytest
 from scrapy_ubi.frontier import restore as opening
 from scrapy_ubi.frontier import rows
 from scrapy_ubi.frontier.engines import Engine
-from scrapy_ubi.frontier.log_records import ENDLESS
 from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.restore import open_frontier
+from scrapy_ubi.frontier.rocks import ENDLESS
 from scrapy_ubi.frontier.seen import SeenTable
 from scrapy_ubi.frontier.store import StoreDamaged, StoreFull
 from scrapy_ubi.protocol.host import Entry

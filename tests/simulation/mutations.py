@@ -65,7 +65,7 @@ def _done_mark_early() -> Any:
 
 
 def _done_marks_in_handoffs_early() -> Any:
-    return patch.object(SetState, "told_done", lambda self: iter(self.done))
+    return patch.object(SetState, "told_done", lambda self: iter([*self.done]))
 
 
 def _acknowledged_before_successors() -> Any:
@@ -960,7 +960,6 @@ CAUGHT: dict[str, int] = {
     "late_mail_taken_for_acknowledged": 0,
     "later_words_not_taken": 2980021816,
     "none_missed_may_be_away_where_one_was_ahead": 2980020199,
-    "those_ahead_counted_twice": 3010000220,
     "end_while_pages_are_due": 7,
     "row_told_before_its_outlinks": 6,
     "rows_not_compared": 38,
@@ -1082,6 +1081,10 @@ RARE: dict[str, tuple[Any, ...]] = {
     "views_entered_ignored": (
         "tests.protocol.test_view_change",
         "test_at_once_holds_in_every_view_entered_since",
+    ),
+    "those_ahead_counted_twice": (
+        "tests.protocol.test_loss_counter",
+        "test_of_those_ahead_who_were_lost_one_at_least_has_to_be_back",
     ),
 }
 
