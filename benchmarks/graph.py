@@ -41,7 +41,7 @@ from scrapy_ubi.adapter.requests.inflight import FoundLinks
 from scrapy_ubi.outputs.collector import Collector, find_outputs
 from scrapy_ubi.outputs.graph import files, pagerank
 from scrapy_ubi.outputs.graph.collected_graph import CollectedGraph
-from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphStore, _Payload
+from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphPayload, GraphStore
 from scrapy_ubi.outputs.graph.numbered import Numbered
 from scrapy_ubi.outputs.part_files import INDEX, OUT, write_record
 from scrapy_ubi.outputs.part_writer import Bundle, Part
@@ -92,7 +92,7 @@ def store_ways(place: Path, rounds: int) -> dict[str, Way]:
                 if forms is not None:
                     forms.append(1)
 
-    payloads = [[_Payload(forms, bytes(LINKS), 200, 1, 1e9) for forms in web] for web in webs]
+    payloads = [[GraphPayload(forms, bytes(LINKS), 200, 1, 1e9) for forms in web] for web in webs]
 
     def fresh(forms: list[str]) -> list[str]:
         """As the loop has made them just now: what lies in memory for long takes long to read."""
@@ -148,7 +148,7 @@ def make(place: Path, arcs: int) -> list[Path]:
     forms = _Forms(nodes)
     for number in range(count):
         links = [forms[int(nodes * draws.random() ** 3)] for _ in range(LINKS)]
-        payload = _Payload([forms[number], *links], bytes(LINKS), 200, 1 if number else 0, 1e9 + number)
+        payload = GraphPayload([forms[number], *links], bytes(LINKS), 200, 1 if number else 0, 1e9 + number)
         name = f"{url_key('GET', payload.forms[0]):016x}"
         for agent in {number % 3, (number + (number % 20 == 0)) % 3}:
             stores[agent].write(payload, parts[agent])
