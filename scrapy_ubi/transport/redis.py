@@ -382,6 +382,9 @@ class RedisTransport:
         lines.read(own, own_reads, leaving, garbage.get(acks, ()))
         results = await self._carry([*rest, *rest_reads.values()]) if rest or rest_reads else []
         await (lines.finish_reading() if out.waits else lines.settle())
+        if lines.readings_failed:
+            self._read_less()
+            lines.readings_failed = 0
         if out.waits:
             lines.need_own(before)
         written, read = results[: len(rest)], dict(zip(rest_reads, results[len(rest) :], strict=True))
@@ -420,8 +423,12 @@ class RedisTransport:
             return results
         except TransportDown:
             self._mail_is_away = True
-            self._budget = min(self._budget, max(LEAST, self._budget // 4))
+            self._read_less()
             raise
+
+    def _read_less(self) -> None:
+        """A reading had no answer."""
+        self._budget = min(self._budget, max(LEAST, self._budget // 4))
 
     def _read_more(self, letters: Iterable[tuple[str, RawFields]], took: float) -> None:
         """These came in so many seconds: the next exchange may read more. Few say nothing of what the line carries."""
