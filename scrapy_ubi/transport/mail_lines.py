@@ -8,7 +8,8 @@ Rules of this module:
   (`take_late`). A line that has failed is tried again after a pause, with what comes for it, or with a mere look.
 * The own inbox is read by a round trip of its own, one at a time: a master that is full of mail can still be read. What
   that has brought waits here until an exchange takes it (`take_own`).
-* After a batch, or a reading, that failed the next one is smaller: a slow line may not carry so much within the time-out.
+* After a batch, or a reading, that failed the next one is smaller: a slow line may not carry so much within the
+  time-out.
 * A slot that moves is followed, command by command (MOVED, ASK). After a failure all are looked for anew.
 """
 

@@ -275,7 +275,7 @@ def test_what_waits_for_a_line_that_failed_leaves_in_smaller_batches_and_all_of_
     commands = [RedisCommand(("XADD", str(number), "x" * 100_000)) for number in range(40)]
 
     def batches() -> list[list[RedisCommand]]:
-        assert all([line.put(command) for command in commands])
+        assert [line.put(command) for command in commands] == [True] * len(commands)
         found = list(iter(line.take, []))
         assert [one for batch in found for one in batch] == commands
         return found
