@@ -14,8 +14,8 @@ import redis
 from scrapy_ubi.ground import clock
 from scrapy_ubi.transport import Outgoing, Transport, TransportDown
 from scrapy_ubi.transport.contract import HEAD
-from scrapy_ubi.transport.pulses import CELL, WIDTH
 from scrapy_ubi.transport.packed_letters import packed
+from scrapy_ubi.transport.pulses import CELL, WIDTH
 from scrapy_ubi.transport.redis import RedisTransport
 from tests.transport.exchanges import ids, letter, play, seqs
 from tests.transport.test_conformance_beats import Heart
