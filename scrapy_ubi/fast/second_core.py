@@ -165,12 +165,14 @@ class HandOver:
             self._middleware._decode = self._decode
         if self._worker is None:
             self._worker = Worker()
-        self._is_on = parsed_ahead.wanted = True
+        self._is_on = True
+        parsed_ahead.wanted_by.add(self)
         return True
 
     def end(self) -> None:
         """No more. Those that wait go on in their turn; then the middleware has its place again, the thread its end."""
-        self._is_on = parsed_ahead.wanted = False
+        self._is_on = False
+        parsed_ahead.wanted_by.discard(self)
         self._stand_back()
 
     def close(self) -> None:

@@ -69,7 +69,7 @@ def nothing_known() -> Iterator[None]:
     """What is parsed ahead is of the process."""
     yield
     parsed_ahead._credit.clear()
-    parsed_ahead.wanted = False
+    parsed_ahead.wanted_by.clear()
 
 
 class Links(UbiSpider):
@@ -397,6 +397,18 @@ def draw_page() -> bytes:
 
 
 # What is parsed ahead
+
+
+def test_what_one_crawl_of_a_process_ends_another_goes_on_with() -> None:
+    async def scene() -> None:
+        one, other = HandedOver(), HandedOver()
+        one.pages.end()
+        assert parsed_ahead.wanted_by == {other.pages}
+        one.pages.end()
+        other.pages.end()
+        assert not parsed_ahead.wanted_by
+
+    asyncio.run(scene())
 
 
 def test_only_callbacks_that_ask_have_pages_parsed_ahead() -> None:

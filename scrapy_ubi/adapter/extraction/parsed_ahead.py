@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* Nothing is kept until somebody parses ahead (`wanted`), and a page only as long as its response lives.
+* Nothing is kept until somebody parses ahead (`wanted_by`), and a page only as long as its response lives.
 * What is parsed ahead is a guess: a body, taken for the UTF-8 that the page's text becomes. It is used only where the
   bytes that would be parsed are these very bytes.
 * Whether pages of a callback are to be parsed ahead is told by credit: a large page that the extractor parses, or finds
@@ -35,10 +35,10 @@ class ParsedPage(NamedTuple):
 class ParsedAhead:
     """The pages of this process that were parsed ahead."""
 
-    __slots__ = ("_credit", "_pages", "used", "wanted")
+    __slots__ = ("_credit", "_pages", "used", "wanted_by")
 
     def __init__(self) -> None:
-        self.wanted = False
+        self.wanted_by: set[object] = set()  # several crawls of a process may
         self.used = 0  # pages parsed ahead that the extractor has taken
         self._pages: WeakKeyDictionary[Response, ParsedPage] = WeakKeyDictionary()
         self._credit: dict[str, int] = {}
