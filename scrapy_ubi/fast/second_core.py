@@ -220,8 +220,11 @@ class HandOver:
             if job.parsed is not None:
                 self._count("ubi/second_core/parsed")
                 if isinstance(answer, Response) and answer.body is job.page:
-                    parsed_ahead.keep(answer, job.parsed)
+                    parsed_ahead.keep(answer, job.parsed, self._taken)
         return answer
+
+    def _taken(self) -> None:
+        self._count("ubi/second_core/parsed_used")
 
     def _decode(self, body: bytes, encoding: bytes, max_size: int) -> bytes:
         """As the middleware's."""
@@ -292,7 +295,6 @@ class SecondCore:
         if self._pages is not None:
             self._pages.end()
             self._pages.close()
-            self._crawler.stats.set_value("ubi/second_core/parsed_used", parsed_ahead.used)
 
     def _wait(self) -> None:
         loop = asyncio.get_running_loop()
