@@ -165,12 +165,14 @@ class HandOver:
             self._middleware._decode = self._decode
         if self._worker is None:
             self._worker = Worker()
-        self._is_on = parsed_ahead.wanted = True
+        self._is_on = True
+        parsed_ahead.wanted_by.add(self)
         return True
 
     def end(self) -> None:
         """No more. Those that wait go on in their turn; then the middleware has its place again, the thread its end."""
-        self._is_on = parsed_ahead.wanted = False
+        self._is_on = False
+        parsed_ahead.wanted_by.discard(self)
         self._stand_back()
 
     def close(self) -> None:
@@ -218,8 +220,11 @@ class HandOver:
             if job.parsed is not None:
                 self._count("ubi/second_core/parsed")
                 if isinstance(answer, Response) and answer.body is job.page:
-                    parsed_ahead.keep(answer, job.parsed)
+                    parsed_ahead.keep(answer, job.parsed, self._taken)
         return answer
+
+    def _taken(self) -> None:
+        self._count("ubi/second_core/parsed_used")
 
     def _decode(self, body: bytes, encoding: bytes, max_size: int) -> bytes:
         """As the middleware's."""
@@ -290,7 +295,6 @@ class SecondCore:
         if self._pages is not None:
             self._pages.end()
             self._pages.close()
-            self._crawler.stats.set_value("ubi/second_core/parsed_used", parsed_ahead.used)
 
     def _wait(self) -> None:
         loop = asyncio.get_running_loop()

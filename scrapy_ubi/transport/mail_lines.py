@@ -8,6 +8,8 @@ Rules of this module:
   (`take_late`). A line that has failed is tried again after a pause, with what comes for it, or with a mere look.
 * The own inbox is read by a round trip of its own, one at a time: a master that is full of mail can still be read. What
   that has brought waits here until an exchange takes it (`take_own`).
+* After a batch, or a reading, that failed the next one is smaller: a slow line may not carry so much within the
+  time-out.
 * A slot that moves is followed, command by command (MOVED, ASK). After a failure all are looked for anew.
 """
 
@@ -37,6 +39,8 @@ USUAL = 4
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between two tries of a line
 MOST_WAITING = 4_000  # commands of a line that is behind
 MOST_BYTES = 16_000_000  # of these
+LEAST_BYTES = 64_000  # of one batch, one command in any case; what that takes is more after each that is quick
+EASY = 6  # a batch that took less than this part of the time-out is
 TURNS = 3  # a slot may have moved on meanwhile
 FIND = 1.0  # s between two looks for all masters
 QUIET = 60.0  # s within which the log says once that a line fails
@@ -63,6 +67,7 @@ class MailLine:
         self.trips = trips
         self.waiting: list[RedisCommand] = []
         self._size = 0  # bytes of these
+        self.most = MOST_BYTES  # of the next batch
         self.task: asyncio.Task[None] | None = None
         self.is_behind = False
         self.took = 0.0  # s that the last batch was under way
@@ -77,7 +82,7 @@ class MailLine:
 
     def put(self, command: RedisCommand) -> bool:
         """Let this wait for the next batch; whether there is room."""
-        size = sum([len(each) for each in command.args if not isinstance(each, int)])
+        size = _size_of(command)
         if self.waiting and (len(self.waiting) >= MOST_WAITING or self._size + size > MOST_BYTES):
             return False
         self.waiting.append(command)
@@ -85,9 +90,34 @@ class MailLine:
         return True
 
     def take(self) -> list[RedisCommand]:
-        """What waits."""
+        """The next batch of what waits."""
+        if self._size <= self.most:
+            return self.take_all()
+        size = count = 0
+        for command in self.waiting:
+            size += _size_of(command)
+            if size > self.most and count:
+                size -= _size_of(command)
+                break
+            count += 1
+        batch, self.waiting, self._size = self.waiting[:count], self.waiting[count:], self._size - size
+        return batch
+
+    def take_all(self) -> list[RedisCommand]:
+        """All that waits."""
         batch, self.waiting, self._size = self.waiting, [], 0
         return batch
+
+    def carried(self, batch: Sequence[RedisCommand], took: float) -> None:
+        """A batch was answered after so long (s): one as large may say what the line carries."""
+        self.took = took
+        if self.most < MOST_BYTES and 2 * sum(map(_size_of, batch)) >= self.most:
+            easy = took < self.trips.timeout / EASY
+            self.most = min(MOST_BYTES, self.most * 2 if easy else self.most + LEAST_BYTES // 4)
+
+    def not_carried(self, batch: Sequence[RedisCommand]) -> None:
+        """A batch was not answered."""
+        self.most = max(LEAST_BYTES, min(self.most, sum(map(_size_of, batch))) // 4)
 
     def fail(self, error: TransportError, is_full: bool, slots: str) -> None:
         """It has failed; `slots` says what it carries."""
@@ -108,7 +138,8 @@ class MailLine:
 
 
 class MailLines:
-    """The lines of one agent. `put_off`: how many commands were left out, since somebody has set it back."""
+    """The lines of one agent. `put_off`: how many commands were left out, `readings_failed`: how many readings of the
+    own mail had no answer, since somebody has set them back."""
 
     def __init__(
         self,
@@ -138,6 +169,7 @@ class MailLines:
         self._reads_behind = False
         self._found: list[OwnMail] = []
         self.readings = 0  # that have succeeded
+        self.readings_failed = 0
 
     # -- opening and closing
 
@@ -271,10 +303,11 @@ class MailLines:
                     results = await self._sent(line, batch)
                 except BROKEN as error:
                     self._failed(line, error)
-                    for command in (*batch, *line.take()):
+                    line.not_carried(batch)
+                    for command in (*batch, *line.take_all()):
                         self._leave_out(command)
                     return
-                line.took = clock.now() - began
+                line.carried(batch, clock.now() - began)
                 wrong = [one for one in zip(batch, results, strict=True) if isinstance(one[1], Exception)]
                 for command, _ in wrong:
                     self._leave_out(command)
@@ -349,6 +382,7 @@ class MailLines:
             results = await self._sent(line, [*deletions, *reads.values()])
         except BROKEN as error:
             self._failed(line, error)
+            self.readings_failed += 1
             return None
         finally:
             self._reads_behind = False
@@ -406,13 +440,18 @@ class MailLines:
         self._reads_behind = self._reads_behind or self._reading in late
 
     async def delete_where(self, begun: Collection[str]) -> None:
-        """Delete the keys of all mail slots, but of agents that have begun. Raises TransportDown."""
-        for line in [*self._lines.values()]:
+        """Delete the keys of all mail slots, but of agents that have begun. Raises TransportDown where a master was not
+        to be had, after the others."""
+        failed: TransportError | None = None
+        for node in dict.fromkeys(self._routes.values()):
+            trips = self._line_to(node).trips
             try:
-                async for found in scanned(line.trips, self._keys, begun):
-                    await line.trips.attempt([RedisCommand(("DEL", key)) for key in found])
-            except FAULTS as error:
-                raise fault(error, self._at, self._timeout) from error
+                async for found in scanned(trips, self._keys, begun):
+                    await trips.attempt([RedisCommand(("DEL", key)) for key in found])
+            except TransportError as error:
+                failed = error
+        if failed is not None:
+            raise failed
 
 
 async def scanned(trips: RoundTrips, keys: RedisKeys, begun: Collection[str]) -> Any:
@@ -424,6 +463,10 @@ async def scanned(trips: RoundTrips, keys: RedisKeys, begun: Collection[str]) ->
         old = [key for key in found if (owner := keys.owner(key)) is not None and owner[0] not in begun]
         if old:
             yield old
+
+
+def _size_of(command: RedisCommand) -> int:
+    return sum([len(each) for each in command.args if not isinstance(each, int)])
 
 
 def probe_of(memory: str) -> RedisCommand:

@@ -59,6 +59,7 @@ logger = logging.getLogger(__name__)
 
 SCAN = 1000  # keys a step looks at when a crawl is cleared
 LEAST = 64_000  # bytes of letters that are read at least, one letter in any case
+GROWN = 4  # times as much as may be read: what packed letters may hold when they are opened, one in any case
 EASY = 6  # an exchange that took less than this part of the time-out, and read much, may read twice as much
 
 
@@ -382,6 +383,9 @@ class RedisTransport:
         lines.read(own, own_reads, leaving, garbage.get(acks, ()))
         results = await self._carry([*rest, *rest_reads.values()]) if rest or rest_reads else []
         await (lines.finish_reading() if out.waits else lines.settle())
+        if lines.readings_failed:
+            self._read_less()
+            lines.readings_failed = 0
         if out.waits:
             lines.need_own(before)
         written, read = results[: len(rest)], dict(zip(rest_reads, results[len(rest) :], strict=True))
@@ -420,8 +424,12 @@ class RedisTransport:
             return results
         except TransportDown:
             self._mail_is_away = True
-            self._budget = min(self._budget, max(LEAST, self._budget // 4))
+            self._read_less()
             raise
+
+    def _read_less(self) -> None:
+        """A reading had no answer."""
+        self._budget = min(self._budget, max(LEAST, self._budget // 4))
 
     def _read_more(self, letters: Iterable[tuple[str, RawFields]], took: float) -> None:
         """These came in so many seconds: the next exchange may read more. Few say nothing of what the line carries."""
@@ -466,12 +474,19 @@ class RedisTransport:
         return incoming
 
     def _letters(self, found: Any) -> list[tuple[str, RawFields]]:
-        """The letters that the script has found. Raises TransportDown when that is no such answer."""
+        """The letters that the script has found, up to a bound of what they hold when they are opened: the others are
+        read again later. Raises TransportDown when that is no such answer."""
+        letters: list[tuple[str, RawFields]] = []
+        more = 0  # bytes by which those that were packed have grown
         try:
-            letters: list[tuple[str, RawFields]] = [
-                (name.decode("ascii"), self._opened(paired(flat))) for name, _size, _whole, flat in found
-            ]
-            self._counts["oversized"] += sum([not whole for _, _, whole, _ in found])
+            for name, _size, whole, flat in found:
+                entry = paired(flat)
+                fields = self._opened(entry)
+                more += 0 if fields is entry else size_of(fields)
+                if letters and more > GROWN * self._most_bytes:
+                    break
+                letters.append((name.decode("ascii"), fields))
+                self._counts["oversized"] += not whole
         except (lib.InvalidResponse, TypeError, ValueError, AttributeError) as error:
             odd = lib.InvalidResponse("it answers something else than letters")
             raise TransportDown(self._server.explain(odd)) from error

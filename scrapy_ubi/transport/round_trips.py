@@ -168,6 +168,8 @@ class RoundTrips:
             async with asyncio.timeout(self.timeout):
                 return await self._run(commands)
         except FAULTS as error:
+            if self.at.url.startswith("rediss") and not isinstance(error, TimeoutError | lib.TimeoutError):
+                await self._leave()  # its certificate or ours renewed; what is merely slow goes on beside
             raise fault(error, self._server, self.timeout) from error
 
     async def _run(self, commands: Sequence[RedisCommand]) -> list[Any]:
@@ -201,7 +203,8 @@ class RoundTrips:
             began = clock.now()
             await connection.send_packed_command(connection.pack_commands([c.args for c in commands]))
             results = [await _reply(connection, command) for command in commands[:1]]
-            self.round_trip.took(clock.now() - began)
+            if commands:
+                self.round_trip.took(clock.now() - began)
             return results + [await _reply(connection, command) for command in commands[1:]]
         except BaseException:  # replies may be left: they would answer the next call
             await connection.disconnect(nowait=True)

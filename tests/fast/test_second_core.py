@@ -69,7 +69,7 @@ def nothing_known() -> Iterator[None]:
     """What is parsed ahead is of the process."""
     yield
     parsed_ahead._credit.clear()
-    parsed_ahead.wanted = False
+    parsed_ahead.wanted_by.clear()
 
 
 class Links(UbiSpider):
@@ -261,7 +261,8 @@ def test_a_large_page_is_unpacked_and_parsed_elsewhere(encoding: str, monkeypatc
         assert threads == [NAME]
         found = parsed_ahead.take(answer, PAGE)
         assert found is not None and found.page is not None and len(found.page.tags("a")) == 1
-        assert here.stats == ["ubi/second_core/pages", "ubi/second_core/parsed"] and here.noted == ["second_core"]
+        done, parsed, used = "ubi/second_core/pages", "ubi/second_core/parsed", "ubi/second_core/parsed_used"
+        assert here.stats == [done, parsed, used] and here.noted == ["second_core"]
         here.pages.end()
         assert here.stands_back
         here.pages.close()
@@ -399,6 +400,23 @@ def draw_page() -> bytes:
 # What is parsed ahead
 
 
+@pytest.mark.usefixtures("parse_ahead")
+def test_what_one_crawl_of_a_process_ends_another_goes_on_with() -> None:
+    async def scene() -> None:
+        one, other = HandedOver(), HandedOver()
+        answer = await other.ask(*response_of(PAGE))
+        assert parsed_ahead.take(answer, answer.body) is not None
+        assert "ubi/second_core/parsed_used" in other.stats
+        assert one.stats == []
+        one.pages.end()
+        assert parsed_ahead.wanted_by == {other.pages}
+        one.pages.end()
+        other.pages.end()
+        assert not parsed_ahead.wanted_by
+
+    asyncio.run(scene())
+
+
 def test_only_callbacks_that_ask_have_pages_parsed_ahead() -> None:
     request, response = response_of(PAGE)
     assert not parsed_ahead.spend_credit(request)
@@ -413,8 +431,8 @@ def test_only_callbacks_that_ask_have_pages_parsed_ahead() -> None:
 def test_a_page_that_was_parsed_ahead_is_used_only_for_the_very_same_bytes() -> None:
     _, response = response_of(PAGE)
     tree = ParsedPage(PAGE, ParsedTree(PAGE))
-    parsed_ahead.keep(response, tree)
+    parsed_ahead.keep(response, tree, lambda: None)
     assert parsed_ahead.take(response, PAGE + b" ") is None
-    parsed_ahead.keep(response, tree)
+    parsed_ahead.keep(response, tree, lambda: None)
     assert parsed_ahead.take(response, bytes(bytearray(PAGE))) is tree
     assert parsed_ahead.take(response, PAGE) is None, "once"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
 from scrapy_ubi.transport import Incoming, Outgoing, Transport, TransportDown
+from scrapy_ubi.transport.address import address
+from scrapy_ubi.transport.mail_lines import LEAST_BYTES, MailLine
 from scrapy_ubi.transport.redis import RedisTransport
 from scrapy_ubi.transport.redis_keys import RedisKeys, hash_slot
+from scrapy_ubi.transport.round_trips import RedisCommand, RoundTrips
 from tests.conftest import KINDS, no_server
 from tests.support.redis_groups import Cluster, ClusterNode, ask
 from tests.transport.exchanges import letter, read_again, seqs
@@ -224,3 +228,64 @@ def test_who_is_forgotten_is_forgotten_with_the_mail_in_its_slot(cluster: Cluste
             await asyncio.sleep(0.01)
 
     play(cluster, scene)
+
+
+def test_mail_that_cannot_come_at_once_from_its_master_comes_in_parts(cluster: Cluster) -> None:
+    """As by one server: it hangs up on who is sent too much, as does a line too slow for it within the time-out."""
+    _, _, third = apart(cluster)
+    own = master(cluster, third)
+
+    async def scene(a: Transport, b: Transport, c: Transport) -> None:
+        for number in range(20):
+            await a.exchange(Outgoing(letters=[(third, {**letter(number), "body": "x" * 100_000})]))
+        while ask(own, "XLEN", KEYS.inbox(third)) < 20:
+            await asyncio.sleep(0.01)
+        ask(own, "CONFIG", "SET", "client-output-buffer-limit", "normal 600000 0 0")
+        came: list[int] = []
+        try:
+            while len(came) < 20:
+                incoming = await read_again(c)
+                came += seqs(incoming)
+                await c.exchange(Outgoing(consumed=[one for one, _ in incoming.letters], read_inbox=False))
+        finally:
+            ask(own, "CONFIG", "SET", "client-output-buffer-limit", "normal 0 0 0")
+        assert came == list(range(20))
+
+    play(cluster, scene)
+
+
+def test_a_run_that_is_cleared_leaves_no_mail_at_any_master(cluster: Cluster) -> None:
+    gone = [f"gone{number}" for number in range(SLOTS)]
+
+    async def scene(a: Transport, b: Transport, c: Transport) -> None:
+        await a.exchange(Outgoing(letters=[(name, letter(1)) for name in gone], acks={(gone[0], "lane"): "[1]"}))
+        inboxes = {name: KEYS.inbox(name) for name in gone}
+        assert len({master(cluster, name) for name in gone}) == SLOTS
+        while not all(ask(master(cluster, name), "EXISTS", key) for name, key in inboxes.items()):
+            await asyncio.sleep(0.01)
+        assert await c.clear()
+        left = [key for name, key in inboxes.items() if ask(master(cluster, name), "EXISTS", key)]
+        assert left == []
+
+    play(cluster, scene)
+
+
+def test_what_waits_for_a_line_that_failed_leaves_in_smaller_batches_and_all_of_it_once() -> None:
+    line = MailLine(RoundTrips(address("redis://127.0.0.1:1/0"), "test", 3.0, Counter(), fixed=True))
+    commands = [RedisCommand(("XADD", str(number), "x" * 100_000)) for number in range(40)]
+
+    def batches() -> list[list[RedisCommand]]:
+        assert [line.put(command) for command in commands] == [True] * len(commands)
+        found = list(iter(line.take, []))
+        assert [one for batch in found for one in batch] == commands
+        return found
+
+    (whole,) = batches()
+    line.not_carried(whole)
+    first, *_ = batches()
+    assert 2 * LEAST_BYTES < sum(len(str(one.args[2])) for one in first) <= 1_000_000
+    for _ in range(5):
+        line.not_carried(first)
+    assert [len(batch) for batch in batches()] == [1] * len(commands), "a command larger than that leaves by itself"
+    while len(found := batches()) > 1:
+        line.carried(found[0], 0.01)

@@ -14,6 +14,7 @@ import redis
 from scrapy_ubi.ground import clock
 from scrapy_ubi.transport import Outgoing, Transport, TransportDown
 from scrapy_ubi.transport.contract import HEAD
+from scrapy_ubi.transport.packed_letters import packed
 from scrapy_ubi.transport.pulses import CELL, WIDTH
 from scrapy_ubi.transport.redis import RedisTransport
 from tests.transport.exchanges import ids, letter, play, seqs
@@ -526,6 +527,23 @@ def test_mail_that_cannot_come_at_once_comes_in_parts(redis_world: RedisWorld) -
         assert (await b.exchange(Outgoing(consumed=ids))).letters == []
 
     play(redis_world, scene)
+
+
+def test_packed_letters_that_are_large_when_they_are_opened_come_in_parts(redis_world: RedisWorld) -> None:
+    """A few kilobytes may hold megabytes: what one exchange brings has a bound after it was opened, too."""
+
+    async def scene(a: Transport, b: Transport) -> None:
+        for number in range(12):
+            redis_world.put("b", packed({"from": "a", "seq": str(number), "body": "x" * 60_000}))
+        came: list[int] = []
+        while len(came) < 12:
+            incoming = await b.exchange(Outgoing())
+            assert 1 <= len(incoming.letters) <= 5 if len(came) < 10 else incoming.letters
+            came += seqs(incoming)
+            await b.exchange(Outgoing(consumed=[one for one, _ in incoming.letters], read_inbox=False))
+        assert came == list(range(12))
+
+    play(redis_world, scene, max_letter_bytes=100_000, max_read_bytes=80_000)
 
 
 def test_exchanges_of_little_do_not_say_that_the_line_carries_much(redis_world: RedisWorld) -> None:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
+
+from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.round_trip_time import LATELY, RoundTripTime
+from scrapy_ubi.transport.round_trips import RedisCommand, RoundTrips
+from tests.transport.worlds import RedisWorld
 
 
 def test_the_shortest_counts_and_is_forgotten_in_time() -> None:
@@ -20,3 +26,15 @@ def test_a_clock_that_goes_back_makes_no_time_below_zero() -> None:
     line = RoundTripTime()
     line.took(-1.0)
     assert line.seconds == 0.0
+
+
+def test_an_exchange_that_asks_nothing_says_nothing_of_the_way(redis_world: RedisWorld) -> None:
+    async def run() -> float:
+        trips = RoundTrips(address(redis_world.server.url), "test", 5.0, Counter(), fixed=True)
+        await trips.call([RedisCommand(("PING",))])
+        before = trips.round_trip.seconds
+        assert await trips.call([]) == []
+        await trips.close()
+        return trips.round_trip.seconds - before
+
+    assert asyncio.run(run()) == 0.0

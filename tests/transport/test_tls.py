@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections import Counter
 from pathlib import Path
@@ -15,6 +16,7 @@ from scrapy_ubi.transport.beat_connection import RedisLink
 from scrapy_ubi.transport.clients import client_of
 from scrapy_ubi.transport.redis import RedisTransport
 from scrapy_ubi.transport.redis_keys import RedisKeys
+from scrapy_ubi.transport.round_trips import RedisCommand, RoundTrips
 from tests.support.certificates import Authority, TlsServer, TlsSide
 from tests.support.redis_groups import Cluster, Watched
 from tests.support.server import binary
@@ -73,6 +75,33 @@ def test_a_certificate_of_the_client(tmp_path: Path) -> None:
         said = refused(server.url, passing=None)  # a reset, or the alert that was sent before it
         assert "client certificate" in said and "name one with ssl_certfile and ssl_keyfile" in said
         opened(f"{server.url}&ssl_certfile={server.own}&ssl_keyfile={server.own}")
+
+
+@pytest.mark.parametrize("way", ["call", "attempt"])
+def test_files_of_certificates_that_were_renewed_are_read_again(tmp_path: Path, way: str) -> None:
+    """A connection of redis-py keeps what it has read of them, as long as it is in its pool."""
+    ours, other = Authority(tmp_path), Authority(tmp_path, "other")
+    named = tmp_path / "named.pem"
+    named.write_bytes(ours.file.read_bytes())
+
+    async def run() -> None:
+        at = address(f"rediss://localhost:{server.port}/0?ssl_ca_certs={named}")
+        trips = RoundTrips(at, "test", 5.0, Counter(), fixed=True)
+        ask = getattr(trips, way)
+        assert await ask([RedisCommand(("PING",))]) == [b"PONG"]
+        server.stop()
+        server.options = [*server.options, *TlsSide(other).options]
+        server.start()
+        with pytest.raises(TransportDown):
+            await ask([RedisCommand(("PING",))])
+        named.write_bytes(other.file.read_bytes())
+        with contextlib.suppress(TransportDown):  # a connection that had read the old one
+            await ask([RedisCommand(("PING",))])
+        assert await ask([RedisCommand(("PING",))]) == [b"PONG"]
+        await trips.close()
+
+    with TlsServer(ours) as server:
+        asyncio.run(run())
 
 
 def test_a_cluster_whose_servers_are_known_by_name(tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def _parsed(response: HtmlResponse, text: str) -> Page | None:
     if (asked := _asked.get(response)) is not None:
         return asked
     data = written(text)
-    if parsed_ahead.wanted and (ahead := parsed_ahead.take(response, data)) is not None:
+    if parsed_ahead.wanted_by and (ahead := parsed_ahead.take(response, data)) is not None:
         page = ahead.page
     else:
         page = None if is_costly(data) else Page(data)

@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* Nothing is kept until somebody parses ahead (`wanted`), and a page only as long as its response lives.
+* Nothing is kept until somebody parses ahead (`wanted_by`), and a page only as long as its response lives.
 * What is parsed ahead is a guess: a body, taken for the UTF-8 that the page's text becomes. It is used only where the
   bytes that would be parsed are these very bytes.
 * Whether pages of a callback are to be parsed ahead is told by credit: a large page that the extractor parses, or finds
@@ -12,6 +12,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -35,12 +36,11 @@ class ParsedPage(NamedTuple):
 class ParsedAhead:
     """The pages of this process that were parsed ahead."""
 
-    __slots__ = ("_credit", "_pages", "used", "wanted")
+    __slots__ = ("_credit", "_pages", "wanted_by")
 
     def __init__(self) -> None:
-        self.wanted = False
-        self.used = 0  # pages parsed ahead that the extractor has taken
-        self._pages: WeakKeyDictionary[Response, ParsedPage] = WeakKeyDictionary()
+        self.wanted_by: set[object] = set()  # several crawls of a process may
+        self._pages: WeakKeyDictionary[Response, tuple[ParsedPage, Callable[[], object]]] = WeakKeyDictionary()
         self._credit: dict[str, int] = {}
 
     def spend_credit(self, request: Request) -> bool:
@@ -52,9 +52,9 @@ class ParsedAhead:
         self._credit[name] = credit - 1
         return True
 
-    def keep(self, response: Response, parsed: ParsedPage) -> None:
-        """Keep a parsed page for its response."""
-        self._pages[response] = parsed
+    def keep(self, response: Response, parsed: ParsedPage, taken: Callable[[], object]) -> None:
+        """Keep a parsed page for its response; `taken` is called when the extractor takes it."""
+        self._pages[response] = parsed, taken
 
     def take(self, response: Response, written: bytes) -> ParsedPage | None:
         """What these bytes of this response were parsed into, where they were."""
@@ -62,10 +62,10 @@ class ParsedAhead:
             name = _callback_of(response.request)
             if name in self._credit or len(self._credit) < MOST_CALLBACKS:
                 self._credit[name] = min(self._credit.get(name, 0) + 1, MOST_CREDIT)
-        found = self._pages.pop(response, None)
-        if found is None or found.written != written:
+        found, taken = self._pages.pop(response, (None, None))
+        if found is None or taken is None or found.written != written:
             return None
-        self.used += 1
+        taken()
         return found
 
 

@@ -222,11 +222,20 @@ def _redis(settings: BaseSettings, opts: argparse.Namespace, crawl: str | None) 
             yield from _commands(to)
             yield from _server(to)
             if crawl is not None:
-                slots = settings.getint("UBI_MAIL_SLOTS", 1)
-                yield from _rights(to, RedisKeys(crawl, min(max(slots, 1), MOST_MAIL_SLOTS)))
+                yield from _rights(to, RedisKeys(crawl, _mail_slots(to.client, crawl, settings)))
                 yield from _group(read_status(to.client, crawl))
     except UbiError as error:
         yield Finding(WRONG, "Redis", str(error))
+
+
+def _mail_slots(client: redis.Redis, crawl: str, settings: BaseSettings) -> int:
+    """Over how many slots the mail is spread at most, by what is set here and what the agents of the crawl say."""
+    slots = [1]
+    with suppress(ValueError, TypeError):  # of the settings it is said elsewhere, as of what may not be read
+        slots.append(settings.getint("UBI_MAIL_SLOTS", 1))
+    with suppress(redis.ResponseError):
+        slots += [agent.mail_slots for agent in read_status(client, crawl).agents]
+    return min(max(slots), MOST_MAIL_SLOTS)
 
 
 def _commands(to: RedisConnection) -> Iterator[Finding]:

@@ -13,6 +13,7 @@ from scrapy.settings import Settings
 from scrapy_ubi.adapter.process.agent_directory import take_lock
 from scrapy_ubi.cli.commands import doctor
 from scrapy_ubi.errors import UbiError
+from scrapy_ubi.transport.redis_keys import RedisKeys
 from tests.support.server import Server
 
 
@@ -95,6 +96,22 @@ def test_a_redis_is_looked_at_and_left_as_it_was(server: Server) -> None:
     assert states(found, "Redis") == states(found, "rights") == states(found, "clock") == {"ok"}
     assert "has not begun" in texts(found, "crawl")
     assert server.client().dbsize() == 0
+
+
+@pytest.mark.parametrize("given", [{}, {"UBI_MAIL_SLOTS": 1}, {"UBI_MAIL_SLOTS": "x"}])
+def test_rights_are_asked_for_the_mail_slots_that_the_agents_of_the_crawl_have(
+    server: Server, given: dict[str, object]
+) -> None:
+    client = server.client()
+    client.execute_command("ACL", "SETUSER", "few", "on", ">secret", "~ubi:{c}:*", "~ubi:watched", "+@all")
+    client.hset(RedisKeys("c").agents, "a1", '{"agent":"a1","mail_slots":3,"state":"crawling"}')
+    url = server.url.replace("//", "//few:secret@")
+    try:
+        found = look(UBI_REDIS_URL=url, UBI_CRAWL="c", **given)
+    finally:
+        client.execute_command("ACL", "DELUSER", "few")
+    assert states(found, "rights") == {"wrong"}
+    assert "XADD" in texts(found, "rights")
 
 
 def test_a_redis_that_throws_keys_away_is_looked_at(server: Server) -> None:
