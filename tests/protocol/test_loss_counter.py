@@ -9,7 +9,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, LOSSY, MOST_CARRIED, NEW, OVER, RELIEVED, words_after
+from scrapy_ubi.protocol.beat import (
+    BLANK,
+    FENCED,
+    LEAVING,
+    LEFT,
+    LOSSY,
+    MOST_CARRIED,
+    NEW,
+    OVER,
+    RELIEVED,
+    Beat,
+    words_after,
+)
 from scrapy_ubi.protocol.losses import MOST_LOSSES, GroupLoss, missing
 from scrapy_ubi.protocol.membership import Membership
 from tests.protocol.members import DIGEST, OTHER, all_settle, beat, kill, membership, old_hand, peers
@@ -305,6 +317,62 @@ def test_who_is_back_with_its_disk_is_not_missed_by_a_newcomer() -> None:
     group.read(1.0, 1.0, {"b": beat("b", era=2), "c": replace(back, counter=2, dead=(incarnation("b"),))})
     all_settle(group, view("a", "c"), back)
     assert not group.losses.book.missed
+
+
+@pytest.mark.parametrize(
+    ("later", "missed"),
+    [
+        ([beat("c", 3, dead=(incarnation("b"),), flags=NEW)], False),
+        ([beat("c", 3, dead=(incarnation("b"),)), "dead"], False),
+        ([beat("c", 3, dead=(incarnation("b"),), flags=NEW, era=2), "dead"], False),
+        (["dead"], True),
+        (["back"], False),
+    ],
+    ids=["lives", "has judged", "has judged, and is in another view", "dead before that", "dead, and back"],
+)
+def test_a_newcomer_judges_in_place_of_an_elder_that_died_before_it_could(
+    later: list[Beat | str], missed: bool
+) -> None:
+    """It had left the judgement to who had looked first: that one must have seen all settle."""
+    group, dead = membership(), (incarnation("b"),)
+    lines = {"b": beat("b", era=2), "c": beat("c", flags=NEW)}
+    group.read(0.0, 0.0, lines)
+    group.read(1.0, 1.0, {**lines, "c": beat("c", 2, flags=NEW, dead=dead)})
+    all_settle(group, view("a", "c"), beat("c", 2, flags=NEW))
+    assert not group.losses.book.missed
+    for time, word in enumerate(later, 2):
+        if isinstance(word, Beat):
+            lines["c"] = word
+        elif word == "dead":
+            lines["d"] = beat("d", flags=NEW, dead=(*dead, incarnation("c")))
+        else:
+            lines["c"] = replace(lines["c"], incarnation=incarnation("c", 1), carried=(incarnation("c"),))
+            lines["d"] = beat("d", flags=NEW, dead=(*dead, incarnation("c")))
+        group.read(float(time), float(time), lines)
+    assert bool(group.losses.book.missed) == missed
+
+
+@pytest.mark.parametrize(
+    ("line", "missed"),
+    [
+        (beat("b", flags=NEW), True),
+        (beat("b", flags=NEW + BLANK), False),
+        (beat("b", flags=LEFT + RELIEVED + NEW), False),
+        (beat("b", flags=LEFT + LOSSY + NEW), True),
+    ],
+    ids=["may have known some", "knew none", "left", "left with work"],
+)
+def test_where_nobody_knows_a_url_who_was_lost_before_all_had_settled_is_missed(line: Beat, missed: bool) -> None:
+    """That all know where the crawl begins does not hold there, so one loss is one too many."""
+    group = membership()
+    group.read(0.0, 0.0, {"b": line})
+    group.read(1.0, 1.0, {"b": line, "c": beat("c", flags=NEW, dead=(line.incarnation,))})
+    all_settle(group, view("a", "c"), beat("c", flags=NEW))
+    assert not group.losses.book.missed
+    for _ in range(2):
+        group.losses.end_without_urls()
+    assert group.losses.book.missed == ([GroupLoss((("b", incarnation("b")),), 0)] if missed else [])
+    assert group.losses.lossy or not missed
 
 
 def test_who_leaves_alone_with_work_says_who_is_away() -> None:

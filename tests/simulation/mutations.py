@@ -832,7 +832,17 @@ def _word_of_the_killed_stands() -> Any:
 
 def _dead_before_not_missed() -> Any:
     """Who was dead before anybody came is nobody's loss."""
-    return patch.object(LossCounter, "_miss_unheard", lambda self, beats: None)
+    return patch.object(LossCounter, "_look_for_unheard", lambda self, beats: None)
+
+
+def _judges_live_for_ever() -> Any:
+    """Whom to miss is left to those who had looked first, though they die before they have judged."""
+    return patch.object(LossCounter, "_judge_in_place_of_the_dead", lambda self, beats: None)
+
+
+def _all_know_where_the_crawl_begins() -> Any:
+    """Who was lost before all had settled is missed by nobody, though nobody who is there knows a URL."""
+    return patch.object(LossCounter, "end_without_urls", lambda self: None)
 
 
 MUTATIONS: dict[str, Callable[[], Any]] = {
@@ -1054,6 +1064,16 @@ RARE: dict[str, tuple[Any, ...]] = {
     "somebody_had_part_in_each_view": (
         "tests.protocol.test_loss_counter",
         "test_an_own_life_before_is_one_whose_disk_is_here",
+    ),
+    "all_know_where_the_crawl_begins": (
+        "tests.protocol.test_agent",
+        "test_an_end_without_urls_names_who_was_lost_before_all_had_settled",
+    ),
+    "judges_live_for_ever": (
+        "tests.protocol.test_loss_counter",
+        "test_a_newcomer_judges_in_place_of_an_elder_that_died_before_it_could",
+        ["dead"],
+        True,
     ),
     "dead_before_not_missed": (
         "tests.protocol.test_loss_counter",
