@@ -181,9 +181,14 @@ class LossCounter:
         return [sight.beat for sight in self._watch.seen.values()]
 
     def _shared(self, digest: str) -> bool:
-        """Whether somebody who lives, or this agent, was in the view with that digest."""
-        lives = [self.incarnation, *(beat.incarnation for beat in self._others())]
-        return any(digest in self._views.get(life, ()) for life in lives)
+        """Whether somebody who lives, or this agent, was in the view with that digest, or had been when it wrote the
+        disk that is here: as was seen, or as lines name the members."""
+        others = self._others()
+        lives = [self.incarnation, *(beat.incarnation for beat in others)]
+        if any(digest in self._views.get(life, ()) for life in lives):
+            return True
+        members = {life for _, line in self._found.values() if line.digest == digest for life in line.members}
+        return bool(members) and not self._here(others).isdisjoint(members)
 
     def _has_had_part(self, said: Beat) -> bool:
         """Whether somebody whose disk is here was in the view of these words: or it was to be and never was, so that

@@ -610,6 +610,22 @@ def test_who_was_in_the_view_of_a_later_era_is_not_behind() -> None:
         assert bool(group.losses.book.losses) == lost
 
 
+@pytest.mark.parametrize(("member", "missed"), [("c", False), ("d", True)], ids=["is here", "is not"])
+def test_nobody_is_ahead_by_an_era_whose_view_had_one_whose_disk_is_here(member: str, missed: bool) -> None:
+    """As another line names them: it had settled in that view with all, before it was away."""
+    group = membership()
+    group.losses.resume(False, {})
+    settled = beat("b", digest=OTHER, settled=OTHER, members=(incarnation("b"), incarnation(member)))
+    again = replace(beat("b", 9, era=2, complete=OTHER, flags=NEW), incarnation=incarnation("b", 1))
+    again = replace(again, carried=(incarnation("b"),), before=words_after(settled))
+    back = replace(beat("c", era=1, flags=NEW, carried=(incarnation("c"),)), incarnation=incarnation("c", 1))
+    group.read(0.0, 0.0, {"b": again, "c": back})
+    group.read(1.0, 1.0, {"b": again, "c": replace(back, counter=2, dead=(again.incarnation,))})
+    all_settle(group, view("a", c=1), back)
+    lost = {life for loss in group.losses.book.missed for _, life in loss.members}
+    assert (again.incarnation in lost) == missed
+
+
 def test_the_last_words_of_who_is_missed_are_of_the_view_that_the_disk_knows() -> None:
     for digest, spare in ((DIGEST, 1), (OTHER, 0)):
         group = membership()

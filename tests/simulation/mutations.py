@@ -835,6 +835,20 @@ def _dead_before_not_missed() -> Any:
     return patch.object(LossCounter, "_look_for_unheard", lambda self, beats: None)
 
 
+def _members_of_an_era_not_looked_at() -> Any:
+    """Who had settled in the view of an era is ahead by it, though lines name a member whose disk is here."""
+    correct = LossCounter._shared
+
+    def by_views_seen(self: LossCounter, digest: str) -> bool:
+        found, self._found = self._found, {}
+        try:
+            return correct(self, digest)
+        finally:
+            self._found = found
+
+    return patch.object(LossCounter, "_shared", by_views_seen)
+
+
 def _judges_live_for_ever() -> Any:
     """Whom to miss is left to those who had looked first, though they die before they have judged."""
     return patch.object(LossCounter, "_judge_in_place_of_the_dead", lambda self, beats: None)
@@ -1068,6 +1082,12 @@ RARE: dict[str, tuple[Any, ...]] = {
     "all_know_where_the_crawl_begins": (
         "tests.protocol.test_agent",
         "test_an_end_without_urls_names_who_was_lost_before_all_had_settled",
+    ),
+    "members_of_an_era_not_looked_at": (
+        "tests.protocol.test_loss_counter",
+        "test_nobody_is_ahead_by_an_era_whose_view_had_one_whose_disk_is_here",
+        "c",
+        False,
     ),
     "judges_live_for_ever": (
         "tests.protocol.test_loss_counter",
