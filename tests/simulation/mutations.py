@@ -849,6 +849,11 @@ def _members_of_an_era_not_looked_at() -> Any:
     return patch.object(LossCounter, "_shared", by_views_seen)
 
 
+def _hurried_leavers_have_told_all() -> Any:
+    """A leaver tells every keeper what it tells one, though it goes before it has."""
+    return patch.object(Handover, "tells", lambda self, leaver, incarnation, state: None)
+
+
 def _judges_live_for_ever() -> Any:
     """Whom to miss is left to those who had looked first, though they die before they have judged."""
     return patch.object(LossCounter, "_judge_in_place_of_the_dead", lambda self, beats: None)
@@ -1087,6 +1092,11 @@ RARE: dict[str, tuple[Any, ...]] = {
         "tests.protocol.test_loss_counter",
         "test_nobody_is_ahead_by_an_era_whose_view_had_one_whose_disk_is_here",
         "c",
+        False,
+    ),
+    "hurried_leavers_have_told_all": (
+        "tests.protocol.test_handover",
+        "test_who_was_told_by_a_leaver_that_went_before_it_had_told_all_tells_the_others",
         False,
     ),
     "judges_live_for_ever": (
