@@ -76,8 +76,9 @@ def of_copies(lost: Sequence[str], copies: int) -> list[str]:
     many = f"more than its copies make up for (UBI_REPLICATION = {copies})"
     why = many if len(lost) > copies else "before others had copies of all that was known there"
     return [
-        f"This crawl has lost {_number(len(lost), 'agent')} ({names}), {why}: pages of hosts that only they kept may be "
-        "missing. Where their directories still exist, start these agents again: they go on. Else forget the crawl (scrapy ubi reset), and run it again."
+        f"This crawl has lost {_number(len(lost), 'agent')} ({names}), {why}: "
+        "pages of hosts that only they kept may be missing. Where their directories "
+        "still exist, start these agents again: they go on. Else forget the crawl (scrapy ubi reset), and run it again."
     ]
 
 
