@@ -35,7 +35,7 @@ Rules of this module:
   To whom it leaves that may die before they have seen all settle: then it does so itself.
   Two of one era may have come as far apart: only who knows the same view answers for the other.
 * That all know where the crawl begins does not hold where nobody who is there at its end knows a URL: then all who
-  were lost before all had settled are missed, but those who have said that they knew none either.
+  were lost before all had settled are missed, but those who have said that they knew none either: one has to be back.
 * Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew. So
   is who leaves before it has handed on all.
 * Who leaves with work while nobody is there keeps that on its disk, and nobody will see that it is gone. So it says
@@ -430,15 +430,16 @@ class LossCounter:
             self._miss_all(self._unjudged)
 
     def _lost_with_urls(self, beats: Collection[Beat]) -> dict[str, str]:
-        """Who was lost before all had settled for the first time, and has not said that it knew no URL."""
-        lost = {life: self._found[life] for life in self._eras_before(beats)}
+        """Who was lost before all had settled for it, and has not said that it knew no URL."""
+        lost = {life: self._found[life] for life, era in self._eras_before(beats).items() if era <= BEGUN}
         return {life: name for life, (name, line) in lost.items() if BLANK not in line.flags}
 
     def end_without_urls(self) -> None:
-        """Nobody who is there knows a URL: whoever was lost before all had settled may have known the whole crawl."""
+        """Nobody who is there knows a URL: whoever was lost before all had settled may have known where the crawl
+        begins, and one of these has to be back."""
         if self._unshared:
             self.lossy = True
-            self.book.miss([(name, life) for life, name in self._unshared.items()], 0)
+            self.book.miss([(name, life) for life, name in self._unshared.items()], len(self._unshared) - 1)
             self._unshared = {}
 
     def _miss_all(self, groups: Iterable[tuple[tuple[str, str], ...]]) -> None:

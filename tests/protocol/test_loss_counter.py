@@ -364,6 +364,7 @@ def test_a_newcomer_judges_in_place_of_an_elder_that_died_before_it_could(
 )
 def test_where_nobody_knows_a_url_who_was_lost_before_all_had_settled_is_missed(line: Beat, missed: bool) -> None:
     """That all know where the crawl begins does not hold there, so one loss is one too many."""
+    assert all(life != incarnation("d") for life in ends_without_urls(beat("d", era=2), line)), "judged by its era"
     group = membership()
     group.read(0.0, 0.0, {"b": line})
     group.read(1.0, 1.0, {"b": line, "c": beat("c", flags=NEW, dead=(line.incarnation,))})
@@ -373,6 +374,18 @@ def test_where_nobody_knows_a_url_who_was_lost_before_all_had_settled_is_missed(
         group.losses.end_without_urls()
     assert group.losses.book.missed == ([GroupLoss((("b", incarnation("b")),), 0)] if missed else [])
     assert group.losses.lossy or not missed
+
+
+def ends_without_urls(*lines: Beat) -> list[str]:
+    """Whom an agent misses by these lines more, as nobody knows a URL."""
+    group = membership()
+    names = {incarnation(name): name for name in "bd"}
+    group.read(0.0, 0.0, {names[line.incarnation]: line for line in lines})
+    group.read(1.0, 1.0, {"c": beat("c", flags=NEW, dead=tuple(names))})
+    all_settle(group, view("a", "c"), beat("c", flags=NEW))
+    before = len(group.losses.book.missed)
+    group.losses.end_without_urls()
+    return [life for loss in group.losses.book.missed[before:] for _, life in loss.members]
 
 
 def test_who_leaves_alone_with_work_says_who_is_away() -> None:

@@ -1012,6 +1012,7 @@ CAUGHT: dict[str, int] = {
     "visits_due_no_work_of_the_last_leaver": 2918000928,
     "returned_disks_forgotten": 18,
     "loads_never_cancelled": 101,
+    "done_marks_in_handoffs_early": 64,
     "losses_not_recorded": 55,
     "one_death_too_many_among_newcomers": 12,
     "mail_of_the_dead_forgotten": 3,
