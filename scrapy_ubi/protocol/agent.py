@@ -229,9 +229,11 @@ class Agent:
         self.ending = None
         if self.quiescence.read(alive, view.digest, frozenset(alive), sent):
             # An agent that knows no URL cannot tell that no other agent has work.
-            lossy = self.lossy or all(BLANK in beat.flags for beat in alive.values())
+            if blank := all(BLANK in beat.flags for beat in alive.values()):
+                self.group.losses.end_without_urls()
+            lossy = self.lossy or blank
             # An agent that comes back to a lossy crawl may have brought work since those beats.
-            if not lossy or not self.work.is_left():
+            if self.group.losses.book.is_published and (not lossy or not self.work.is_left()):
                 self.ending = Ending(self.quiescence.mark, lossy)
         if self.ending is not None and not self._open:
             self.accept_end(self.ending.lossy)

@@ -11,6 +11,8 @@ Rules of this module:
   may be gone without a change of view: until it has handed on all it holds under this view, those who rely on it have
   not settled either, and when it is gone before they go through all hosts again. An agent that is leaving relies
   on no agent outside the view, or two would wait for each other.
+* A leaver may have told one keeper only when it goes, and nobody else may have owned the host: who has learned of
+  it from that one tells the others.
 * Several offers and syncs of one host may be under way, one a keeper. A copy that gets dirty meanwhile is gone
   through again.
 * When somebody leaves, hosts are brought only after a pause: agents are often stopped together, and what one of them
@@ -76,6 +78,8 @@ class Handover:
         self.open: dict[str, dict[str, Sync | None]] = {}  # host -> keeper -> the sync, or None while only offered
         self.pending: dict[str, None] = {}
         self.relied_on: dict[str, str] = {}  # agent outside the view -> its incarnation
+        # Such an agent and its incarnation -> hosts of which it is telling every keeper.
+        self._telling: dict[tuple[str, str], set[str]] = {}
         self._paused_since = self._paused_until = -math.inf
 
     def enter(self) -> None:
@@ -94,6 +98,13 @@ class Handover:
 
     def read(self, alive: Mapping[str, Beat]) -> None:
         """Whether those relied on are still there, by the beats of everybody alive."""
+        for agent, incarnation in list(self._telling):
+            beat = alive.get(agent)
+            if beat is None or beat.incarnation != incarnation:
+                for state in filter(None, map(self.frontier.find, self._telling.pop((agent, incarnation)))):
+                    self.soil(state)
+            elif beat.has_brought(self.tenure.view.digest):
+                del self._telling[agent, incarnation]
         for agent, incarnation in list(self.relied_on.items()):
             beat = alive.get(agent)
             if beat is None or beat.incarnation != incarnation:
@@ -101,6 +112,13 @@ class Handover:
                 return
             if beat.has_brought(self.tenure.view.digest):
                 del self.relied_on[agent]
+
+    def tells(self, leaver: str, incarnation: str, state: HostState) -> None:
+        """A leaver tells every keeper of this host. Should it go before it has, this agent does."""
+        if incarnation:
+            self._telling.setdefault((leaver, incarnation), set()).add(state.host)
+        else:  # it has gone
+            self.soil(state)
 
     def completed(self) -> None:
         """The view is complete: copies that are not needed may go."""

@@ -184,6 +184,9 @@ class Reception:
                 state.open_work += keeping.replicate(state, done_mark(state, key, flush), but=sender)
             if noted:
                 keeping.replicate(state, Record(state.host, flush, notes=state.notes), but=sender)
+        elif letter.sender not in keeping.view.members:
+            sight = keeping.group.watch.seen.get(letter.sender)
+            self._handover.tells(letter.sender, sight.beat.incarnation if sight is not None else "", state)
 
     def _is_covered(self, letter: Received, owner: str) -> bool:
         """Whether the sender of this letter, in which state of a host came, tells every keeper of that host itself."""

@@ -32,7 +32,10 @@ Rules of this module:
 * Who was never heard while this agent was there was dead before it came: no loss that it has seen, but one of which it
   may be the only one to tell. So a newcomer that has nobody to leave the judgement to looks at all lines, when all have
   settled for the first time: those who came furthest, further than all who live, are missed, with those in their view.
+  To whom it leaves that may die before they have seen all settle: then it does so itself.
   Two of one era may have come as far apart: only who knows the same view answers for the other.
+* That all know where the crawl begins does not hold where nobody who is there at its end knows a URL: then all who
+  were lost before all had settled are missed, but those who have said that they knew none either: one has to be back.
 * Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew. So
   is who leaves before it has handed on all.
 * Who leaves with work while nobody is there keeps that on its disk, and nobody will see that it is gone. So it says
@@ -44,7 +47,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, LOSSY, MOST_CARRIED, NEW, OVER, Beat, LastWords, words_after
+from scrapy_ubi.protocol.beat import (
+    BLANK,
+    FENCED,
+    LEAVING,
+    LEFT,
+    LOSSY,
+    MOST_CARRIED,
+    NEW,
+    OVER,
+    Beat,
+    LastWords,
+    words_after,
+)
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.losses import LossBook
 from scrapy_ubi.protocol.view import View
@@ -79,6 +94,11 @@ class LossCounter:
         self._elders: set[str] | None = None  # who had looked before this agent looked first
         # Until this incarnation has seen all settled: all lines, and those before them, by incarnation (with the name).
         self._found: dict[str, tuple[str, Beat]] = {}
+        # Whom to miss should nobody live to judge: none of these (with the era of each) is known to have done so yet.
+        self._judges: dict[str, int] = {}
+        self._unjudged: tuple[tuple[tuple[str, str], ...], ...] = ()
+        # Who was lost before that and may have known of URLs, by incarnation.
+        self._unshared: dict[str, str] = {}
         # Since all had settled: incarnation -> name, of the lost, and of those on their way out.
         self._lost: dict[str, str] = {}
         self._leavers: dict[str, str] = {}
@@ -114,6 +134,7 @@ class LossCounter:
                     self.lossy = True
         self.lossy = self.lossy or any(LOSSY in beat.flags for beat in news.values())
         self._missed -= {agent for agent, beat in news.items() if OVER in beat.flags}
+        self._judge_in_place_of_the_dead(beats.values())
         if self._elders is None:
             self._elders = {beat.incarnation for beat in beats.values() if FENCED not in beat.flags}
 
@@ -160,9 +181,14 @@ class LossCounter:
         return [sight.beat for sight in self._watch.seen.values()]
 
     def _shared(self, digest: str) -> bool:
-        """Whether somebody who lives, or this agent, was in the view with that digest."""
-        lives = [self.incarnation, *(beat.incarnation for beat in self._others())]
-        return any(digest in self._views.get(life, ()) for life in lives)
+        """Whether somebody who lives, or this agent, was in the view with that digest, or had been when it wrote the
+        disk that is here: as was seen, or as lines name the members."""
+        others = self._others()
+        lives = [self.incarnation, *(beat.incarnation for beat in others)]
+        if any(digest in self._views.get(life, ()) for life in lives):
+            return True
+        members = {life for _, line in self._found.values() if line.digest == digest for life in line.members}
+        return bool(members) and not self._here(others).isdisjoint(members)
 
     def _has_had_part(self, said: Beat) -> bool:
         """Whether somebody whose disk is here was in the view of these words: or it was to be and never was, so that
@@ -307,8 +333,9 @@ class LossCounter:
         self.book.are_safe(life for beat in beats for life in beat.carried)
         if self._missed - view.members.keys():
             self.lossy = True  # even one: this disk may be older than theirs
-        if not self._was_there and not self._leaves_judgement(self._others()):
-            self._miss_unheard(beats)
+        if not self._was_there:
+            self._look_for_unheard(beats)
+            self._unshared.update(self._lost_with_urls(beats))
         if self._absent and (self.era > BEGUN or all(beat.era <= BEGUN for beat in beats)):  # else they miss them
             self._miss(view, {life for beat in beats for life in (beat.incarnation, *beat.carried)})
         if self._was_there:
@@ -376,12 +403,57 @@ class LossCounter:
         known = {life: self._found[life] for life in lives if life in self._found}
         return tuple(sorted((name, life) for life, (name, line) in known.items() if not line.has_left_all))
 
-    def _miss_unheard(self, beats: Collection[Beat]) -> None:
-        """Say who was dead before this agent came, had come further than all who live, and is not back."""
+    def _look_for_unheard(self, beats: Collection[Beat]) -> None:
+        """Say who was dead before this agent came, had come further than all who live, and is not back; or leave that
+        to those who know more, as long as they live."""
+        unheard = self._unheard(beats)
+        others = self._others()
+        if not unheard or not self._leaves_judgement(others):
+            self._miss_all(unheard)
+            return
+        judges = [beat for beat in others if beat.era or self.had_looked(beat.incarnation)]
+        if all(NEW in beat.flags for beat in judges):  # else one has seen all settle, and judged
+            self._judges, self._unjudged = {beat.incarnation: beat.era for beat in judges}, unheard
+
+    def _judge_in_place_of_the_dead(self, beats: Iterable[Beat]) -> None:
+        """Those to whom the judgement was left may die before they have seen all settle."""
+        if not self._judges:
+            return
+        for beat in beats:
+            for last in (beat, *(words.beat for words in beat.before)):
+                lives = self._judges.keys() & {last.incarnation, *last.carried}
+                if any(NEW not in last.flags or last.era > max(BEGUN, self._judges[life]) for life in lives):
+                    self._judges.clear()
+                    return
+        if self._judges.keys().isdisjoint(self._here(self._others())):
+            self._judges.clear()
+            self._miss_all(self._unjudged)
+
+    def _lost_with_urls(self, beats: Collection[Beat]) -> dict[str, str]:
+        """Who was lost before all had settled for it, and has not said that it knew no URL."""
+        lost = {life: self._found[life] for life, era in self._eras_before(beats).items() if era <= BEGUN}
+        return {life: name for life, (name, line) in lost.items() if BLANK not in line.flags}
+
+    def end_without_urls(self) -> None:
+        """Nobody who is there knows a URL: whoever was lost before all had settled may have known where the crawl
+        begins, and one of these has to be back."""
+        if self._unshared:
+            self.lossy = True
+            self.book.miss([(name, life) for life, name in self._unshared.items()], len(self._unshared) - 1)
+            self._unshared = {}
+
+    def _miss_all(self, groups: Iterable[tuple[tuple[str, str], ...]]) -> None:
+        for lost in groups:
+            self.lossy = True
+            self.book.miss(lost, max(0, min(self._copies, len(lost) - 1)))
+
+    def _unheard(self, beats: Collection[Beat]) -> tuple[tuple[tuple[str, str], ...], ...]:
+        """Who was dead before this agent came, had come further than all who live, and is not back: those who were
+        lost together."""
         eras = self._eras_before(beats)
         top = max(eras.values(), default=0)
         if top <= max((BEGUN, self.era, *(beat.era for beat in beats))):
-            return
+            return ()
         ahead = [life for life, era in eras.items() if era == top]
         judged = {name for name, _ in self._absent}
         groups: dict[tuple[tuple[str, str], ...], None] = {}
@@ -391,9 +463,7 @@ class LossCounter:
             lost = tuple((self._found[one][0], one) for one in eras if one in level or one in line.members)
             if not any(map(self._watch.was_heard, level)) and any(name not in judged for name, _ in lost):
                 groups[lost] = None  # else they are recorded, with the others, or missed
-        for lost in groups:
-            self.lossy = True
-            self.book.miss(lost, max(0, min(self._copies, len(lost) - 1)))
+        return tuple(groups)
 
     def _is_level(self, line: Beat, incarnation: str) -> bool:
         """Whether who has said this last had that disk, and cannot have seen a view with all copies that this agent

@@ -478,6 +478,25 @@ def test_those_who_know_of_no_url_cannot_tell_that_nobody_has_work() -> None:
     assert all(agent.lossy for agent in village.agents.values())
 
 
+def test_an_end_without_urls_names_who_was_lost_before_all_had_settled() -> None:
+    """It may have known all, and nobody's copies are whole yet. Others can read that before the crawl is over."""
+    village = Village()
+    for name in "ab":
+        village.start(name)
+    village.agents["a"].discover("h.example", page("h.example"))
+    village.beat()
+    a, b = village.kill("a"), village.agents["b"]
+    b.start_exhausted = True
+    b.group.losses.book.await_publishing()
+    village.until(lambda: b.group.losses.book.missed)
+    assert [loss.members for loss in b.group.losses.book.missed] == [(("a", a.incarnation),)]
+    for _ in range(5):
+        village.turn()
+    assert not b.finished
+    b.group.losses.book.publish(b.group.losses.book.changes)
+    village.until(lambda: b.finished)
+
+
 def test_one_who_knows_of_a_url_can_tell_it_for_all() -> None:
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     for agent in village.agents.values():

@@ -10,6 +10,7 @@ from scrapy_ubi.protocol.handover import MOST_PAUSES
 from scrapy_ubi.protocol.host import ABROAD
 from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.view_change import point
+from scrapy_ubi.protocol.wire import decode
 from tests.protocol.handovers import full, told
 from tests.support.views import ordered
 from tests.support.village import Village, page
@@ -548,3 +549,35 @@ def test_what_was_spent_is_told_before_the_done_mark_also_to_those_who_keep_the_
     a.leave(village.now)
     village.until(lambda: page(host).key in village.state("b", host).done)
     assert village.state("b", host).notes.total_spent == 7
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["it goes then", "it is gone when that is read"])
+def test_who_was_told_by_a_leaver_that_went_before_it_had_told_all_tells_the_others(late: bool) -> None:
+    """A leaver is in no view, so none changes when it goes; newcomers had nothing of that host to bring."""
+    village, host = Village("a"), ordered("b", "c", "a")
+    village.agents["a"].discover(host, page(host))
+    village.start("b")
+    village.start("c")
+    village.turn()
+    village.agents["a"].leave(village.now)
+    letters: list[dict[str, str]] = []
+    while not any(delta.discovered for fields in letters for delta in decode(fields, "b", 1000, 4096).deltas):
+        village.now += 1.0
+        village.beat()
+        village.flush()
+        village.inbox["c"].clear()  # what it sends there never arrives
+        if not late and "a" in village.agents["b"].keeping.view.members:
+            village.inbox["b"].clear()  # nor does this before b has seen it leave
+        letters, village.inbox["b"] = village.inbox["b"] if late else [], [] if late else village.inbox["b"]
+        village.take()
+        if village.queued("b", host):
+            break
+    village.kill("a")
+    if late:
+        village.until(lambda: "a" not in village.agents["b"].group.watch.seen)
+        assert not village.queued("b", host)
+        village.inbox["b"] = letters + village.inbox["b"]
+        village.take("b")
+    assert village.queued("b", host) and not village.queued("c", host)
+    village.settle()
+    assert village.queued("c", host)

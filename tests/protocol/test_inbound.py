@@ -204,8 +204,8 @@ def test_state_waits_for_nobody(box: Inbox) -> None:
 
 def test_what_a_keeper_is_told_under_the_same_view_is_covered(box: Inbox) -> None:
     """Its sender tells every keeper itself."""
-    box.letter(STATE, said(box.kept, page(box.kept)))
-    box.letter(STATE, said(box.own, page(box.own)))
+    box.letter(STATE, said(box.kept, page(box.kept)), sender="c")
+    box.letter(STATE, said(box.own, page(box.own)), sender="c")
     assert not box.village.state("b", box.kept).dirty
     assert not box.village.state("b", box.own).dirty
 
@@ -244,8 +244,13 @@ def test_what_one_does_not_keep_is_brought_to_its_keepers(box: Inbox) -> None:
     assert box.village.holders(box.foreign) == {"c", "a"}, "and then its copy may go"
 
 
+def test_what_a_leaver_told_that_has_gone_is_brought_to_the_other_keepers(box: Inbox) -> None:
+    box.letter(STATE, said(box.kept, page(box.kept)), sender="z")
+    assert box.village.state("b", box.kept).dirty
+
+
 def test_no_news_soils_nothing(box: Inbox) -> None:
-    box.letter(STATE, said(box.kept, page(box.kept), done=(7,)))
+    box.letter(STATE, said(box.kept, page(box.kept), done=(7,)), sender="c")
     for sender, view in (("z", OTHER_VIEW), ("c", OTHER_VIEW)):
         box.letter(STATE, said(box.kept, page(box.kept), done=(7,)), sender=sender, view=view)
         assert not box.village.state("b", box.kept).dirty

@@ -9,7 +9,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, LOSSY, MOST_CARRIED, NEW, OVER, RELIEVED, words_after
+from scrapy_ubi.protocol.beat import (
+    BLANK,
+    FENCED,
+    LEAVING,
+    LEFT,
+    LOSSY,
+    MOST_CARRIED,
+    NEW,
+    OVER,
+    RELIEVED,
+    Beat,
+    words_after,
+)
 from scrapy_ubi.protocol.losses import MOST_LOSSES, GroupLoss, missing
 from scrapy_ubi.protocol.membership import Membership
 from tests.protocol.members import DIGEST, OTHER, all_settle, beat, kill, membership, old_hand, peers
@@ -307,6 +319,75 @@ def test_who_is_back_with_its_disk_is_not_missed_by_a_newcomer() -> None:
     assert not group.losses.book.missed
 
 
+@pytest.mark.parametrize(
+    ("later", "missed"),
+    [
+        ([beat("c", 3, dead=(incarnation("b"),), flags=NEW)], False),
+        ([beat("c", 3, dead=(incarnation("b"),)), "dead"], False),
+        ([beat("c", 3, dead=(incarnation("b"),), flags=NEW, era=2), "dead"], False),
+        (["dead"], True),
+        (["back"], False),
+    ],
+    ids=["lives", "has judged", "has judged, and is in another view", "dead before that", "dead, and back"],
+)
+def test_a_newcomer_judges_in_place_of_an_elder_that_died_before_it_could(
+    later: list[Beat | str], missed: bool
+) -> None:
+    """It had left the judgement to who had looked first: that one must have seen all settle."""
+    group, dead = membership(), (incarnation("b"),)
+    lines = {"b": beat("b", era=2), "c": beat("c", flags=NEW)}
+    group.read(0.0, 0.0, lines)
+    group.read(1.0, 1.0, {**lines, "c": beat("c", 2, flags=NEW, dead=dead)})
+    all_settle(group, view("a", "c"), beat("c", 2, flags=NEW))
+    assert not group.losses.book.missed
+    for time, word in enumerate(later, 2):
+        if isinstance(word, Beat):
+            lines["c"] = word
+        elif word == "dead":
+            lines["d"] = beat("d", flags=NEW, dead=(*dead, incarnation("c")))
+        else:
+            lines["c"] = replace(lines["c"], incarnation=incarnation("c", 1), carried=(incarnation("c"),))
+            lines["d"] = beat("d", flags=NEW, dead=(*dead, incarnation("c")))
+        group.read(float(time), float(time), lines)
+    assert bool(group.losses.book.missed) == missed
+
+
+@pytest.mark.parametrize(
+    ("line", "missed"),
+    [
+        (beat("b", flags=NEW), True),
+        (beat("b", flags=NEW + BLANK), False),
+        (beat("b", flags=LEFT + RELIEVED + NEW), False),
+        (beat("b", flags=LEFT + LOSSY + NEW), True),
+    ],
+    ids=["may have known some", "knew none", "left", "left with work"],
+)
+def test_where_nobody_knows_a_url_who_was_lost_before_all_had_settled_is_missed(line: Beat, missed: bool) -> None:
+    """That all know where the crawl begins does not hold there, so one loss is one too many."""
+    assert all(life != incarnation("d") for life in ends_without_urls(beat("d", era=2), line)), "judged by its era"
+    group = membership()
+    group.read(0.0, 0.0, {"b": line})
+    group.read(1.0, 1.0, {"b": line, "c": beat("c", flags=NEW, dead=(line.incarnation,))})
+    all_settle(group, view("a", "c"), beat("c", flags=NEW))
+    assert not group.losses.book.missed
+    for _ in range(2):
+        group.losses.end_without_urls()
+    assert group.losses.book.missed == ([GroupLoss((("b", incarnation("b")),), 0)] if missed else [])
+    assert group.losses.lossy or not missed
+
+
+def ends_without_urls(*lines: Beat) -> list[str]:
+    """Whom an agent misses by these lines more, as nobody knows a URL."""
+    group = membership()
+    names = {incarnation(name): name for name in "bd"}
+    group.read(0.0, 0.0, {names[line.incarnation]: line for line in lines})
+    group.read(1.0, 1.0, {"c": beat("c", flags=NEW, dead=tuple(names))})
+    all_settle(group, view("a", "c"), beat("c", flags=NEW))
+    before = len(group.losses.book.missed)
+    group.losses.end_without_urls()
+    return [life for loss in group.losses.book.missed[before:] for _, life in loss.members]
+
+
 def test_who_leaves_alone_with_work_says_who_is_away() -> None:
     group = old_hand()
     group.losses.leave_alone()
@@ -540,6 +621,22 @@ def test_who_was_in_the_view_of_a_later_era_is_not_behind() -> None:
         group.read(1.0, 1.0, {"witness": beat("witness", 3, flags=NEW, dead=(incarnation("b"),))})
         group.losses.view_ended(view("a", "b", "witness"))
         assert bool(group.losses.book.losses) == lost
+
+
+@pytest.mark.parametrize(("member", "missed"), [("c", False), ("d", True)], ids=["is here", "is not"])
+def test_nobody_is_ahead_by_an_era_whose_view_had_one_whose_disk_is_here(member: str, missed: bool) -> None:
+    """As another line names them: it had settled in that view with all, before it was away."""
+    group = membership()
+    group.losses.resume(False, {})
+    settled = beat("b", digest=OTHER, settled=OTHER, members=(incarnation("b"), incarnation(member)))
+    again = replace(beat("b", 9, era=2, complete=OTHER, flags=NEW), incarnation=incarnation("b", 1))
+    again = replace(again, carried=(incarnation("b"),), before=words_after(settled))
+    back = replace(beat("c", era=1, flags=NEW, carried=(incarnation("c"),)), incarnation=incarnation("c", 1))
+    group.read(0.0, 0.0, {"b": again, "c": back})
+    group.read(1.0, 1.0, {"b": again, "c": replace(back, counter=2, dead=(again.incarnation,))})
+    all_settle(group, view("a", c=1), back)
+    lost = {life for loss in group.losses.book.missed for _, life in loss.members}
+    assert (again.incarnation in lost) == missed
 
 
 def test_the_last_words_of_who_is_missed_are_of_the_view_that_the_disk_knows() -> None:

@@ -68,14 +68,16 @@ def lost(found: LossTally, crawl: str) -> list[str]:
 
 def of_copies(lost: Sequence[str], copies: int) -> list[str]:
     """A sentence of agents that were lost, more than the copies make up for, and have not come back; none where there
-    are no such. `copies` is UBI_REPLICATION."""
+    are no such. `copies` is UBI_REPLICATION: where there are no more of them, others had not got these copies yet."""
     if not lost:
         return []
     more = len(lost) - MOST_NAMES
     names = ", ".join(lost[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    many = f"more than its copies make up for (UBI_REPLICATION = {copies})"
+    why = many if len(lost) > copies else "before others had copies of all that was known there"
     return [
-        f"This crawl has lost {_number(len(lost), 'agent')} ({names}), more than its copies make up for "
-        f"(UBI_REPLICATION = {copies}): pages of hosts that only they kept may be missing. Where their directories "
+        f"This crawl has lost {_number(len(lost), 'agent')} ({names}), {why}: "
+        "pages of hosts that only they kept may be missing. Where their directories "
         "still exist, start these agents again: they go on. Else forget the crawl (scrapy ubi reset), and run it again."
     ]
 

@@ -76,7 +76,9 @@ def test_who_was_lost_with_what_only_they_knew_is_named() -> None:
     assert sentence.startswith("This crawl has lost 2 agents (a1, a2), more than its copies")
     assert "UBI_REPLICATION = 1" in sentence and "start these agents again" in sentence
     (sentence,) = of_copies(("a1",), 0)
-    assert "1 agent (a1)" in sentence
+    assert "1 agent (a1), more than its copies" in sentence
+    (sentence,) = of_copies(("a1",), 1)
+    assert "1 agent (a1), before others had copies" in sentence and "more than" not in sentence
     (sentence,) = of_copies([f"a{number}" for number in range(MOST_NAMES + 3)], 1)
     assert "and 3 more)" in sentence
 
