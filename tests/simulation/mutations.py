@@ -1139,10 +1139,6 @@ RARE: dict[str, tuple[Any, ...]] = {
         "tests.protocol.test_view_change",
         "test_at_once_holds_in_every_view_entered_since",
     ),
-    "those_ahead_counted_twice": (
-        "tests.protocol.test_loss_counter",
-        "test_of_those_ahead_who_were_lost_one_at_least_has_to_be_back",
-    ),
 }
 
 
