@@ -148,11 +148,12 @@ class Gone:
         self.there, self.away = {id(process.disk) for process in self.world.alive()}, {}
 
     def crashed(self, process: Process) -> None:
-        """A process has ended without a word. What it said before may have been that all of its view have all copies:
-        from then on they may have gone on without those who are not in it, though none of them has seen it complete."""
+        """A process has ended without a word. What it said before, or has on its way to Redis, may have been that all
+        of its view have all copies: from then on they may have gone on without those who are not in it, though none of
+        them has seen it complete."""
         self.away[id(process.disk)] = process.disk
-        said = Beat.parse(self.world.redis.beats.get(process.name, ""))
-        if said is None or said.incarnation != process.agent.incarnation or not said.settled:
+        said = Beat.parse(process.said)
+        if said is None or not said.settled:
             return
         if lives := _lives_of(said.settled, process.agent.view):
             self.agreed.append({id(p.disk) for p in self.world.all if p.agent.incarnation in lives})

@@ -93,6 +93,7 @@ class Process:
         self.lingers = world.scribe.choice((0, 0, 3, 8))  # flushes
         self.deferred: list[Callable[[], None]] = []
         self.counter = self.cancels = self._written = 0
+        self.said = ""  # its last beat, which may be on its way to Redis
         self.visits: list[Visit] = []
         self.disk = disk or (StoreDisk() if world.on_disk else Disk())
         self.agent, self.frontier = self._begin_agent()
@@ -210,7 +211,7 @@ class Process:
         world, sent = self.world, self.now()
         self.counter += 1
         counter = self.counter
-        line = (self.agent.last_beat() if last else self.agent.beat).line(self.counter)
+        line = self.said = (self.agent.last_beat() if last else self.agent.beat).line(self.counter)
         self.lossy = self.agent.lossy or (last and LOSSY in line.split()[5])
         book = self.agent.group.losses.book
         due = last or self.counter % PUBLISH == 1 or not book.is_published
