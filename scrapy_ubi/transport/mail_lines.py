@@ -152,7 +152,8 @@ class MailLines:
         longest: float = 0.0,
     ) -> None:
         self._at, self._keys, self._agent, self._name = at, keys, agent, name
-        self._timeout, self._longest = timeout, longest
+        self._timeout = timeout
+        self._longest = longest
         self._counts = counts
         self._slots = [hash_slot(tag) for tag in mail_tags(keys.crawl, keys.mail_slots)]
         self._own_slot = hash_slot(keys.mail_tag(agent))

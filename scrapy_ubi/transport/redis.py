@@ -85,16 +85,19 @@ class RedisTransport:
         mail_slots: int = 1,
     ) -> None:
         self._login = RedisLogin(url) if isinstance(url, str) else url
-        self._agent, self._keys = agent, RedisKeys(crawl, mail_slots)
+        self._agent = agent
+        self._keys = RedisKeys(crawl, mail_slots)
         self._commands = ExchangeCommands(self._keys, agent, max_letter_bytes)
         self._largest = max_letter_bytes
         self._most = max_letters
         self._most_bytes = self._budget = max_read_bytes  # the second: what the next exchange may read
-        self._timeout, self._longest = timeout, longest_timeout  # of beats, and of mail at most
+        self._timeout = timeout  # of beats
+        self._longest = longest_timeout  # of mail
         self._counts: Counter[str] = Counter()
         self._trips: RoundTrips | None = None
         self._lines: MailLines | None = None  # where several servers carry mail
-        self._memory, self._memory_lacks = "", False  # of the own mail slot
+        self._memory = ""  # of the own mail slot
+        self._memory_lacks = False
         self._ahead: float | None = None  # the server's clock is, of this process's (s)
         self._in_hand = InHand()
         self._seeds = SeedReader(seeds, self._commands, self._counts) if seeds is not None else NoSeeds()

@@ -94,7 +94,8 @@ class RoundTrips:
         self._unnamed = 0
         self._server = at  # where the pool leads
         self._name = name
-        self._least, self._longest = timeout, max(timeout, longest)
+        self._least = timeout
+        self._longest = max(timeout, longest)
         self.round_trip = RoundTripTime()
         self._counts = counts
         self._finder = ServerFinder(at, slot, timeout)
