@@ -17,7 +17,7 @@ from scrapy_ubi.cli.monitor import html_sections as sections
 from scrapy_ubi.cli.monitor.ahead import sentences
 from scrapy_ubi.cli.monitor.headline import arguments_of
 from scrapy_ubi.cli.monitor.html_sections import ReportFacts, shown
-from scrapy_ubi.cli.monitor.render_report import lost_agents
+from scrapy_ubi.cli.monitor.render_report import loss_sentence
 from scrapy_ubi.cli.monitor.text_table import count, rate, size, span
 
 SECTIONS = (
@@ -134,11 +134,8 @@ def _head(facts: ReportFacts) -> str:
         lines.append(f"<p>Arguments: {shown(arguments_of(status), 400)}</p>")
     if status.state == "running":
         lines.append(f"<p>{shown(' '.join(sentences(status)), 400)}</p>")
-    if lost := lost_agents(status):
-        lines.append(
-            f'<p class="warn">{lost} agents were lost, more than the copies make up for: pages of hosts that only they '
-            "kept may be missing.</p>"
-        )
+    if lost := loss_sentence(status):
+        lines.append(f'<p class="warn">{lost}.</p>')
     return "<header>" + "\n".join(lines) + "</header>"
 
 

@@ -25,7 +25,7 @@ BESIDE = 34  # columns that are left beside a table of reasons, for hosts
 def report(status: CrawlStatus) -> list[str]:
     """The measures of the crawl as a whole, then agent by agent."""
     of = measures_of(status)
-    lines = [*headline(status), *_lost(status), "", *pairs(_figures(of)), "", *_shares(status, of)]
+    lines = [*headline(status), *folded(loss_sentence(status)), "", *pairs(_figures(of)), "", *_shares(status, of)]
     lines += _by_reason(of.failed, "failed URLs by reason", "URLs", of.failed_at)
     downloads = {name.removeprefix(DOWNLOAD): n for name, n in of.noted.items() if name.startswith(DOWNLOAD)}
     places = {name.removeprefix(DOWNLOAD): at for name, at in of.noted_at.items() if name.startswith(DOWNLOAD)}
@@ -36,15 +36,13 @@ def report(status: CrawlStatus) -> list[str]:
     return lines + remarks(status)
 
 
-def _lost(status: CrawlStatus) -> list[str]:
-    """What the agents that ended the crawl say of those who were lost."""
+def loss_sentence(status: CrawlStatus) -> str:
+    """What the agents that ended the crawl say of those who were lost; empty where nobody was."""
     lost = lost_agents(status)
     if not lost:
-        return []
-    return folded(
-        f"{'1 agent was' if lost == 1 else f'{lost} agents were'} lost, more than the copies (UBI_REPLICATION) make up "
-        "for: pages of hosts that only they kept may be missing"
-    )
+        return ""
+    many = "1 agent was" if lost == 1 else f"{lost} agents were"
+    return f"{many} lost with what no copy (UBI_REPLICATION) may be left of: pages of hosts may be missing"
 
 
 def lost_agents(status: CrawlStatus) -> int:
