@@ -182,18 +182,29 @@ class LossCounter:
 
     def _shared(self, digest: str) -> bool:
         """Whether somebody who lives, or this agent, was in the view with that digest, or had been when it wrote the
-        disk that is here: as was seen, or as lines name the members."""
+        disk that is here: as was seen, or as lines name the members. Or all of these, but as many as there are copies,
+        have handed on all since to a later view that is here."""
         others = self._others()
         lives = [self.incarnation, *(beat.incarnation for beat in others)]
         if any(digest in self._views.get(life, ()) for life in lives):
             return True
         members = {life for _, line in self._found.values() if line.digest == digest for life in line.members}
-        return bool(members) and not self._here(others).isdisjoint(members)
+        if not self._here(others).isdisjoint(members):
+            return True
+        lines = [self._found[life][1] for life in members if life in self._found]
+        handed_on = sum(line.complete == digest and self._has_handed_on(line) for line in lines)
+        return 0 < handed_on >= len(members) - self._spare
 
     def _has_had_part(self, said: Beat) -> bool:
         """Whether somebody whose disk is here was in the view of these words: or it was to be and never was, so that
         not all can have settled in it."""
         return self._shared(said.digest) or not self._here(self._others()).isdisjoint(said.members)
+
+    def _has_handed_on(self, said: Beat) -> bool:
+        """Whether who has said this had handed on all that it held, to a view of which no more are away than there are
+        copies: what it knew by earlier views is here."""
+        away = set(said.members) - self._here(self._others())
+        return bool(said.settled) and len(away) < len(said.members) and len(away) <= self._spare
 
     def _here(self, beats: Iterable[Beat]) -> set[str]:
         """The lives whose disks those have who say that, and this agent."""
@@ -228,18 +239,16 @@ class LossCounter:
         if not self._was_there and any(NEW not in beat.flags for beat in others):
             self.lossy = self.lossy or len(self._lost) > self._copies
             return  # who has seen all these deaths counts them
-        torn = TORN in self._lost  # that one does not come back
-        spare = max(0, self._copies - torn)
         if len(self._lost) > self._copies:
             self.lossy = True
-            self.book.record(self._heard(self._lost), spare)
+            self.book.record(self._heard(self._lost), self._spare)
         if not self._was_there and not self._leaves_judgement(others):
             newest = max((BEGUN, *(beat.era for beat in others)))
-            newest = newest if torn else max(newest, self.era)
+            newest = newest if TORN in self._lost else max(newest, self.era)
             ahead = [incarnation for incarnation in self._lost if self._era_of(incarnation) > newest]
             if ahead:
                 self.lossy = True
-                self._record_ahead(ahead, spare)
+                self._record_ahead(ahead, self._spare)
 
     def _record_ahead(self, ahead: Collection[str], spare: int) -> None:
         """These were ahead of all who live: of those who came furthest, and were heard, one at least has to be back."""
@@ -294,9 +303,14 @@ class LossCounter:
         settled = bool(beat.settled) or (NEW not in beat.flags and not self._shared(beat.complete))
         leaves = LEAVING in beat.flags or LEFT in beat.flags
         alone = settled and not leaves and not self._has_had_part(beat)
-        if not alone and self._shared(beat.complete):
+        if not alone and (self._shared(beat.complete) or self._has_handed_on(beat)):
             return 0
         return max(BEGUN, beat.era) + alone
+
+    @property
+    def _spare(self) -> int:
+        """How many copies there are beside that of an owner; one whose disk is torn does not come back."""
+        return max(0, self._copies - (TORN in self._lost))
 
     def _heard(self, incarnations: Iterable[str]) -> tuple[tuple[str, str], ...]:
         return tuple((self._lost[one], one) for one in incarnations if self._watch.was_heard(one))
@@ -316,10 +330,9 @@ class LossCounter:
         away += [(name, life) for life, name in self._leavers.items()]
         others = [(name, life) for name, life in dict.fromkeys(away) if name != self.me and life not in self._relieved]
         me = (self.me, self.incarnation)
-        spare = max(0, self._copies - (TORN in self._lost))
-        self.book.miss([me, *others], min(spare, len(others)))
+        self.book.miss([me, *others], min(self._spare, len(others)))
         settled = [one for one in others if one in self._peers.items()]
-        if self.me in self._peers and len(settled) < spare:
+        if self.me in self._peers and len(settled) < self._spare:
             self.book.miss([me, *settled], len(settled))
 
     # -- all have settled
@@ -381,7 +394,7 @@ class LossCounter:
                 strict.append((name, incarnation))
         if not missed:
             return
-        spare = max(0, self._copies - (TORN in self._lost))
+        spare = self._spare
         if len(level) <= spare and not witnesses:  # else they are a loss that their being counted would hide
             self.book.count(level)
         if strict:
@@ -393,7 +406,8 @@ class LossCounter:
 
     def _ahead_by(self, line: Beat) -> list[str]:
         """The digests of the views by which who has said this may be ahead."""
-        later = [line.complete] if line.era > self.era and not self._shared(line.complete) else []
+        outdone = line.era <= self.era or self._shared(line.complete) or self._has_handed_on(line)
+        later = [] if outdone else [line.complete]
         return [*later, *([line.digest] if line.settled and not self._has_had_part(line) else [])]
 
     def _witnesses(self, digest: str) -> tuple[tuple[str, str], ...]:

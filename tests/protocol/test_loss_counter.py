@@ -639,6 +639,82 @@ def test_nobody_is_ahead_by_an_era_whose_view_had_one_whose_disk_is_here(member:
     assert (again.incarnation in lost) == missed
 
 
+LATER = "cc" * 8
+
+
+@pytest.mark.parametrize(
+    ("replication", "members", "settled", "ahead"),
+    [
+        (1, "bc", LATER, False),
+        (1, "bc", "", True),
+        (1, "bcd", LATER, True),
+        (2, "bcd", LATER, False),
+        (0, "bc", LATER, True),
+        (1, "b", LATER, True),
+        (1, "", LATER, True),
+    ],
+    ids=[
+        "all but it",
+        "before it had settled",
+        "two away",
+        "as many as copies",
+        "no copies",
+        "alone",
+        "too many to name",
+    ],
+)
+@pytest.mark.parametrize("seen", [True, False], ids=["its death is seen", "it is missed"])
+def test_nobody_is_ahead_by_an_earlier_view_who_has_handed_on_all_to_those_who_are_here(
+    replication: int, members: str, settled: str, ahead: bool, seen: bool
+) -> None:
+    """They were killed before they could see that all had settled."""
+    group = membership(replication)
+    group.losses.resume(False, {} if seen else peers("b"), era=1)
+    lives = tuple(map(incarnation, members))
+    away = beat("b", era=2, complete=OTHER, digest=LATER, settled=settled, members=lives)
+    back = replace(beat("c", era=1, flags=NEW, carried=(incarnation("c"),)), incarnation=incarnation("c", 1))
+    for number in (1, 2):
+        at = number / 10
+        group.read(at, at, {"b": replace(away, counter=number if seen else 0), "c": replace(back, counter=number)})
+    group.read(1.0, 1.0, {"b": away, "c": replace(back, counter=3, dead=(incarnation("b"),))})
+    if seen:
+        group.losses.view_ended(view("a", "b", c=1))
+    all_settle(group, view("a", c=1), back)
+    strict = [loss for loss in (*group.losses.book.losses, *group.losses.book.missed) if loss.spare == 0]
+    assert bool(strict) == ahead
+
+
+@pytest.mark.parametrize(
+    ("replication", "others", "settled", "complete", "ahead"),
+    [
+        (1, "d", LATER, OTHER, False),
+        (1, "de", LATER, OTHER, True),
+        (2, "de", LATER, OTHER, False),
+        (1, "d", "", OTHER, True),
+        (0, "d", LATER, OTHER, True),
+        (1, "d", LATER, DIGEST, True),
+    ],
+    ids=["one", "two", "two of three", "before it had settled", "no copies", "it may have been before"],
+)
+def test_nor_are_those_who_were_in_the_earlier_view_with_it(
+    replication: int, others: str, settled: str, complete: str, ahead: bool
+) -> None:
+    """One was dead when the other handed on what both knew."""
+    group = membership(replication)
+    group.losses.resume(False, peers("b"), era=1)
+    away = beat("b", era=2, complete=complete, digest=LATER, settled=settled, members=tuple(map(incarnation, "bc")))
+    before = {
+        one: beat(one, digest=OTHER, settled=OTHER, members=tuple(map(incarnation, "b" + others))) for one in others
+    }
+    back = replace(beat("c", era=1, flags=NEW, carried=(incarnation("c"),)), incarnation=incarnation("c", 1))
+    group.read(0.0, 0.0, {"b": away, **before, "c": back})
+    dead = tuple(map(incarnation, "b" + others))
+    group.read(1.0, 1.0, {"b": away, **before, "c": replace(back, counter=2, dead=dead)})
+    all_settle(group, view("a", c=1), back)
+    missed = {name for loss in group.losses.book.missed for name, _ in loss.members}
+    assert (missed >= set(others)) == ahead
+
+
 def test_the_last_words_of_who_is_missed_are_of_the_view_that_the_disk_knows() -> None:
     for digest, spare in ((DIGEST, 1), (OTHER, 0)):
         group = membership()

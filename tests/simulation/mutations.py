@@ -854,6 +854,16 @@ def _members_of_an_era_not_looked_at() -> Any:
     return patch.object(LossCounter, "_shared", without_lines(LossCounter._shared))
 
 
+def _settled_is_handed_on_to_those_here() -> Any:
+    """Who has settled in a view is not ahead by an earlier one, however many of the later are away."""
+    return patch.object(LossCounter, "_has_handed_on", lambda self, said: bool(said.settled))
+
+
+def _handed_on_is_ahead() -> Any:
+    """Who has handed on all to those who are here is ahead by an earlier view."""
+    return patch.object(LossCounter, "_has_handed_on", lambda self, said: False)
+
+
 def _hurried_leavers_have_told_all() -> Any:
     """A leaver tells every keeper what it tells one, though it goes before it has."""
     return patch.object(Handover, "tells", lambda self, leaver, incarnation, state: None)
@@ -1094,6 +1104,24 @@ RARE: dict[str, tuple[Any, ...]] = {
         "tests.protocol.test_loss_counter",
         "test_nobody_is_ahead_by_an_era_whose_view_had_one_whose_disk_is_here",
         "c",
+        False,
+    ),
+    "settled_is_handed_on_to_those_here": (
+        "tests.protocol.test_loss_counter",
+        "test_nobody_is_ahead_by_an_earlier_view_who_has_handed_on_all_to_those_who_are_here",
+        1,
+        "bcd",
+        "cc" * 8,
+        True,
+        False,
+    ),
+    "handed_on_is_ahead": (
+        "tests.protocol.test_loss_counter",
+        "test_nobody_is_ahead_by_an_earlier_view_who_has_handed_on_all_to_those_who_are_here",
+        1,
+        "bc",
+        "cc" * 8,
+        False,
         False,
     ),
     "hurried_leavers_have_told_all": (
