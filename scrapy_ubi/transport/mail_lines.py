@@ -19,7 +19,7 @@ import asyncio
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from redis import exceptions as lib
@@ -162,6 +162,7 @@ class MailLines:
         self._routes: dict[int, Node] = {}
         self._lines: dict[Node, MailLine] = {}
         self._finding: asyncio.Task[None] | None = None
+        self._unforeseen: BaseException | None = None  # what a task of its own has ended with
         self._find_at = 0.0
         self._is_stale = False
         self._owed: set[str] = set()
@@ -195,6 +196,16 @@ class MailLines:
         for line in self._lines.values():
             await line.trips.close()
         self._lines.clear()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Let this go on by itself: an error of ours in it ends the next exchange, as it would in the exchange."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._keep_error)
+        return task
+
+    def _keep_error(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._unforeseen = error
 
     def _tasks(self) -> Iterator[asyncio.Task[Any]]:
         yield from (line.task for line in self._lines.values() if line.task is not None)
@@ -232,7 +243,7 @@ class MailLines:
         """Look for masters anew after a failure, beside all else."""
         lacks = len(self._routes) < len(set(self._slots))
         if (self._is_stale or lacks) and self._finding is None and now >= self._find_at:
-            self._finding = asyncio.create_task(self._follow())
+            self._finding = self._begin(self._follow())
 
     async def _follow(self) -> None:
         """Follow what the cluster says now of its slots."""
@@ -276,7 +287,7 @@ class MailLines:
                 line.put(probe_of(self._keys.memory(agent)))
         for line in self._lines.values():
             if line.waiting and line.task is None:
-                line.task = asyncio.create_task(self._send(line))
+                line.task = self._begin(self._send(line))
 
     def _leave_out(self, command: RedisCommand) -> None:
         if command.args[0] == "SET":  # the probe
@@ -425,20 +436,24 @@ class MailLines:
     # -- an exchange
 
     async def settle(self) -> None:
-        """Wait a moment for what is under way, but not for what was late before."""
+        """Wait a moment for what is under way, but not for what was late before. Raises what a task of its own has
+        raised and nobody foresaw."""
         waits: set[asyncio.Task[Any]] = set()
         for line in self._lines.values():
             if line.task is not None and not line.is_behind:
                 waits.add(line.task)
         if self._reading is not None and not self._reads_behind:
             waits.add(self._reading)
-        if not waits:
-            return
-        usual = min([line.took for line in self._lines.values() if line.took and not line.why], default=0.0)
-        _, late = await asyncio.wait(waits, timeout=min(max(MOMENT, USUAL * usual), self._timeout))
+        late: set[asyncio.Task[Any]] = set()
+        if waits:
+            usual = min([line.took for line in self._lines.values() if line.took and not line.why], default=0.0)
+            _, late = await asyncio.wait(waits, timeout=min(max(MOMENT, USUAL * usual), self._timeout))
         for line in self._lines.values():
             line.is_behind = line.is_behind or line.task in late
         self._reads_behind = self._reads_behind or self._reading in late
+        if self._unforeseen is not None:
+            error, self._unforeseen = self._unforeseen, None
+            raise error
 
     async def delete_where(self, begun: Collection[str]) -> None:
         """Delete the keys of all mail slots, but of agents that have begun. Raises TransportDown where a master was not

@@ -214,6 +214,27 @@ def test_a_line_that_is_behind_has_a_bound(cluster: Cluster, monkeypatch: pytest
     play(cluster, scene)
 
 
+def test_an_error_that_nobody_foresaw_in_a_line_ends_the_exchange(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is not only logged, some time later, by the loop."""
+    from scrapy_ubi.transport.mail_lines import MailLine
+
+    _, second, _ = apart(cluster)
+
+    def broken(*_: object) -> None:
+        raise LookupError("a mistake of ours")
+
+    async def scene(a: Transport, b: Transport, c: Transport) -> None:
+        monkeypatch.setattr(MailLine, "carried", broken)
+        with pytest.raises(LookupError):
+            await a.exchange(Outgoing(letters=[(second, letter(1))]))
+        monkeypatch.undo()
+        await a.exchange(Outgoing(letters=[(second, letter(2))]))
+
+    play(cluster, scene)
+
+
 def test_who_is_forgotten_is_forgotten_with_the_mail_in_its_slot(cluster: Cluster) -> None:
     _, _, third = apart(cluster)
 
