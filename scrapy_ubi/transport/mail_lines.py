@@ -39,6 +39,7 @@ USUAL = 4
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0  # s between two tries of a line
 MOST_WAITING = 4_000  # commands of a line that is behind
 MOST_BYTES = 16_000_000  # of these
+MOST_UNDELETED = 1_000  # keys of forgotten agents; more are left until the crawl is reset
 LEAST_BYTES = 64_000  # of one batch, one command in any case; what that takes is more after each that is quick
 EASY = 6  # a batch that took less than this part of the time-out is
 TURNS = 3  # a slot may have moved on meanwhile
@@ -166,6 +167,7 @@ class MailLines:
         self._find_at = 0.0
         self._is_stale = False
         self._owed: set[str] = set()
+        self._undeleted: dict[str, RedisCommand] = {}  # keys of those who are forgotten, whose master is away
         self.put_off = 0
         self._reading: asyncio.Task[OwnMail | None] | None = None
         self._reads_behind = False
@@ -276,7 +278,8 @@ class MailLines:
         """Begin to write these."""
         now = clock.now()
         self._look_again(now)
-        for command in commands:
+        kept, self._undeleted = [*self._undeleted.values()], {}
+        for command in (*kept, *commands):
             slot = self._keys.mail_slot(command.key)
             line = self._line(slot) if slot is not None else None
             if line is None or line.rests(now) or not line.put(command):
@@ -291,6 +294,10 @@ class MailLines:
 
     def _leave_out(self, command: RedisCommand) -> None:
         if command.args[0] == "SET":  # the probe
+            return
+        if command.args[0] == "DEL":  # nobody else says it again
+            if len(self._undeleted) < MOST_UNDELETED:
+                self._undeleted[command.key] = command
             return
         self.put_off += 1
         if (owner := self._keys.owner(command.key.encode())) is not None:

@@ -251,6 +251,27 @@ def test_who_is_forgotten_is_forgotten_with_the_mail_in_its_slot(cluster: Cluste
     play(cluster, scene)
 
 
+def test_the_mail_of_who_is_forgotten_goes_when_its_master_is_back(cluster: Cluster) -> None:
+    _, _, third = apart(cluster)
+    paused = master(cluster, third)
+
+    async def scene(a: Transport, b: Transport, c: Transport) -> None:
+        assert await c.claim(third, None, "line")
+        await a.exchange(Outgoing(letters=[(third, letter(1))]))
+        paused.pause()
+        try:
+            while not (await a.exchange(Outgoing(letters=[(third, letter(2))]))).put_off:
+                pass
+            await a.forget({third: "line"})
+        finally:
+            paused.resume()
+        while ask(paused, "EXISTS", KEYS.inbox(third)):
+            await a.exchange(Outgoing())
+            await asyncio.sleep(0.01)
+
+    play(cluster, scene)
+
+
 def test_mail_that_cannot_come_at_once_from_its_master_comes_in_parts(cluster: Cluster) -> None:
     """As by one server: it hangs up on who is sent too much, as does a line too slow for it within the time-out."""
     _, _, third = apart(cluster)
