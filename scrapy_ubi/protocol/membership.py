@@ -17,6 +17,11 @@ Rules of this module:
   with what others may not have, and who was in the last view that this agent's disk knows, unless it has handed on all.
   All were stopped together, as a rule, and are started together: what each did last is on its own disk alone
   (decision 0136). The wait ends when they are back.
+* Whose lease had a gap in which Redis has forgotten everything is not sure any more (decision 0175): agents may have
+  come, found nobody, and waited until they were sure. Their lines count only when the next ones follow; and where Redis
+  has forgotten once more there are none. It waits the whole time, whatever the transport can tell; or until one that
+  holds its lease, and has seen all settle, has settled in this very view, with the new epoch: that was said after the
+  gap, by one who had none. What others said before says nothing.
 * A gap in the lease raises the epoch, and is mended when everybody alive has published the digest of a view that
   holds it, and no incarnation that is held dead beats on (`Detector.restless`).
 * An agent whose incarnation another agent holds dead joins again under another one.
@@ -26,14 +31,14 @@ Rules of this module:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from scrapy_ubi.protocol.beat import NEW, OVER, Beat
+from scrapy_ubi.protocol.beat import FENCED, NEW, OVER, Beat
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.lease import Lease
 from scrapy_ubi.protocol.loss_counter import LossCounter
-from scrapy_ubi.protocol.view import Member, View
+from scrapy_ubi.protocol.view import Member, View, digest_of
 
 
 class Membership:
@@ -55,6 +60,7 @@ class Membership:
         self.sure = False
         self._sure_for_good = False
         self._sure_by: set[str] = set()  # incarnations
+        self._came_back = False  # from a gap in the lease in which Redis has forgotten: not sure for good since
         self._new_incarnation = new_incarnation
         self._own = {self.incarnation}
         self._gaps = 0
@@ -68,10 +74,13 @@ class Membership:
 
     def view(self, near: View | None = None) -> View:
         """The view that follows from what is seen; `near` is an earlier one."""
+        return View.of(self._members(), near)
+
+    def _members(self) -> dict[str, Member]:
         members = self.watch.members()
         if not self.leaving:
             members[self.me] = Member(self.incarnation, self.epoch, self.config.replicas)
-        return View.of(members, near)
+        return members
 
     def read(
         self, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "", watched: float = 0.0
@@ -93,25 +102,45 @@ class Membership:
             self._begun = sent
             self._watched = watched if sent >= self._sent else 0.0  # one that was overtaken tells of before
         self._sent = max(self._sent, sent)
+        if forgotten and self.lease.torn:
+            self._come_back()
         if not self._sure_for_good:
-            self.expected = self._expected(beats)
-            self._sure_for_good = sent > self._wait_ends(self._begun) or not (self.config.wait or self.expected)
-            seen = [sight.beat for sight in self.watch.seen.values()]
-            self._sure_by.update(beat.incarnation for beat in seen if beat.settled and self._knows_who_lives(beat))
-            self._sure_by &= {beat.incarnation for beat in seen}
-            self.sure = self._sure_for_good or bool(self._sure_by)
+            self._look_who_knows(sent, self._begun, beats)
         alive = {agent: sight.beat for agent, sight in self.watch.seen.items()}
         if own is not None and own.incarnation == self.incarnation:
             alive[self.me] = self._latest(own)
         return alive
 
-    def _knows_who_lives(self, settled: Beat) -> bool:
-        """Whether who says this, and has settled, is sure by another's word than that of this agent."""
-        return NEW not in settled.flags or self.losses.had_looked(settled.incarnation)
+    def _come_back(self) -> None:
+        """The lease had a gap, and Redis has forgotten everything meanwhile: who lives is not known."""
+        self._came_back, self._sure_for_good, self.expected = True, False, ()
+        self._sure_by.clear()
+
+    def _look_who_knows(self, sent: float, begun: float, beats: Mapping[str, Beat]) -> None:
+        """See whether this agent is sure by now, by a read that was sent then (s)."""
+        if not self._came_back:
+            self.expected = self._expected(beats)
+        waits = self.config.wait or self.expected or self._came_back
+        self._sure_for_good = sent > self._wait_ends(begun) or not waits
+        seen = [sight.beat for sight in self.watch.seen.values()]
+        self._sure_by.update(beat.incarnation for beat in self._those_who_know(seen))
+        self._sure_by &= {beat.incarnation for beat in seen}
+        self.sure = self._sure_for_good or bool(self._sure_by)
+
+    def _those_who_know(self, seen: Iterable[Beat]) -> Iterator[Beat]:
+        """Those who have settled, and are sure who lives by another's word than that of this agent."""
+        settled = [beat for beat in seen if beat.settled]
+        if not self._came_back:
+            return (beat for beat in settled if NEW not in beat.flags or self.losses.had_looked(beat.incarnation))
+        if self.lease.gaps != self._gaps:  # it has yet to publish its new epoch
+            return iter(())
+        digest = digest_of(self._members())
+        return (b for b in settled if b.settled == digest and NEW not in b.flags and FENCED not in b.flags)
 
     def make_sure(self) -> None:
         """It is known who lives."""
         self.sure = self._sure_for_good = True
+        self._came_back = False
 
     def _expected(self, beats: Mapping[str, Beat]) -> tuple[str, ...]:
         """Who may come back with work that no agent has which is there."""
@@ -125,7 +154,7 @@ class Membership:
         return None if self._begun is None else self._wait_ends(self._begun)
 
     def _wait_ends(self, begun: float) -> float:
-        if self.expected:
+        if self.expected or self._came_back:
             return begun + max(self.config.wait, self.config.safe_wait)
         return begun - self._watched + self.config.wait
 
@@ -167,9 +196,12 @@ class Membership:
     def mend(self, alive: Mapping[str, Beat], digest: str) -> bool:
         """Mend the lease when everybody alive has published this digest, that of the present view; True when mended.
 
-        Who is held dead and beats on has not heard of it (Redis may have forgotten), and may be fetching: not then.
+        Who is held dead and beats on has not heard of it (Redis may have forgotten), and may be fetching: not then. Nor
+        before it is known who lives, where Redis has forgotten meanwhile.
         """
         if not self.lease.torn or self.watch.restless or any(beat.digest != digest for beat in alive.values()):
+            return False
+        if self._came_back and not self.sure:
             return False
         self.lease.mend(self._gaps)
         return True

@@ -43,9 +43,7 @@ class View:
         has changed it is `near` itself."""
         if near is not None and near.members == members:
             return near
-        text = "\n".join(f"{a} {m.incarnation}.{m.epoch} {m.replicas}" for a, m in sorted(members.items()))
-        digest = f"{mmh3.hash64(text, 0, signed=False)[0]:016x}"
-        return cls(dict(members), digest, _ring({a: m.replicas for a, m in members.items()}, near))
+        return cls(dict(members), digest_of(members), _ring({a: m.replicas for a, m in members.items()}, near))
 
     @property
     def lives(self) -> Iterator[str]:
@@ -56,6 +54,12 @@ class View:
         """The incarnation of an agent in this view, '' for none."""
         member = self.members.get(agent)
         return member.incarnation if member else ""
+
+
+def digest_of(members: Mapping[str, Member]) -> str:
+    """The digest of the view of these members."""
+    text = "\n".join(f"{a} {m.incarnation}.{m.epoch} {m.replicas}" for a, m in sorted(members.items()))
+    return f"{mmh3.hash64(text, 0, signed=False)[0]:016x}"
 
 
 def _ring(replicas: dict[str, int], near: View | None) -> Ring:

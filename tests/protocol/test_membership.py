@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scrapy_ubi.protocol.beat import FENCED, LEAVING, LEFT, LOSSY, MANY, NEW, OVER, RELIEVED, Beat
+from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.view import Member
 from tests.protocol.members import DIGEST, FAILURE, LEASE, OTHER, beat, kill, membership
 from tests.support.views import REPLICAS, incarnation
@@ -307,6 +308,63 @@ def test_a_gap_that_was_not_noticed_is_not_mended() -> None:
     group.mend({"a": beat("a")}, DIGEST)
     assert group.lease.torn
     assert not group.lease.holds(300.0)
+
+
+# -- a fence in which Redis has forgotten
+
+
+def back(others: dict[str, Beat], seconds: float = 100.0) -> Membership:
+    """One that was sure, and comes back so much later (s), at 200, to a Redis that has forgotten everything."""
+    group = membership()
+    begun = 200.0 - seconds
+    group.lease.acknowledged(begun)
+    group.read(begun, begun, others, "m", 1000.0)
+    group.make_sure()
+    group.lease.acknowledged(200.0)
+    group.read(200.0, 200.0, others, "another", 1000.0)
+    group.notice_gaps()
+    return group
+
+
+def test_who_comes_back_from_a_fence_in_which_redis_has_forgotten_is_not_sure() -> None:
+    """One may have come, found nobody, and fetch: of that there is an old line, or none. So all is as at a start, at
+    any Redis; neither the own line alone nor what others had said before mends the lease."""
+    for start_wait in (None, 0.0):
+        for others in ({}, {"b": beat("b", settled=DIGEST)}):
+            group = back(others)
+            group.config = group.config._replace(start_wait=start_wait)
+            for sent in (200.5, 200.0 + WAIT):
+                group.lease.acknowledged(sent)
+                group.read(sent, sent, {}, "another", 1000.0)
+                assert not group.sure and group.start_wait_ends == 200.0 + WAIT
+                assert not group.mend({"a": beat("a")}, DIGEST) and not group.lease.holds(sent)
+            sent = 200.1 + WAIT
+            group.lease.acknowledged(sent)
+            group.read(sent, sent, {}, "another")
+            assert group.sure and group.mend({"a": beat("a")}, DIGEST) and group.may_act(sent)
+
+
+def test_who_was_away_for_less_than_a_lease_stays_sure_though_redis_has_forgotten() -> None:
+    """Nobody can have waited long enough meanwhile to be sure without it."""
+    assert back({}, LEASE - 0.1).sure
+
+
+@pytest.mark.parametrize(
+    ("of_this_view", "flags", "counts"),
+    [(True, "", True), (False, "", False), (True, NEW, False), (True, FENCED, False)],
+)
+def test_a_word_counts_after_such_a_fence_only_where_it_was_said_after_it(
+    of_this_view: bool, flags: str, counts: bool
+) -> None:
+    """Who has settled in the view with the new epoch has read that. Who is fenced, or has seen no view complete, may be
+    as unsure as this agent."""
+    group = back({"b": beat("b", settled=DIGEST)})
+    assert not group.sure
+    settled = group.view().digest if of_this_view else DIGEST
+    group.read(200.5, 200.5, {"b": beat("b", 2, settled=settled, flags=flags)}, "another")
+    assert group.sure is counts
+    group.read(201.0, 201.0, {"b": beat("b", 3, flags=LEFT)}, "another")
+    assert not group.sure, "it ends with the life of who gave it"
 
 
 # -- other lives

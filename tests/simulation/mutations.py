@@ -844,6 +844,22 @@ def _word_of_the_killed_stands() -> Any:
     return patch.object(Membership, "read", sure_for_good)
 
 
+def _back_from_a_fence_as_sure_as_before() -> Any:
+    """Who comes back from a fence in which Redis has forgotten everything is as sure who lives as it was."""
+    return patch.object(Membership, "_come_back", lambda self: None)
+
+
+def _words_from_before_the_fence_count() -> Any:
+    """Who comes back so is sure by what others had said before."""
+    knows = Membership._those_who_know
+
+    def known(self: Membership, seen: Iterable[Beat]) -> Iterator[Beat]:
+        with patch.object(self, "_came_back", False):
+            return iter([*knows(self, seen)])
+
+    return patch.object(Membership, "_those_who_know", known)
+
+
 def _dead_before_not_missed() -> Any:
     """Who was dead before anybody came is nobody's loss."""
     return patch.object(LossCounter, "_look_for_unheard", lambda self, beats: None)
@@ -1158,6 +1174,17 @@ RARE: dict[str, tuple[Any, ...]] = {
     "who_leaves_alone_says_nothing": (
         "tests.protocol.test_loss_counter",
         "test_who_leaves_alone_with_work_says_who_is_away",
+    ),
+    "back_from_a_fence_as_sure_as_before": (
+        "tests.protocol.test_membership",
+        "test_who_comes_back_from_a_fence_in_which_redis_has_forgotten_is_not_sure",
+    ),
+    "words_from_before_the_fence_count": (
+        "tests.protocol.test_membership",
+        "test_a_word_counts_after_such_a_fence_only_where_it_was_said_after_it",
+        False,
+        "",
+        False,
     ),
     "word_of_the_killed_stands": (
         "tests.protocol.test_membership",

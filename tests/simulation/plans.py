@@ -430,7 +430,9 @@ class Plan:
 
     def _start_again(self, process: Process) -> None:
         self.world.awaited -= 1
-        if not process.agent.finished:
+        if process.killed or process.agent.finished:  # who was killed meanwhile comes back by itself, or not at all
+            return
+        if self.world.processes[process.name] is process:
             self.world.restart(process.name)
 
     def pause(self) -> None:

@@ -85,7 +85,7 @@ class Process:
         self.world, self.name, self.rate, self.seeds = world, name, rate, seeds
         self.offset = world.random.uniform(0, 1000)
         self.up, self.paused, self.cut, self.deaf = True, False, False, False
-        self.stopping = self.lossy = self.went_clean = False
+        self.stopping = self.lossy = self.went_clean = self.killed = False
         self.keeps = False  # its disk stays when it is asked to go, and it comes back
         self.returns = False  # it is asked to go as all others are, and will be started again with its disk
         self.leaves_by = math.inf  # s
@@ -621,6 +621,7 @@ class Process:
 
     def crash(self, keep: bool = False) -> None:
         """kill -9. `keep`: its disk stays, as the last flush left it."""
+        self.killed = True
         self._hung_up()
         self.disk.outputs.crash(self.world.clerk)
         self.disk.outputs.lost = not keep

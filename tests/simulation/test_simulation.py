@@ -104,6 +104,9 @@ ONCE_FAILED_ALL_DRAWN = {
 
 # The same, where the seed draws that Redis is known to have forgotten nothing, too.
 ONCE_FAILED_WATCHED = {
+    (3020800063, True): (
+        "a fenced one was back between two failovers, and thought itself alone beside three that it had not heard (P4)"
+    ),
     (2961001381, False): (
         "one that Redis had forgotten was seen when a page that it alone had was in hand already (P4; no rule broken)"
     ),

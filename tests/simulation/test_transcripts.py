@@ -100,6 +100,7 @@ WITHOUT: list[tuple[str, Callable[[], Any]]] = [
     ("all_killed", MUTATIONS["restored_outbox_thrown_away"]),
     ("all_killed", MUTATIONS["lane_numbers_not_restored"]),
     ("all_stood_still", MUTATIONS["ages_kept_after_own_pause"]),
+    ("came_back_between_two_beats", MUTATIONS["back_from_a_fence_as_sure_as_before"]),
     ("crashed_returns_without_its_disk", MUTATIONS["nobody_answers_for_the_dead"]),
     ("crashed_returns_with_its_disk", MUTATIONS["copies_not_dirty_after_restart"]),
     ("death_is_told_on", _deaths_not_told_on),

@@ -50,6 +50,7 @@ class Village:
         self.agents: dict[str, Agent] = {}
         self.urgent: dict[str, Effects] = {}  # what was to be done at once, when time passed last
         self.beats: dict[str, str] = {}
+        self.memory = 0  # how often Redis has forgotten everything
         self.inbox: dict[str, list[dict[str, str]]] = {}
         self.acks: dict[str, dict[str, str]] = {}
         self.log: list[tuple[str, Received]] = []
@@ -84,6 +85,7 @@ class Village:
 
     def forget(self) -> None:
         """FLUSHALL."""
+        self.memory += 1
         self.beats.clear()
         for box in self.inbox.values():
             box.clear()
@@ -103,7 +105,7 @@ class Village:
                 self.beats[name] = agent.beat.line(next(self._beats))
                 agent.lease.acknowledged(self.now)
                 read = {who: beat for who, line in self.beats.items() if (beat := Beat.parse(line)) is not None}
-                agent.read(self.now, self.now, read)
+                agent.read(self.now, self.now, read, str(self.memory))
 
     def flush(self, *names: str) -> None:
         """These let time pass and send what they have to send. Who reaches nobody keeps it: a drain is not lost."""

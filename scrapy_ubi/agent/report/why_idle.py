@@ -87,9 +87,7 @@ class WhyIdle:
         if not agent.lease.holds(now):
             return self._of_lease(now)
         if not agent.group.sure:
-            ends = agent.group.start_wait_ends
-            until = self._unix(ends, now) if ends is not None else 0.0
-            return reason(kinds.START_WAIT, agent.group.expected, until=until)
+            return self._of_start_wait(now)
         if not agent.group.may_act(now):
             return reason(kinds.UNSEEN, self._status.others)
         if status.crawl_limits.low_disk:
@@ -97,12 +95,17 @@ class WhyIdle:
         limit = status.limit_reached
         return reason(kinds.LIMIT, more=limit) if limit else None
 
+    def _of_start_wait(self, now: float) -> IdleReason:
+        group = self._status.agent.group
+        ends = group.start_wait_ends
+        return reason(kinds.START_WAIT, group.expected, until=self._unix(ends, now) if ends is not None else 0.0)
+
     def _of_lease(self, now: float) -> IdleReason:
         status, agent = self._status, self._status.agent
         if not status.has_read_beats:
             return reason(kinds.JOINING)
         if agent.lease.torn and agent.lease.fresh(now):
-            return reason(kinds.UNSEEN, self._status.others)
+            return reason(kinds.UNSEEN, status.others) if agent.group.sure else self._of_start_wait(now)
         since = self._unix(agent.lease.sent, now) if agent.lease.sent > -inf else 0.0
         if self.is_alone():
             return reason(kinds.REDIS_AWAY, since=since)

@@ -134,6 +134,19 @@ def test_a_start_wait() -> None:
         assert "a1, a2 took part before" in kinds.sentence(found, 0.0)
 
 
+def test_a_wait_as_at_a_start_after_a_fence_in_which_redis_has_forgotten() -> None:
+    @alone(URL)
+    async def _(one: Alone) -> None:
+        lease = one.node.agent.lease
+        lease.sent = clock.now()
+        lease.gaps += 1
+        found = why(one)
+        assert found is not None and found.kind == kinds.UNSEEN
+        one.node.agent.group.sure = False
+        found = why(one)
+        assert found is not None and found.kind == kinds.START_WAIT
+
+
 def test_an_agent_alone_is_never_called_fenced_and_says_that_redis_does_not_answer() -> None:
     @alone(URL, redis_url="redis://127.0.0.1:1")
     async def _(one: Alone) -> None:

@@ -194,11 +194,38 @@ def newcomer_was_alone() -> Scene:
     s.find("a2", "h12/1")
     s.wait("a2 fetch h12/1")
     s.mend("a1")
-    s.wait("a2 settled {a1+ a2} but h12")
+    s.wait("a1 waits with h12")
     s.slow.clear()
     s.end()
     s.in_order("a2 fetch h12/1", "a1 goes on", "a1 waits with h12", "a2 done h12/1", "a1 fetch h12/2")
     assert not s.count("dead")
+    return s
+
+
+def came_back_between_two_beats() -> Scene:
+    """An agent that Redis has forgotten while it was fenced comes back between two beats of a newcomer that was alone.
+
+    Rule: who comes back from a fence in which Redis has forgotten everything is not sure who lives.
+    Look: what a1 finds of a2 is a line that may be of long ago, and counts for nothing. All whom a1 knows to live,
+    itself, publish its view; but a2 loads h12/1. a1 waits until a2, whose lease holds, has settled in a view with it.
+    """
+    s = Scene("a1")
+    s.slow = {"h12/1"}
+    s.find("a1", "h12/1 h12/2")
+    s.turn()
+    s.cut_off("a1")
+    s.forget(noticed=False)
+    s.start("a2")
+    s.find("a2", "h12/1")
+    s.wait("a2 fetch h12/1")
+    s.mend("a1")
+    for _ in range(3):
+        s.turn("a1", seconds=0.3)
+    s.wait("a2 settled {a1+ a2} but h12")
+    s.slow.clear()
+    s.end()
+    s.in_order("a1 reaches Redis again", "a1 view {a1+}", "a1 view {a1+ a2}", "a1 is sure who lives", "a1 goes on")
+    s.in_order("a1 goes on", "a2 done h12/1", "a1 fetch h12/2")
     return s
 
 
