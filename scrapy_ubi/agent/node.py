@@ -37,9 +37,9 @@ from scrapy_ubi.protocol.host import Entry
 class Node:
     """One agent of a crawl, running in this event loop.
 
-    `hosts`, `limits`, `foreign`: what it knows of hosts; `addresses`, `concurrency`, `rated`, `learner`, `iterations`:
-    None where the settings want none. `access` gives permits, `handout` requests. `status` says how it stands, `live`
-    what people have changed."""
+    `hosts`, `limits`, `foreign`: what it knows of hosts; `addresses`, `learner`, `iterations`: None where the settings
+    want none; `concurrency`, `rates`: that do nothing then. `access` gives permits, `handout` requests. `status` says
+    how it stands, `live` what people have changed."""
 
     def __init__(
         self,

@@ -264,7 +264,20 @@ def divide(loads: int, wants: Mapping[tuple[str, str], int], turn: int = 0) -> d
     return shares
 
 
-class GroupRates:
+class NoGroupRates:
+    """There are no rates."""
+
+    def view_entered(self) -> None:
+        """The agent believes in another view: where another agent lends a rate in it, this one begins anew."""
+
+    def look(self, now: float) -> None:
+        """See which rates this agent may lend; to be called with all that may change it."""
+
+    def lose_all(self) -> None:
+        """Others may have lent meanwhile: this agent may have lost its right, though it has it again."""
+
+
+class GroupRates(NoGroupRates):
     """The rates of one agent, as borrower and lender: name -> loads, and seconds of the window.
 
     `lease` and `expiry` in seconds. `life` gives its own incarnation, `lender` name and incarnation of the agent that
