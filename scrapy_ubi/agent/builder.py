@@ -156,7 +156,7 @@ def build_node(
         visits.on_ended.append(learner.end_visit)
         visits.on_put_back.append(learner.put_back)
     if iterations is not None:
-        barrier = iterations.barrier = Barrier(crawl, crawl_limits, iterations, waker, visits.settle, note)
+        barrier = iterations.barrier = Barrier(crawl, crawl_limits, iterations, waker, visits.settle_end, note)
         choice.on_passed_over.append(iterations.passed)
         at_ticks.append(barrier.close_stalled)
     handout = Handout(crawl, choice, visits, crawl_limits, live, exchanges, limit_watch.check_limits, waker, clock)
@@ -212,7 +212,7 @@ def build_node(
         """Make what carries the mail; `control` is what the control hash said at the start."""
         agent = crawl.agent
         run = RunState(agent, control, str(crawl.disk.facts.get("run", "")), live)
-        rates.begin(is_new=not run.run and not control.get("past"))
+        rates.begin_run(is_new=not run.run and not control.get("past"))
         queries = QueryInbox(me, answers.answer, time.time, exchanges.soon)
         judge = judge_of(keys, settings.host_of(), check)
         check_in = InboxCheck(agent, judge, settings.max_url_length, queries, settings.host_shards, seeds)

@@ -166,7 +166,7 @@ class HandOver:
         self._pages = self._bytes = 0  # with the thread, or waiting to be taken
         self._job: Job | None = None  # of the page that the middleware has now
 
-    def begin(self) -> bool:
+    def take_over(self) -> bool:
         """From now on; False where it cannot be."""
         if not self._stands_in:
             plain = self._path.replace_call(self._middleware.process_response, self.process_response)
@@ -180,7 +180,7 @@ class HandOver:
         parsed_ahead.wanted_by.add(self)
         return True
 
-    def end(self) -> None:
+    def stand_down(self) -> None:
         """No more. Those that wait go on in their turn; then the middleware has its place again, the thread its end."""
         self._is_on = False
         parsed_ahead.wanted_by.discard(self)
@@ -298,7 +298,7 @@ class SecondCore:
     def _closed(self) -> None:
         self._timer.clear()
         if self._pages is not None:
-            self._pages.end()
+            self._pages.stand_down()
             self._pages.close()
 
     def _wait(self) -> None:
@@ -317,8 +317,8 @@ class SecondCore:
         """Begin, or end; False where pages go another way than the one that this is made for."""
         if not self._switch.is_on:
             assert self._pages is not None
-            self._pages.end()
-        elif (pages := self._pages or self._hand_over()) is None or not pages.begin():
+            self._pages.stand_down()
+        elif (pages := self._pages or self._hand_over()) is None or not pages.take_over():
             return False
         else:
             self._pages = pages

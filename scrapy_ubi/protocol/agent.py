@@ -210,7 +210,7 @@ class Agent:
         own = alive.get(self.me)
         if own is not None and own.incarnation == self.incarnation:
             self._agree(alive, sent)
-        self.rates.look(received)
+        self.rates.check_lending(received)
 
     def _agree(self, alive: Mapping[str, Beat], sent: float) -> None:
         """What follows from everybody's published views, asked for at this time (s)."""
@@ -409,7 +409,7 @@ class Agent:
         self.reception.release()
         self.beat = self.standing.beat(now, self.start_exhausted)
         self._took = self._took and PASSIVE not in self.beat.flags
-        self.rates.look(now)
+        self.rates.check_lending(now)
         return self._effects()
 
     def _effects(self) -> Effects:

@@ -513,7 +513,7 @@ class Process:
             self.agent.put_back(visit.state, visit.entry.key)
             return
         if self.agent.rates is not None:
-            if wait := self.agent.rates.start((RATE,), visit.state.host, self.now()):
+            if wait := self.agent.rates.start_load((RATE,), visit.state.host, self.now()):
                 self.wait_for_rate(visit, wait)
                 return
             visit.rated = True
@@ -539,7 +539,7 @@ class Process:
         if visit.rated:
             visit.rated = False
             assert self.agent.rates is not None
-            self.agent.rates.end((RATE,), self.now())
+            self.agent.rates.end_load((RATE,), self.now())
         if not visit.freed:
             visit.freed = True
             self.agent.freed(visit.state, self.now())

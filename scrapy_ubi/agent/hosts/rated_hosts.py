@@ -46,7 +46,7 @@ class NoRates:
     def work_for(self, agent: Agent) -> None:
         """The crawl has this agent from now on."""
 
-    def begin(self, is_new: bool) -> None:
+    def begin_run(self, is_new: bool) -> None:
         """The agent has joined its group; `is_new`: the run has begun with it, as far as is known."""
 
     def after(self, on_turn: Callable[[HostState, float], None]) -> Callable[[HostState, float], None]:
@@ -84,7 +84,7 @@ class RatedHosts(NoRates):
         self._begun += 1
         self.rates = agent.keep_rates(self.named)
 
-    def begin(self, is_new: bool) -> None:
+    def begin_run(self, is_new: bool) -> None:
         """The agent has joined its group. Where its directory held a run that was over, there may have been loads a
         moment ago."""
         self.rates.fresh = is_new and self._begun == 1
@@ -122,7 +122,7 @@ class RatedHosts(NoRates):
 
     def start_load(self, names: Sequence[str], host: str) -> float:
         """Start a load under these rates; 0, or after how many seconds it may be tried again."""
-        wait = self.rates.start(names, host, self._clock())
+        wait = self.rates.start_load(names, host, self._clock())
         if not wait:
             self._waits.pop(host, None)
         return wait
@@ -133,7 +133,7 @@ class RatedHosts(NoRates):
 
     def end_load(self, names: Iterable[str]) -> None:
         """A load that was started under these has ended."""
-        self.rates.end(names, self._clock())
+        self.rates.end_load(names, self._clock())
 
     def put_off(self, state: HostState, names: Iterable[str], seconds: float) -> None:
         """This host is not looked at within so many seconds, since it waits for one of these."""

@@ -130,7 +130,7 @@ class Visits:
         self._wait_again(visit)
         return True
 
-    def settle(self, ending: VisitEnd) -> None:
+    def settle_end(self, ending: VisitEnd) -> None:
         """The end of a visit counts that was held until now; here none is."""
 
     def settle_all(self) -> None:
