@@ -24,6 +24,7 @@ from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.losses import LossBook
 from scrapy_ubi.protocol.notes import canonical
+from scrapy_ubi.protocol.rates import GroupRates
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.wire import decode
 from scrapy_ubi.transport.redis_keys import mail_place
@@ -512,7 +513,7 @@ class Process:
             self.visits.remove(visit)
             self.agent.put_back(visit.state, visit.entry.key)
             return
-        if self.agent.rates is not None:
+        if isinstance(self.agent.rates, GroupRates):
             if wait := self.agent.rates.start_load((RATE,), visit.state.host, self.now()):
                 self.wait_for_rate(visit, wait)
                 return
@@ -538,7 +539,7 @@ class Process:
         """The load of a visit has ended."""
         if visit.rated:
             visit.rated = False
-            assert self.agent.rates is not None
+            assert isinstance(self.agent.rates, GroupRates)
             self.agent.rates.end_load((RATE,), self.now())
         if not visit.freed:
             visit.freed = True
