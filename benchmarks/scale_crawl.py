@@ -16,14 +16,14 @@ from __future__ import annotations
 import heapq
 import json
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from random import Random
 
 from scale_group import sharing_views
 
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.agent import Agent, Effects
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import Entry, HostState
@@ -136,26 +136,33 @@ class Peer:
 
     def exchange(self) -> None:
         """One round trip: what a drain gives goes out, mail and answers come in."""
-        crawl, agent, server = self.crawl, self.agent, self.crawl.server
-        now = crawl.now
-        agent.lease.acknowledged(now)
-        agent.tick(now)
-        effects = agent.drain(now)
-        box = server.inbox[self.name]
+        crawl, server = self.crawl, self.crawl.server
+        now, effects = crawl.now, self.drain()
+        self.deliver(effects, effects.letters)
+        letters = list(server.inbox[self.name].items())[:MOST_LETTERS]
+        server.count["exchanges"] += 1
+        server.count["answers_read_bytes"] += server.acks_size[self.name]
+        server.count["answers_read"] += len(server.acks[self.name])
+        crawl.at(now + 2 * DELAY, lambda: self.exchanged(letters, dict(server.acks[self.name]), now))
+
+    def drain(self) -> Effects:
+        """What is to go out now."""
+        self.agent.lease.acknowledged(self.crawl.now)
+        self.agent.tick(self.crawl.now)
+        return self.agent.drain(self.crawl.now)
+
+    def deliver(self, effects: Effects, letters: Iterable[tuple[str, dict[str, str]]]) -> None:
+        """The server gets that, with these letters; what was read before is deleted."""
+        server = self.crawl.server
         for number in self.consumed:
-            del box[number]
+            del server.inbox[self.name][number]
         self.consumed.clear()
         for lane in effects.forget:
             server.forget(self.name, lane)
         for (sender, lane), text in effects.answers.items():
             server.answer(sender, lane, text)
-        for receiver, fields in effects.letters:
+        for receiver, fields in letters:
             server.post(receiver, fields)
-        letters = list(box.items())[:MOST_LETTERS]
-        server.count["exchanges"] += 1
-        server.count["answers_read_bytes"] += server.acks_size[self.name]
-        server.count["answers_read"] += len(server.acks[self.name])
-        crawl.at(now + 2 * DELAY, lambda: self.exchanged(letters, dict(server.acks[self.name]), now))
 
     def exchanged(self, letters: list[tuple[int, dict[str, str]]], acks: dict[str, str], begun: float) -> None:
         """The answer of the server is here."""

@@ -30,6 +30,7 @@ from scale_crawl import DELAY, FLUSH
 from scale_group import sharing_views
 
 from scrapy_ubi.agent.mail.timing import SELDOM, Timing
+from scrapy_ubi.protocol.agent import Effects
 from scrapy_ubi.protocol.answer import Outcome
 from scrapy_ubi.protocol.answer import text as answer_text
 from scrapy_ubi.protocol.beat import Beat
@@ -91,28 +92,55 @@ def size_of(args: Iterable[object]) -> int:
     return 3 + len(str(len(sizes))) + sum(size + len(str(size)) + 5 for size in sizes)
 
 
-class Sender(scale_crawl.Peer):
+class Paced(scale_crawl.Peer):
+    """An agent that exchanges mail when the node's own `Timing` says so, with a flush interval of so many seconds."""
+
+    def __init__(self, crawl: Busy | Whole, name: str, flush: float) -> None:
+        super().__init__(crawl, name)
+        self.timing = Timing(self.agent, flush, self.agent.config.lease_timeout)
+
+    def exchange(self) -> None:
+        """One round trip, when it is time for one."""
+        now = self.crawl.now
+        if not self.timing.is_time(now):
+            self.crawl.at(now + TURN, self.exchange)
+            return
+        effects = self.drain()
+        self.timing.begun(now)
+        self.send(effects, self.timing.reads(now, False))
+
+    def send(self, effects: Effects, reads: bool) -> None:
+        """That goes out; with `reads` the mail is read. `exchanged` is called when the answer of the server is here."""
+        raise NotImplementedError
+
+    def exchanged(self, letters: list[tuple[int, dict[str, str]]], acks: dict[str, str], begun: float) -> None:
+        """The answer of the server is here."""
+        for number, fields in letters:
+            self.consumed.append(number)
+            for one in opened({name.encode(): value.encode() for name, value in fields.items()}):
+                letter = {name.decode(): value.decode() for name, value in one.items()}
+                self.agent.receive(decode(letter, self.name, 100_000, 4096))
+        self.timing.came(len(letters), 0)
+        for lane, text in acks.items():
+            self.agent.answered(lane, text, self.crawl.now)
+        self.timing.end_exchange(self.crawl.now)
+        self.crawl.at(self.crawl.now + TURN, self.exchange)
+        self.work()
+
+
+class Sender(Paced):
     """The one agent."""
 
     crawl: Busy
 
     def __init__(self, crawl: Busy, name: str) -> None:
-        super().__init__(crawl, name)
-        self.timing = Timing(self.agent, crawl.flush, self.agent.config.lease_timeout)
+        super().__init__(crawl, name, crawl.flush)
         self.commands = ExchangeCommands(crawl.keys, name, 1_000_000)
 
-    def exchange(self) -> None:
-        """One round trip, when it is time for one."""
-        crawl, agent, now = self.crawl, self.agent, self.crawl.now
-        if not self.timing.is_time(now):
-            crawl.at(now + TURN, self.exchange)
-            return
-        agent.lease.acknowledged(now)
-        agent.tick(now)
-        effects = agent.drain(now)
-        self.timing.begun(now)
-        reads = self.timing.reads(now, False)
-        crawl.outbox.append(len(agent.outbox))
+    def send(self, effects: Effects, reads: bool) -> None:
+        """What that is in commands is counted; the others answer it in their time."""
+        crawl, now = self.crawl, self.crawl.now
+        crawl.outbox.append(len(self.agent.outbox))
         out = Outgoing(
             letters=gathered(effects.letters, BUNDLE),
             acks=effects.answers,
@@ -139,14 +167,6 @@ class Sender(scale_crawl.Peer):
         crawl.exchanges += 1
         acks = dict(crawl.server.acks[self.name]) if reads else {}
         crawl.at(now + 2 * DELAY, lambda: self.exchanged([], acks, now))
-
-    def exchanged(self, letters: list[tuple[int, dict[str, str]]], acks: dict[str, str], begun: float) -> None:
-        """The answer of the server is here."""
-        for lane, text in acks.items():
-            self.agent.answered(lane, text, self.crawl.now)
-        self.timing.end_exchange(self.crawl.now)
-        self.crawl.at(self.crawl.now + TURN, self.exchange)
-        self.work()
 
 
 class Busy(scale_crawl.One):
@@ -325,53 +345,21 @@ def _until(crawl: Busy, done: Any, since: float) -> None:
 # -- a whole group -------------------------------------------------------------------------------------------------
 
 
-class Member(scale_crawl.Peer):
+class Member(Paced):
     """One of a group in which all are real: it reads, at most so many letters at once, what the others send."""
 
     crawl: Whole
 
     def __init__(self, crawl: Whole, name: str) -> None:
-        super().__init__(crawl, name)
-        self.timing = Timing(self.agent, FLUSH, self.agent.config.lease_timeout)
+        super().__init__(crawl, name, FLUSH)
 
-    def exchange(self) -> None:
-        """One round trip, when it is time for one."""
-        crawl, agent, now = self.crawl, self.agent, self.crawl.now
-        if not self.timing.is_time(now):
-            crawl.at(now + TURN, self.exchange)
-            return
-        agent.lease.acknowledged(now)
-        agent.tick(now)
-        effects = agent.drain(now)
-        reads = self.timing.reads(now, False)
-        self.timing.begun(now)
-        server, box = crawl.server, crawl.server.inbox[self.name]
-        for number in self.consumed:
-            del box[number]
-        self.consumed.clear()
-        for lane in effects.forget:
-            server.forget(self.name, lane)
-        for (sender, lane), text in effects.answers.items():
-            server.answer(sender, lane, text)
-        for receiver, fields in gathered(effects.letters, BUNDLE):
-            server.post(receiver, fields)
-        letters = list(box.items())[:MOST_READ] if reads else []
-        acks = dict(server.acks[self.name]) if reads else {}
+    def send(self, effects: Effects, reads: bool) -> None:
+        """The server has it at once; what it says is here after a round trip."""
+        crawl, now = self.crawl, self.crawl.now
+        self.deliver(effects, gathered(effects.letters, BUNDLE))
+        letters = list(crawl.server.inbox[self.name].items())[:MOST_READ] if reads else []
+        acks = dict(crawl.server.acks[self.name]) if reads else {}
         crawl.at(now + TRIP, lambda: self.exchanged(letters, acks, now))
-
-    def exchanged(self, letters: list[tuple[int, dict[str, str]]], acks: dict[str, str], begun: float) -> None:
-        """The answer of the server is here."""
-        for number, fields in letters:
-            self.consumed.append(number)
-            for one in opened({name.encode(): value.encode() for name, value in fields.items()}):
-                letter = {name.decode(): value.decode() for name, value in one.items()}
-                self.agent.receive(decode(letter, self.name, 100_000, 4096))
-        self.timing.came(len(letters), 0)
-        for lane, text in acks.items():
-            self.agent.answered(lane, text, self.crawl.now)
-        self.timing.end_exchange(self.crawl.now)
-        self.crawl.at(self.crawl.now + TURN, self.exchange)
-        self.work()
 
 
 class Whole(scale_crawl.Crawl):

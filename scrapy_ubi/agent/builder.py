@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.crawl.disk import NoDisk
@@ -27,14 +28,14 @@ from scrapy_ubi.agent.group.ticker import Ticker
 from scrapy_ubi.agent.hosts.complete_hosts import CompleteHosts
 from scrapy_ubi.agent.hosts.crawl_limits import CrawlLimits
 from scrapy_ubi.agent.hosts.foreign_hosts import ForeignHosts
-from scrapy_ubi.agent.hosts.host_concurrency import HostConcurrency
+from scrapy_ubi.agent.hosts.host_concurrency import concurrency_of
 from scrapy_ubi.agent.hosts.host_limits import HostLimits
 from scrapy_ubi.agent.hosts.host_notes import HostNotes
 from scrapy_ubi.agent.hosts.host_pace import HostPace
 from scrapy_ubi.agent.hosts.ip_politeness import IpPoliteness
 from scrapy_ubi.agent.hosts.learned_forms import LearnedForms
 from scrapy_ubi.agent.hosts.policy import host_policy
-from scrapy_ubi.agent.hosts.rated_hosts import RatedHosts, rate_of
+from scrapy_ubi.agent.hosts.rated_hosts import rates_of
 from scrapy_ubi.agent.keys import Keys
 from scrapy_ubi.agent.lifecycle import Lifecycle
 from scrapy_ubi.agent.mail.disk_flush import DiskFlush
@@ -64,7 +65,7 @@ from scrapy_ubi.agent.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.agent.work.handout import Handout
 from scrapy_ubi.agent.work.host_access import HostAccess
 from scrapy_ubi.agent.work.iterations import Iterations
-from scrapy_ubi.agent.work.next_request import NextRequest
+from scrapy_ubi.agent.work.next_request import NextRequest, NextUnjoined
 from scrapy_ubi.agent.work.permits import Permits, SeveralPermits
 from scrapy_ubi.frontier.host_loads import HostLoads, one_page_at_a_time
 from scrapy_ubi.ground import clock as clocks
@@ -101,15 +102,14 @@ def build_node(
     hosts = HostNotes(clock, unix, settings.host_shards)
     limits = HostLimits(settings, hosts, unix, note)
     foreign = ForeignHosts(clock, settings.host_shards)
-    addresses = IpPoliteness() if settings.polite_by_ip else None
-    concurrency = HostConcurrency.from_settings(settings, hosts)
-    loads_at_once = concurrency.limit if concurrency is not None else one_page_at_a_time
+    concurrency = concurrency_of(settings, hosts)
+    loads_at_once = concurrency.limit if concurrency.counts else one_page_at_a_time
+    addresses = IpPoliteness(loads_at_once) if settings.polite_by_ip else None
     iterations = Iterations.from_settings(settings)
     pace = HostPace(live, hosts, limits, clock)
     may_take = iterations.may_take if iterations is not None else None
-    rated = RatedHosts.from_settings(settings, hosts, clock)
-    on_turn = pace.on_turn if rated is None else rated.after(pace.on_turn)
-    policy = host_policy(hosts, limits, addresses, loads_at_once, may_take, on_turn)
+    rates = rates_of(settings, hosts, clock)
+    policy = host_policy(hosts, limits, addresses, may_take, rates.after(pace.on_turn))
     place = os.path.abspath(disk.history) if disk.history is not None else ""
     fixed = figures.fixed(settings, me, start.spider, start.origin, start.metrics, place)
     crawl = Crawl(settings, me, disk, fixed, events.incarnation, clock, start.predecessor, policy)
@@ -138,24 +138,33 @@ def build_node(
     discovers, visits_of = made_by(iterations)
     discoverer = discovers(crawl, crawl_limits, limits, waker, exchanges.look_for_much)
     learner = LearnedForms.from_settings(settings, keys, discoverer.take_again)
-    visits = visits_of(crawl, learner, addresses, clock, loads_at_once, hosts.times)
-    if iterations is not None:
-        iterations.barrier = Barrier(crawl, crawl_limits, iterations, waker, visits.settle, note)
+    visits = visits_of(crawl, clock, loads_at_once, hosts.times)
 
     def make_permits(agent: Agent) -> Permits:
-        if concurrency is None:
-            return Permits(agent, clock, foreign, hosts.rests)
-        return SeveralPermits(agent, clock, foreign, hosts.rests, loads_at_once)
+        if concurrency.counts:
+            return SeveralPermits(agent, clock, foreign, hosts.rests, loads_at_once)
+        return Permits(agent, clock, foreign, hosts.rests)
 
     access = HostAccess(crawl, visits, waker, fatal, clock, make_permits)
-    choice = NextRequest(crawl, fatal, hosts, limits, learner, events.given_up, waker.arm, iterations)
+    chooses = partial(NextUnjoined, learner) if learner is not None else NextRequest
+    choice = chooses(crawl, fatal, hosts, limits, events.given_up, waker.arm)
+    at_ticks: list[Callable[[], object]] = []
+    if addresses is not None:
+        visits.on_begun.append(addresses.taken)
+        visits.on_freed.append(addresses.freed)
+    if learner is not None:
+        visits.on_ended.append(learner.end_visit)
+        visits.on_put_back.append(learner.put_back)
+    if iterations is not None:
+        barrier = iterations.barrier = Barrier(crawl, crawl_limits, iterations, waker, visits.settle_end, note)
+        choice.on_passed_over.append(iterations.passed)
+        at_ticks.append(barrier.close_stalled)
     handout = Handout(crawl, choice, visits, crawl_limits, live, exchanges, limit_watch.check_limits, waker, clock)
 
     # -- what people are told, and what they change
-    crawl.needs = needs = HostNeeds(hosts, limits, loads_at_once, rated)
+    crawl.needs = needs = HostNeeds(hosts, limits, loads_at_once, rates)
     recorder = Recorder(crawl, publisher, exchanges, visits.under_way, start.traffic, clock, loads_at_once)
-    waits_for = rate_of(rated)
-    why_idle = WhyIdle(status, hosts, settings, seeds, events.held_up, waits_for)
+    why_idle = WhyIdle(status, hosts, settings, seeds, events.held_up, rates)
     idle = IdleWatch(me, status.progress, why_idle.find_reason, lambda: published(io, transport))
     recorder.also = idle.check_idle
     answers = LiveAnswers(
@@ -163,12 +172,12 @@ def build_node(
         hosts,
         needs,
         concurrency,
+        rates,
         keys,
         discoverer.take_again,
         lambda: recorder.timeline,
         fatal,
         clock,
-        waits_for,
     )
     live.follow(publisher.soon)
     Steered(live, pace, crawl, (limits, crawl_limits), access, waker, seeds)
@@ -182,7 +191,7 @@ def build_node(
         limit_watch,
         access,
         choice,
-        iterations,
+        at_ticks,
         waker,
         status,
         events.drain,
@@ -191,22 +200,19 @@ def build_node(
 
     def work_for_agent() -> None:
         """Have the parts work for the agent that the crawl has now."""
-        crawl.frontier.loads = HostLoads(loads_at_once) if concurrency is not None else None
-        if crawl.recrawl is not None:
-            crawl.frontier.pace = crawl.recrawl.pace
+        crawl.frontier.loads = HostLoads(loads_at_once) if concurrency.counts else None
+        crawl.frontier.pace = crawl.recrawl.pace
         crawl.tally.traffic = start.traffic
         hosts.work_for(crawl.agent, crawl.frontier)
         if learner is not None:
             learner.work_for(crawl.agent, hosts, crawl.tally.joins)
-        if rated is not None:
-            rated.work_for(crawl.agent)
+        rates.work_for(crawl.agent)
 
     def make_exchange(control: Mapping[str, str]) -> Exchange:
         """Make what carries the mail; `control` is what the control hash said at the start."""
         agent = crawl.agent
         run = RunState(agent, control, str(crawl.disk.facts.get("run", "")), live)
-        if rated is not None:
-            rated.begin(is_new=not run.run and not control.get("past"))
+        rates.begin_run(is_new=not run.run and not control.get("past"))
         queries = QueryInbox(me, answers.answer, time.time, exchanges.soon)
         judge = judge_of(keys, settings.host_of(), check)
         check_in = InboxCheck(agent, judge, settings.max_url_length, queries, settings.host_shards, seeds)
@@ -243,7 +249,7 @@ def build_node(
         foreign,
         addresses,
         concurrency,
-        rated,
+        rates,
         learner,
         iterations,
         discoverer,

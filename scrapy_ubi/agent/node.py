@@ -13,12 +13,12 @@ from typing import Any
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.hosts.foreign_hosts import ForeignHosts
-from scrapy_ubi.agent.hosts.host_concurrency import HostConcurrency
+from scrapy_ubi.agent.hosts.host_concurrency import SinglePages
 from scrapy_ubi.agent.hosts.host_limits import HostLimits
 from scrapy_ubi.agent.hosts.host_notes import HostNotes
 from scrapy_ubi.agent.hosts.ip_politeness import IpPoliteness
 from scrapy_ubi.agent.hosts.learned_forms import LearnedForms
-from scrapy_ubi.agent.hosts.rated_hosts import RatedHosts
+from scrapy_ubi.agent.hosts.rated_hosts import NoRates
 from scrapy_ubi.agent.lifecycle import Lifecycle
 from scrapy_ubi.agent.mail.item_claims import ItemClaims
 from scrapy_ubi.agent.mail.seed_inbox import SeedInbox
@@ -37,9 +37,9 @@ from scrapy_ubi.protocol.host import Entry
 class Node:
     """One agent of a crawl, running in this event loop.
 
-    `hosts`, `limits`, `foreign`: what it knows of hosts; `addresses`, `concurrency`, `rated`, `learner`, `iterations`:
-    None where the settings want none. `access` gives permits, `handout` requests. `status` says how it stands, `live`
-    what people have changed."""
+    `hosts`, `limits`, `foreign`: what it knows of hosts; `addresses`, `learner`, `iterations`: None where the settings
+    want none; `concurrency`, `rates`: that do nothing then. `access` gives permits, `handout` requests. `status` says
+    how it stands, `live` what people have changed."""
 
     def __init__(
         self,
@@ -49,8 +49,8 @@ class Node:
         limits: HostLimits,
         foreign: ForeignHosts,
         addresses: IpPoliteness | None,
-        concurrency: HostConcurrency | None,
-        rated: RatedHosts | None,
+        concurrency: SinglePages,
+        rates: NoRates,
         learner: LearnedForms | None,
         iterations: Iterations | None,
         discoverer: Discoverer,
@@ -70,7 +70,7 @@ class Node:
         self.foreign = foreign
         self.addresses = addresses
         self.concurrency = concurrency
-        self.rated = rated
+        self.rates = rates
         self.learner = learner
         self.iterations = iterations
         self.met = discoverer.met  # called for every link: not by one more method

@@ -49,7 +49,7 @@ class Steered:
         self._crawl.agent.discovery.refuses = refuses_by(self._limits)
         self._crawl_limits.follow(live.now)
         self._seeds.finishing = live.finish_asked
-        self._crawl.agent.work.visits_ended = live.finish_asked or self._crawl.recrawl is None
+        self._crawl.agent.work.visits_ended = live.finish_asked or not self._crawl.recrawl.visits_again
         self._access.permits.pause(live.paused, live.paused_hosts)
         if live.begun:
             self._waker.arm()

@@ -9,7 +9,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.group.beats import Beats
@@ -22,7 +22,6 @@ from scrapy_ubi.agent.mail.exchange_loop import ExchangeLoop
 from scrapy_ubi.agent.report.status import Status
 from scrapy_ubi.agent.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.agent.work.host_access import HostAccess
-from scrapy_ubi.agent.work.iterations import Iterations
 from scrapy_ubi.agent.work.next_request import NextRequest
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.transport.redis_keys import drain_field
@@ -36,7 +35,8 @@ AHEAD = (
 
 
 class Turns:
-    """The turns of one agent. `on_drain` is called once, when a person has asked it to leave."""
+    """The turns of one agent. `also` is called whenever time has passed; `on_drain` once, when a person has asked it to
+    leave."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Turns:
         limit_watch: LimitWatch,
         access: HostAccess,
         choice: NextRequest,
-        iterations: Iterations | None,
+        also: Sequence[Callable[[], object]],
         waker: EngineWakeup,
         status: Status,
         on_drain: Callable[[], None],
@@ -64,7 +64,7 @@ class Turns:
         self._limit_watch = limit_watch
         self._access = access
         self._choice = choice
-        self._iterations = iterations
+        self._also = also
         self._waker = waker
         self._status = status
         self._on_drain = on_drain
@@ -97,8 +97,8 @@ class Turns:
         self._beats.publish(beat)
         self._access.permits.look_again()
         self._limit_watch.check_limits(now)
-        if self._iterations is not None:
-            self._iterations.barrier.close_stalled()
+        for see_to in self._also:
+            see_to()
         self._complete_hosts.look(now)
         self._choice.read_ahead(now)
         self._waker.arm()

@@ -43,6 +43,7 @@ from scrapy_ubi.fast.calls import Call
 from scrapy_ubi.fast.path import LeanPath, path_of
 from scrapy_ubi.fast.spare_cores import Cores, CoresSeen, Switch
 from scrapy_ubi.fast.unpacking import MOST
+from scrapy_ubi.ground.timer import Timer
 from scrapy_ubi.urls.links.costly import is_costly
 from scrapy_ubi.urls.links.page import Page
 
@@ -97,12 +98,18 @@ def _begins_in_utf8(page: bytes) -> bool:
 
 
 class Worker:
-    """A thread that works on jobs, in their order."""
+    """A thread that works on jobs, in their order, between `start` and `end`."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        threading.Thread(target=self._run, name="ubi-second-core", daemon=True).start()
+        self._is_running = False
+
+    def start(self) -> None:
+        """Start the thread, where there is none."""
+        if not self._is_running:
+            self._is_running = True
+            self._loop = asyncio.get_running_loop()
+            threading.Thread(target=self._run, name="ubi-second-core", args=(self._jobs,), daemon=True).start()
 
     def put(self, job: Job) -> None:
         """Have a job done; its future is resolved in the loop then, whatever came out."""
@@ -110,10 +117,13 @@ class Worker:
 
     def end(self) -> None:
         """Let the thread end after what it was given."""
-        self._jobs.put(None)
+        if self._is_running:
+            self._is_running = False
+            self._jobs.put(None)
+            self._jobs = SimpleQueue()  # of the next thread: the one that ends takes nothing more
 
-    def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
+    def _run(self, jobs: SimpleQueue[Job | None]) -> None:
+        while (job := jobs.get()) is not None:
             try:
                 job.work()
             except Exception:  # noqa: BLE001 - the loop meets the same error when it does this work
@@ -148,28 +158,29 @@ class HandOver:
         self, path: LeanPath, middleware: Any, count: Callable[[str], object], note: Callable[[str], object]
     ) -> None:
         self._path, self._middleware, self._count, self._note = path, middleware, count, note
-        self._worker: Worker | None = None
-        self._plain: Call | None = None  # what is called in its place; None while it stands there itself
+        self._worker = Worker()
+        self._plain: Call = middleware.process_response
+        self._stands_in = False  # for the middleware, which is `_plain` then
         self._is_on = False
         self._turns: dict[str, _Turn] = {}  # of slots of which pages wait
         self._pages = self._bytes = 0  # with the thread, or waiting to be taken
         self._job: Job | None = None  # of the page that the middleware has now
 
-    def begin(self) -> bool:
+    def take_over(self) -> bool:
         """From now on; False where it cannot be."""
-        if self._plain is None:
-            self._plain = self._path.replace_call(self._middleware.process_response, self.process_response)
-            if self._plain is None:
+        if not self._stands_in:
+            plain = self._path.replace_call(self._middleware.process_response, self.process_response)
+            if plain is None:
                 return False
+            self._plain, self._stands_in = plain, True
             self._unpack = self._middleware._decode
             self._middleware._decode = self._decode
-        if self._worker is None:
-            self._worker = Worker()
+        self._worker.start()
         self._is_on = True
         parsed_ahead.wanted_by.add(self)
         return True
 
-    def end(self) -> None:
+    def stand_down(self) -> None:
         """No more. Those that wait go on in their turn; then the middleware has its place again, the thread its end."""
         self._is_on = False
         parsed_ahead.wanted_by.discard(self)
@@ -177,16 +188,13 @@ class HandOver:
 
     def close(self) -> None:
         """Let the thread end."""
-        if self._worker is not None:
-            self._worker.end()
-            self._worker = None
+        self._worker.end()
 
     def process_response(self, request: Request, response: Response) -> Any:
         """As the middleware's; an awaitable where the page has to wait."""
         job = self._job_of(request, response) if self._is_on else None
         slot = request.meta.get("download_slot", "")
         if job is None and slot not in self._turns:
-            assert self._plain is not None
             return self._plain(request=request, response=response)
         return self._wait(slot, job, request, response)
 
@@ -208,7 +216,6 @@ class HandOver:
                 self._stand_back()
 
     def _go_on(self, job: Job | None, request: Request, response: Response) -> Any:
-        assert self._plain is not None
         self._job = job
         try:
             answer = self._plain(request=request, response=response)
@@ -250,7 +257,6 @@ class HandOver:
         is_parsed = is_html and parsed_ahead.spend_credit(request)
         if not is_parsed and (not encoding or len(body) < LEAST_UNPACKED):
             return None
-        assert self._worker is not None
         job = Job(body, encoding, size, is_parsed, asyncio.get_running_loop().create_future())
         self._pages += 1
         self._bytes += size
@@ -258,9 +264,9 @@ class HandOver:
         return job
 
     def _stand_back(self) -> None:
-        if self._plain is not None and not self._is_on and not self._turns:
+        if self._stands_in and not self._is_on and not self._turns:
             self._path.replace_call(self._middleware.process_response, self._plain)
-            self._plain = None
+            self._stands_in = False
             if self._middleware._decode == self._decode:
                 self._middleware._decode = self._unpack
             self.close()
@@ -271,8 +277,8 @@ class SecondCore:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._timer: asyncio.TimerHandle | None = None
-        self._pages: HandOver | None = None
+        self._timer = Timer()
+        self._pages: HandOver | None = None  # until it has paid once
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closed, signals.spider_closed)
 
@@ -290,16 +296,14 @@ class SecondCore:
             self._wait()
 
     def _closed(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        self._timer.clear()
         if self._pages is not None:
-            self._pages.end()
+            self._pages.stand_down()
             self._pages.close()
 
     def _wait(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._looked, self._spent = loop.time(), time.thread_time()
-        self._timer = loop.call_later(EVERY, self._look)
+        self._looked, self._spent = asyncio.get_running_loop().time(), time.thread_time()
+        self._timer.set(EVERY, self._look)
 
     def _look(self) -> None:
         passed = asyncio.get_running_loop().time() - self._looked
@@ -313,8 +317,8 @@ class SecondCore:
         """Begin, or end; False where pages go another way than the one that this is made for."""
         if not self._switch.is_on:
             assert self._pages is not None
-            self._pages.end()
-        elif (pages := self._pages or self._hand_over()) is None or not pages.begin():
+            self._pages.stand_down()
+        elif (pages := self._pages or self._hand_over()) is None or not pages.take_over():
             return False
         else:
             self._pages = pages

@@ -35,7 +35,7 @@ class HostLoads:
         limit = self._limit(host)
         if not limit:
             return False
-        count = self.open(host) + 1
+        count = self.count_open(host) + 1
         self._open[host] = count, next_at
         return count < limit
 
@@ -53,6 +53,6 @@ class HostLoads:
             self._open[host] = count - 1, next_at
         return count <= limit
 
-    def open(self, host: str) -> int:
+    def count_open(self, host: str) -> int:
         """How many are handed out."""
         return self._open[host][0] if host in self._open else 0

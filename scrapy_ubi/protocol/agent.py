@@ -37,7 +37,7 @@ from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbound import Sending
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.quiescence import Quiescence
-from scrapy_ubi.protocol.rates import GroupRates
+from scrapy_ubi.protocol.rates import GroupRates, NoGroupRates
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.protocol.self_status import Standing
@@ -115,7 +115,7 @@ class Agent:
         self.ending: Ending | None = None
         self.cancelling = Cancelling(self.lease, now)
         self._overdue = 0  # so far
-        self.rates: GroupRates | None = None
+        self.rates = NoGroupRates()
         self.talks: list[Talk] = []
         self._held_lease = False
         self._enter(self.group.view(), now)
@@ -210,8 +210,7 @@ class Agent:
         own = alive.get(self.me)
         if own is not None and own.incarnation == self.incarnation:
             self._agree(alive, sent)
-        if self.rates is not None:
-            self.rates.look(received)
+        self.rates.check_lending(received)
 
     def _agree(self, alive: Mapping[str, Beat], sent: float) -> None:
         """What follows from everybody's published views, asked for at this time (s)."""
@@ -271,7 +270,7 @@ class Agent:
             )
 
         lease, expiry = self.config.lease_timeout, self.config.failure_timeout
-        self.rates = GroupRates(
+        self.rates = kept = GroupRates(
             self.me,
             rates,
             lease,
@@ -281,15 +280,15 @@ class Agent:
             may_lend,
             lambda: keeping.view.members.keys() <= {self.me},
         )
-        self.talks.append(self.rates)
-        return self.rates
+        self.talks.append(kept)
+        return kept
 
     def sure(self) -> None:
         """No other agent can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
         self.group.make_sure()
 
     def _notice_gaps(self) -> None:
-        if self.group.notice_gaps() and self.rates is not None:
+        if self.group.notice_gaps():
             self.rates.lose_all()
 
     def _look(self, now: float) -> None:
@@ -305,8 +304,7 @@ class Agent:
         """Somebody holds this incarnation dead: its heirs may be fetching. Keep what is held, as a newcomer."""
         self.group.rejoin()
         self.cancelling.cancel()
-        if self.rates is not None:
-            self.rates.lose_all()
+        self.rates.lose_all()
         self.tenure.forget()
         for state in self.frontier.states():
             state.dirty = True
@@ -318,8 +316,7 @@ class Agent:
         self.keeping.enter(view)
         self.tenure.enter(view, now)
         self.group.losses.entered(view)
-        if self.rates is not None:
-            self.rates.view_entered()
+        self.rates.view_entered()
         thin: list[Record] = []
         if before is not None and any(view.incarnation(a) != m.incarnation for a, m in before.members.items()):
             self.discovery.forget()
@@ -412,8 +409,7 @@ class Agent:
         self.reception.release()
         self.beat = self.standing.beat(now, self.start_exhausted)
         self._took = self._took and PASSIVE not in self.beat.flags
-        if self.rates is not None:
-            self.rates.look(now)
+        self.rates.check_lending(now)
         return self._effects()
 
     def _effects(self) -> Effects:

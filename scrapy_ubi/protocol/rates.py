@@ -83,12 +83,12 @@ class Share:
         """Whether one more load may start."""
         return now < self.until and self.used(now) < self.most
 
-    def start(self, who: str) -> None:
+    def start_load(self, who: str) -> None:
         """A load starts."""
         self._waiting.pop(who, None)
         self.under_way += 1
 
-    def end(self, now: float) -> None:
+    def end_load(self, now: float) -> None:
         """A load has ended; nothing of it reaches a server from now on."""
         self.under_way -= 1
         self._ended.append(now)
@@ -264,7 +264,20 @@ def divide(loads: int, wants: Mapping[tuple[str, str], int], turn: int = 0) -> d
     return shares
 
 
-class GroupRates:
+class NoGroupRates:
+    """There are no rates."""
+
+    def view_entered(self) -> None:
+        """The agent believes in another view: where another agent lends a rate in it, this one begins anew."""
+
+    def check_lending(self, now: float) -> None:
+        """See which rates this agent may lend; to be called with all that may change it."""
+
+    def lose_all(self) -> None:
+        """Others may have lent meanwhile: this agent may have lost its right, though it has it again."""
+
+
+class GroupRates(NoGroupRates):
     """The rates of one agent, as borrower and lender: name -> loads, and seconds of the window.
 
     `lease` and `expiry` in seconds. `life` gives its own incarnation, `lender` name and incarnation of the agent that
@@ -296,12 +309,12 @@ class GroupRates:
 
     # -- loads
 
-    def start(self, names: Sequence[str], who: str, now: float) -> float:
+    def start_load(self, names: Sequence[str], who: str, now: float) -> float:
         """Start a load under all of these rates, and return 0; or, where one has no room, start none and return the
         seconds after which `who` may try again."""
         wait = self.wait(names, who, now)
         for name in names if not wait else ():
-            self.shares[name].start(who)
+            self.shares[name].start_load(who)
         return wait
 
     def wait(self, names: Sequence[str], who: str, now: float) -> float:
@@ -317,10 +330,10 @@ class GroupRates:
         """Whether a load that has started may send its request now."""
         return all(now < self.shares[name].until for name in names)
 
-    def end(self, names: Iterable[str], now: float) -> None:
+    def end_load(self, names: Iterable[str], now: float) -> None:
         """A load has ended that was started under these."""
         for name in names:
-            self.shares[name].end(now)
+            self.shares[name].end_load(now)
 
     # -- time and views
 
@@ -329,7 +342,7 @@ class GroupRates:
         for name in [name for name in self.desks if self._lender(name) != (self.me, self._life())]:
             self._close(name)
 
-    def look(self, now: float) -> None:
+    def check_lending(self, now: float) -> None:
         """See which rates this agent may lend; to be called with all that may change it."""
         self.fresh = self.fresh and self._alone()
         for name, (loads, seconds) in self._rates.items():
@@ -361,7 +374,7 @@ class GroupRates:
 
     def messages(self, now: float) -> dict[tuple[str, str], str]:
         """What is to be told to others: (receiver, lane) -> text, of those to whom something new is to be said."""
-        self.look(now)
+        self.check_lending(now)
         said: dict[tuple[str, str], dict[str, Any]] = {}
         for name, share in self.shares.items():
             lender, life = self._lender(name)

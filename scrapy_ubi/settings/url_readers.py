@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from scrapy_ubi.errors import UbiSettingError
@@ -37,18 +38,25 @@ def _read_steps(row: Setting, value: object) -> str:
 
 def _read_rules(row: Setting, value: object) -> HostRules | None:
     """Rules for hosts, from a list or from a file."""
-    where = f" in {str(value)!r}" if isinstance(value, str | Path) else ""
-    try:
+    with _refusing(row, value, f"write {host_rules.GRAMMAR}"):
         if isinstance(value, str | Path):
             return host_rules.read_properties(read_path(row, value).read_text(encoding="utf-8"))
         if isinstance(value, list | tuple) and all(isinstance(rule, str) for rule in value):
             return host_rules.read_rules(value)
+    raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
+
+
+@contextmanager
+def _refusing(row: Setting, value: object, remedy: str) -> Iterator[None]:
+    """What is written, or stands in a file, may not hold, or not be read. Raises UbiSettingError for that."""
+    where = f" in {str(value)!r:.200}" if isinstance(value, str | Path) else ""
+    try:
+        yield
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise UbiSettingError(row.setting, f"cannot be read{where} ({reason})", f"give {row.bounds}") from None
     except ValueError as error:
-        raise UbiSettingError(row.setting, f"does not hold{where}: {error}", f"write {host_rules.GRAMMAR}") from None
-    raise UbiSettingError(row.setting, f"is {value!r}", f"give {row.bounds}")
+        raise UbiSettingError(row.setting, f"does not hold{where}: {error}", remedy) from None
 
 
 def _read_partition(row: Setting, value: object) -> str:
@@ -73,16 +81,10 @@ def _read_recrawl(row: Setting, value: object) -> str:
 
 def _read_host_limits(row: Setting, value: object) -> HostLimitsTable:
     """Limits by host, from what is written or from a file."""
-    where = f" in {str(value)!r:.200}" if isinstance(value, str | Path) else ""
-    try:
+    with _refusing(row, value, f"give {row.bounds}"):
         if isinstance(value, Path) or (isinstance(value, str) and host_limits.names_file(value)):
             return host_limits.read_file(read_path(row, value))
         return host_limits.read_table(value)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        raise UbiSettingError(row.setting, f"cannot be read{where} ({reason})", f"give {row.bounds}") from None
-    except ValueError as error:
-        raise UbiSettingError(row.setting, f"does not hold{where}: {error}", f"give {row.bounds}") from None
 
 
 def _read_crawl_limits(row: Setting, value: object) -> CrawlCaps:

@@ -209,7 +209,7 @@ class HandedOver:
         self.middleware = HttpCompressionMiddleware.from_crawler(get_crawler())
         self.path = Path(self.middleware)
         self.pages = HandOver(self.path, self.middleware, self.stats.append, self.noted.append)  # type: ignore[arg-type]
-        assert self.pages.begin()
+        assert self.pages.take_over()
 
     async def ask(self, request: Request, response: Response) -> Any:
         """As `LeanPath` asks it."""
@@ -263,7 +263,7 @@ def test_a_large_page_is_unpacked_and_parsed_elsewhere(encoding: str, monkeypatc
         assert found is not None and found.page is not None and len(found.page.tags("a")) == 1
         done, parsed, used = "ubi/second_core/pages", "ubi/second_core/parsed", "ubi/second_core/parsed_used"
         assert here.stats == [done, parsed, used] and here.noted == ["second_core"]
-        here.pages.end()
+        here.pages.stand_down()
         assert here.stands_back
         here.pages.close()
 
@@ -294,7 +294,7 @@ def test_pages_of_a_slot_go_on_in_their_order_and_others_at_once(monkeypatch: py
         while "other host" not in order:
             await asyncio.sleep(0)
         assert order == ["other host"]
-        here.pages.end()
+        here.pages.stand_down()
         assert not here.stands_back, "as others wait for their turn"
         late = asyncio.create_task(visit("after its end", PAGE, "a"))
         await asyncio.sleep(0)
@@ -305,10 +305,10 @@ def test_pages_of_a_slot_go_on_in_their_order_and_others_at_once(monkeypatch: py
         assert here.stands_back
         while any(thread.name == NAME for thread in threading.enumerate()):
             await asyncio.sleep(0.01)
-        assert here.pages.begin()
+        assert here.pages.take_over()
         await visit("again", PAGE, "a")
         assert here.stats.count("ubi/second_core/pages") == 3
-        here.pages.end()
+        here.pages.stand_down()
 
     asyncio.run(run())
 
@@ -371,7 +371,7 @@ def test_whatever_a_body_is_the_answer_is_that_of_the_middleware(monkeypatch: py
                 plain, body, encoding, most
             ), (encoding, body, most)
         assert here.stats.count("ubi/second_core/pages") > 50
-        here.pages.end()
+        here.pages.stand_down()
         here.pages.close()
 
     asyncio.run(run())
@@ -408,10 +408,10 @@ def test_what_one_crawl_of_a_process_ends_another_goes_on_with() -> None:
         assert parsed_ahead.take(answer, answer.body) is not None
         assert "ubi/second_core/parsed_used" in other.stats
         assert one.stats == []
-        one.pages.end()
+        one.pages.stand_down()
         assert parsed_ahead.wanted_by == {other.pages}
-        one.pages.end()
-        other.pages.end()
+        one.pages.stand_down()
+        other.pages.stand_down()
         assert not parsed_ahead.wanted_by
 
     asyncio.run(scene())

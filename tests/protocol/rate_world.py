@@ -51,7 +51,7 @@ class World:
         self.holder = ""
         for peer in self.agents.values():
             if peer.believed == peer.name:  # it knows that it may not, whatever it believes
-                peer.rates.look(peer.clock())
+                peer.rates.check_lending(peer.clock())
 
         def begin() -> None:
             if name in self.agents:
@@ -115,7 +115,7 @@ class Peer:
         if self.up and holder:
             self.believed = holder
             self.rates.view_entered()
-            self.rates.look(self.clock())
+            self.rates.check_lending(self.clock())
 
     def kill(self) -> None:
         self.up = False
@@ -162,7 +162,7 @@ class Peer:
         for host in range(self.demand):
             if host in self._busy or self.clock() < self._retry.get(host, 0.0):
                 continue
-            wait = self.rates.start((NAME,), str(host), self.clock())
+            wait = self.rates.start_load((NAME,), str(host), self.clock())
             if wait:
                 self._retry[host] = self.clock() + wait
             else:
@@ -183,7 +183,7 @@ class Peer:
 
         def end() -> None:
             self._busy.discard(host)
-            self.rates.end((NAME,), self.clock())
+            self.rates.end_load((NAME,), self.clock())
 
         self._later(random.choice((0.0, 0.02, 2.0)), send)
 

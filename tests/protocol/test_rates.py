@@ -132,8 +132,8 @@ def _starts(patch: pytest.MonkeyPatch) -> None:
         return used(self, now)
 
     patch.setattr(Share, "used", clocked)
-    patch.setattr(Share, "start", start)
-    patch.setattr(Share, "end", lambda self, now: None)
+    patch.setattr(Share, "start_load", start)
+    patch.setattr(Share, "end_load", lambda self, now: None)
 
 
 @pytest.mark.parametrize("fault", [_late, _twice, _unseen, _heir, _starts])

@@ -24,6 +24,7 @@ from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.losses import LossBook
 from scrapy_ubi.protocol.notes import canonical
+from scrapy_ubi.protocol.rates import GroupRates
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.wire import decode
 from scrapy_ubi.transport.redis_keys import mail_place
@@ -512,8 +513,8 @@ class Process:
             self.visits.remove(visit)
             self.agent.put_back(visit.state, visit.entry.key)
             return
-        if self.agent.rates is not None:
-            if wait := self.agent.rates.start((RATE,), visit.state.host, self.now()):
+        if isinstance(self.agent.rates, GroupRates):
+            if wait := self.agent.rates.start_load((RATE,), visit.state.host, self.now()):
                 self.wait_for_rate(visit, wait)
                 return
             visit.rated = True
@@ -538,8 +539,8 @@ class Process:
         """The load of a visit has ended."""
         if visit.rated:
             visit.rated = False
-            assert self.agent.rates is not None
-            self.agent.rates.end((RATE,), self.now())
+            assert isinstance(self.agent.rates, GroupRates)
+            self.agent.rates.end_load((RATE,), self.now())
         if not visit.freed:
             visit.freed = True
             self.agent.freed(visit.state, self.now())

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from scrapy_ubi.agent.crawl.revisits import NoRecrawl
 from scrapy_ubi.agent.hosts.foreign_hosts import ForeignHosts
+from scrapy_ubi.agent.hosts.host_concurrency import SINGLE_PAGES
 from scrapy_ubi.agent.profile.figures import Tally
 from scrapy_ubi.agent.profile.merged_urls import MergedUrls
 from scrapy_ubi.agent.report.timeline import Timeline
@@ -92,7 +94,8 @@ class FakeNode:
         self.recorder = SimpleNamespace(timeline=Timeline())
         self.seeds = SimpleNamespace(serves=False, counts=Counter())
         self.item_claims = None
-        self.concurrency = self.recrawl = None
+        self.concurrency = SINGLE_PAGES
+        self.recrawl = NoRecrawl()
         self.published: dict[str, str] = {}
         self.lost_agents: tuple[str, ...] = ()
         self.calls: list[tuple[Any, ...]] = []

@@ -88,7 +88,7 @@ class BrowserPages:
             except Exception as error:
                 raise BrowserFailed("browser", f"{response.url}: {type(error).__name__}: {error!s:.300}") from error
             finally:
-                loads.end()
+                loads.stop_serving()
         if loads.lacks:
             raise BrowserFailed("load", f"{response.url} asks its host for what could not be loaded")
         if len(shown.body) > MOST_BYTES:
@@ -102,7 +102,7 @@ class BrowserPages:
                 await page.wait_for_load_state("networkidle", timeout=SETTLES * 1000)
             except PlaywrightError:
                 self._count("ubi/browser/unsettled")
-            loads.end()
+            loads.stop_serving()
 
         return Request(
             url,
@@ -110,7 +110,7 @@ class BrowserPages:
                 "playwright": True,
                 "playwright_context": CONTEXT,
                 "playwright_context_kwargs": dict(self._context),
-                "playwright_page_init_callback": loads.begin,
+                "playwright_page_init_callback": loads.serve_page,
                 "playwright_page_methods": [PageMethod(settle)],
                 "playwright_page_goto_kwargs": {"wait_until": "domcontentloaded", "timeout": BEGINS * 1000},
             },

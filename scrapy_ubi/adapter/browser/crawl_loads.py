@@ -93,11 +93,11 @@ class CrawlLoads:
         self._over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.lacks = False
 
-    async def begin(self, page: Page, request: Request) -> None:
+    async def serve_page(self, page: Page, request: Request) -> None:
         """Answer all that this page of the browser asks for from now on."""
         await page.route("**", self._answer)
 
-    def end(self) -> None:
+    def stop_serving(self) -> None:
         """Answer nothing more. What is under way is broken off, but for scripts, which other pages may wait for."""
         if not self._ended:
             self._ended = True

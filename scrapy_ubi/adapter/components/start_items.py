@@ -101,7 +101,7 @@ class StartItems:
     async def _holds(self, claims: ItemClaims, name: str, item: Any) -> bool:
         if name in self._held:
             return True
-        said = (await claims.settle({name: (None, self._own_held)}))[name]
+        said = (await claims.settle_claims({name: (None, self._own_held)}))[name]
         if said == self._own_held:  # a former life of this agent may have held it
             self._held.add(name)
             return True
@@ -124,7 +124,7 @@ class StartItems:
         while claims is not None and (self._held or self._back):
             await asyncio.sleep(LOOK_EVERY)
             if self._are_through():
-                await claims.settle(self._all_kept())
+                await claims.settle_claims(self._all_kept())
                 self._held.clear()
             for item in await self._taken_over(claims):
                 yield item
@@ -153,7 +153,7 @@ class StartItems:
         """Items that this agent holds from now on in the place of others."""
         wanted: dict[str, tuple[str | None, str]] = {}
         looks = {name: (said, said) for name, said in self._said.items()}
-        for name, said in (await claims.settle(looks)).items():
+        for name, said in (await claims.settle_claims(looks)).items():
             kind, _, holder = said.partition(" ")
             self._said[name] = said
             if kind == KEPT:
@@ -162,7 +162,7 @@ class StartItems:
                 wanted[name] = None, self._own_held
             elif self._has_gone(holder):
                 wanted[name] = said, self._own_held
-        names = {name for name, said in (await claims.settle(wanted)).items() if said == self._own_held}
+        names = {name for name, said in (await claims.settle_claims(wanted)).items() if said == self._own_held}
         self._held |= names
         items = [item for name in names for item in self._back.pop(name)]
         for name in names:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 from urllib.parse import urlsplit
 
 from scrapy import Request
@@ -24,10 +24,8 @@ from scrapy.http import Response
 from scrapy_ubi.adapter.downloads.abort import Aborted, abortable
 from scrapy_ubi.adapter.downloads.gate import Gate
 from scrapy_ubi.adapter.requests.inflight import Flight
+from scrapy_ubi.agent.hosts.rated_hosts import RatedHosts
 from scrapy_ubi.settings.rates import PROXY
-
-if TYPE_CHECKING:
-    from scrapy_ubi.agent.hosts.rated_hosts import RatedHosts
 
 META = "ubi_rate"
 MOST_LABELS = 16  # of a request
@@ -39,12 +37,12 @@ LOOK = 1.0  # s: what waits here looks this often whether the spider is being cl
 
 
 class RatedGate(Gate):
-    """As `Gate`, for a node with `rated` hosts."""
+    """As `Gate`, for a node with `RatedHosts`."""
 
     @cached_property
     def _rated(self) -> RatedHosts:
-        assert self._node.rated is not None
-        return self._node.rated
+        assert isinstance(self._node.rates, RatedHosts)
+        return self._node.rates
 
     @cached_property
     def _taken(self) -> dict[Flight, tuple[str, ...]]:

@@ -151,7 +151,9 @@ class HostFeedback:
     def __init__(self, crawler: Crawler, node: Node, settings: UbiSettings) -> None:
         self._crawler = crawler
         self._node = node
-        self._loads = SeveralLoads(node.concurrency) if node.concurrency is not None else SingleLoads()
+        concurrency = node.concurrency
+        self._loads = SeveralLoads(concurrency) if isinstance(concurrency, HostConcurrency) else SingleLoads()
+        self._counts = concurrency.counts
         self.follow(settings)
         self._throttled, self._obeys = map(crawler.settings.getbool, ("AUTOTHROTTLE_ENABLED", "ROBOTSTXT_OBEY"))
 
@@ -174,7 +176,7 @@ class HostFeedback:
             self._forget(state, HEALTH)
         if load_of(flight.request) is not None:
             return False
-        if self._node.concurrency is not None:
+        if self._counts:
             self._loads.note_answer(state.host, flight.began, response.status, seconds)
         asked = self.asked(response)
         if asked is None and response.status in retry_after.STATUSES and b"Retry-After" in response.headers:

@@ -37,6 +37,7 @@ from scrapy_ubi.adapter.requests.identity import RequestKeys
 from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.agent import Node
+from scrapy_ubi.agent.crawl.revisits import Recrawl
 from scrapy_ubi.agent.hosts.listed_pages import ListedPages
 from scrapy_ubi.ground import clock
 from scrapy_ubi.policy.robots import text
@@ -340,7 +341,7 @@ def sitemap_news(node: Node, keys: RequestKeys) -> Callable[[Request, float], bo
     """What is to be told of each page that a sitemap lists with a time, and says whether that page is due earlier for
     it: none is, where the rule does without."""
     recrawl = node.crawl.recrawl
-    if recrawl is None or not recrawl.heeds_sitemaps:
+    if not isinstance(recrawl, Recrawl) or not recrawl.heeds_sitemaps:
         return lambda request, lastmod: False
     pages = recrawl.listed = ListedPages(recrawl.rule, node.hosts, clock.unix)
 

@@ -25,7 +25,7 @@ from scrapy_ubi.agent.crawl.disk_contract import Disk
 from scrapy_ubi.agent.crawl.finished_run import FINISHED, LOST, is_finished, is_past
 from scrapy_ubi.agent.crawl.pinned_settings import check_origin, check_settings, check_spider, kept_origin
 from scrapy_ubi.agent.crawl.pinned_settings import fixed as fixed_settings
-from scrapy_ubi.agent.crawl.revisits import Recrawl
+from scrapy_ubi.agent.crawl.revisits import recrawl_of
 from scrapy_ubi.agent.profile import figures
 from scrapy_ubi.agent.profile.host_sums import HostSums, Needs
 from scrapy_ubi.agent.steering.live_entries import LiveTable
@@ -73,11 +73,9 @@ class Crawl:
         self.settings = settings
         self._me = me
         self.fixed = fixed
-        self.recrawl = recrawl = Recrawl.from_settings(settings, unix)
+        self.recrawl = recrawl_of(settings, unix)
         self._predecessor = predecessor
-        if recrawl is not None:
-            policy = replace(policy, redone_row=recrawl.redone, visit_told=recrawl.believed_row)
-        self._policy = policy
+        self._policy = replace(policy, redone_row=self.recrawl.redone, visit_told=self.recrawl.believed_row)
         self._on_incarnation = on_incarnation
         self._clock = clock
         self.disk = disk
@@ -110,7 +108,7 @@ class Crawl:
             )
         else:
             self.agent = Agent(self._me, store, config, self.frontier, self._new_incarnation, now, self._policy)
-        self.agent.work.visits_ended = self.recrawl is None
+        self.agent.work.visits_ended = not self.recrawl.visits_again
         self.tally = figures.Tally(now)
         figures.restore(self.agent, self.tally, disk.facts)
         self.counts_anew = disk.saved is None  # nothing of what it counts was ever said

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from scrapy_ubi.agent.crawl.disk_contract import Allowed, Beside
-from scrapy_ubi.agent.crawl.revisits import Recrawl
+from scrapy_ubi.agent.crawl.revisits import recrawl_of
 from scrapy_ubi.agent.crawl.store_files import clean, delete, set_aside
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier import ledger
@@ -190,8 +190,8 @@ class AgentDisk:
 
     def _judge_visits(self, now: float) -> None:
         """Where the last write is of a clock that was ahead, pages are due too late."""
-        at, recrawl = self.facts.get("at"), Recrawl.from_settings(self._settings, unix)
-        if recrawl is not None and is_number(at, math.inf) and is_ahead(at, now, 0.0):
+        at, recrawl = self.facts.get("at"), recrawl_of(self._settings, unix)
+        if recrawl.visits_again and is_number(at, math.inf) and is_ahead(at, now, 0.0):
             self.frontier.visits.judge(recrawl.believed_row, int(now))
             self.ahead = recrawl.ahead
 

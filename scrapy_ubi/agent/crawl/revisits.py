@@ -80,9 +80,43 @@ class Listing(Protocol):
         """Return what a visit has seen, with whether the page's sitemap is believed."""
 
 
-class Recrawl:
+class NoRecrawl:
+    """Pages are visited once."""
+
+    visits_again = False
+    heeds_sitemaps = False  # whether the rule wants to know what sitemaps say
+    ahead = 0  # rows of a clock that was ahead
+
+    @property
+    def pace(self) -> NoPace:
+        """How many pages are visited again a second."""
+        return NoPace()
+
+    def row(self, visit: EndedVisit, failed: str | None, fetched: bool) -> VisitRow | None:
+        """The row of a visit that has ended; None where its page is not to be visited again."""
+        return None
+
+    def passed(self, before: VisitRow) -> VisitRow | None:
+        """The row of a page that is not visited, as its host is given up."""
+        return None
+
+    def redone(self, state: HostState, entry: Entry) -> VisitRow | None:
+        """The row of a page that its host's owner, which is dead, had fetched: nothing else is known of that visit."""
+        return None
+
+    def believed_row(self, row: VisitRow) -> VisitRow:
+        """What is believed of a row that comes from the disk, or from another agent."""
+        return row
+
+    def tick(self, agent: Agent, now: float) -> None:
+        """It is that time (s, the agent's clock)."""
+
+
+class Recrawl(NoRecrawl):
     """The rule of one agent. `rounds`: how often each page is visited again at most, None for no end; `wall` gives unix
     seconds."""
+
+    visits_again = True
 
     def __init__(self, rule: Rule, rounds: int | None, wall: Callable[[], float]) -> None:
         self.rule = rule
@@ -92,23 +126,13 @@ class Recrawl:
         self.listed: Listing | None = None  # with a rule that heeds sitemaps
         self._pace = VisitPace()
         self.unchanged = self.failed = 0
-        self.ahead = 0  # rows of a clock that was ahead
-
-    @classmethod
-    def from_settings(cls, settings: UbiSettings, wall: Callable[[], float]) -> Recrawl | None:
-        """None where pages are visited once."""
-        rule = read_recrawl(settings.recrawl)
-        return cls(rule, settings.recrawl_rounds, wall) if rule is not None else None
+        self.ahead = 0
+        self.heeds_sitemaps = isinstance(rule, Sitemap)
 
     @property
     def pace(self) -> NoPace:
         """How many pages are visited again a second."""
         return self._pace if self.rule.rate(1.0) is not None else NoPace()
-
-    @property
-    def heeds_sitemaps(self) -> bool:
-        """Whether the rule wants to know what sitemaps say."""
-        return isinstance(self.rule, Sitemap)
 
     def row(self, visit: EndedVisit, failed: str | None, fetched: bool) -> VisitRow | None:
         """The row of a visit that has ended; None where its page is not to be visited again."""
@@ -183,6 +207,12 @@ class Recrawl:
             own = agent.keeping.keepers
             pages = sum(s.visits.count for s in agent.frontier.states() if s.visits.count and own(s)[:1] == (agent.me,))
             self.rule.settle(pages, share)
+
+
+def recrawl_of(settings: UbiSettings, wall: Callable[[], float]) -> NoRecrawl:
+    """What these settings want; `wall` gives unix seconds."""
+    rule = read_recrawl(settings.recrawl)
+    return Recrawl(rule, settings.recrawl_rounds, wall) if rule is not None else NoRecrawl()
 
 
 def found_first(entry: Entry) -> Entry:

@@ -40,6 +40,7 @@ from scrapy_ubi.agent.crawl.pinned_settings import AGREE, BEFORE
 from scrapy_ubi.agent.group.other_layouts import check_layouts, other_layout
 from scrapy_ubi.agent.profile.origin import other_arguments, other_class
 from scrapy_ubi.errors import UbiRefused
+from scrapy_ubi.ground.untrusted.checks import object_or_nothing
 from scrapy_ubi.protocol.beat import LEFT, Beat, words_after
 from scrapy_ubi.protocol.ring import Ring, RingCollision
 from scrapy_ubi.settings import UbiSettings
@@ -106,7 +107,7 @@ async def begin_run(
 
 async def _was_empty(transport: Transport) -> bool:
     """Whether no agent that has ended the crawl knew a URL. Such an end counts as lossy: these agents cannot tell."""
-    profiles = [_profile(text).get("counters") for text in (await transport.profiles()).values()]
+    profiles = [object_or_nothing(text).get("counters") for text in (await transport.profiles()).values()]
     return bool(profiles) and all(
         isinstance(counters, dict) and all(counters.get(name) == 0 for name in ("pages", "known"))
         for counters in profiles
@@ -136,7 +137,7 @@ async def published(transport: Transport, agent: str) -> str:
     """The profile that Redis has of this agent, which has come after the end; empty where there is none that can be
     read. Who was killed in the last moments took part until the end: it says so, unless others had its hosts by then.
     """
-    profile = _profile((await transport.profiles()).get(agent, ""))
+    profile = object_or_nothing((await transport.profiles()).get(agent, ""))
     beats = [Beat.parse(line) for line in (await transport.beats()).values()]
     dead = {incarnation for beat in beats if beat is not None for incarnation in beat.dead}
     if profile and profile.get("state") not in ("leaving", "left") and str(profile.get("incarnation")) not in dead:
@@ -167,7 +168,7 @@ async def check_group(transport: Transport, settings: UbiSettings, agent: str, o
         beat = Beat.parse(line)
         if name == agent or beat is None or LEFT in beat.flags:
             continue
-        profile = _profile(profiles.get(name, ""))
+        profile = object_or_nothing(profiles.get(name, ""))
         refusal = _difference(name, profile, settings, own)
         if abs(time.time() - _number(profile.get("updated"))) > 4 * settings.failure_timeout:
             if refusal:
@@ -289,14 +290,6 @@ def _in_use(settings: UbiSettings, agent: str) -> UbiRefused:
         f"Another process lives as agent {agent} in crawl {settings.crawl}: give each process its own UBI_AGENT_ID "
         "(or none, then each gets its own)."
     )
-
-
-def _profile(text: str) -> dict[str, Any]:
-    try:
-        profile = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return profile if isinstance(profile, dict) else {}
 
 
 def _number(value: object) -> float:

@@ -13,7 +13,6 @@ Rules of this module:
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.crawl.finished_run import is_lossy
 from scrapy_ubi.agent.mail.io_thread import IoThread
+from scrapy_ubi.ground.untrusted.checks import object_or_nothing
 from scrapy_ubi.protocol.beat import LEFT, OVER, Beat
 from scrapy_ubi.protocol.losses import LossBook, missing
 from scrapy_ubi.transport import Transport, TransportError
@@ -74,7 +74,7 @@ def lost(
 ) -> tuple[str, ...]:
     """Who is lost: `book` is that of `me`, `members` take part in the end; `texts` are the profiles and `lines`
     the beats that Redis has."""
-    profiles = {name: _profile(text) for name, text in texts.items()}
+    profiles = {name: object_or_nothing(text) for name, text in texts.items()}
     beats = {name: beat for name, line in lines.items() if (beat := Beat.parse(line)) is not None}
     ended = {name for name, beat in beats.items() if LEFT in beat.flags and OVER in beat.flags}
     relieved = {name for name, beat in beats.items() if beat.has_left_all}
@@ -95,14 +95,6 @@ def lost(
 
     books = [book, *(LossBook.read(profile) for name, profile in profiles.items() if name != me)]
     return missing(books, back)
-
-
-def _profile(text: str) -> dict[str, Any]:
-    try:
-        profile = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return profile if isinstance(profile, dict) else {}
 
 
 def _former(profile: Mapping[str, Any]) -> list[str]:

@@ -26,7 +26,7 @@ from scrapy_ubi.agent.mail.io_thread import IoThread
 from scrapy_ubi.agent.profile.figures import PUBLISH
 from scrapy_ubi.agent.profile.origin import other_code
 from scrapy_ubi.errors import UbiRefused
-from scrapy_ubi.ground.untrusted.checks import NAME, Malformed, json_object
+from scrapy_ubi.ground.untrusted.checks import NAME, object_or_nothing
 from scrapy_ubi.ground.untrusted.terminal_text import plain
 from scrapy_ubi.protocol.beat import LEFT, Beat
 from scrapy_ubi.transport import Outgoing, Transport
@@ -73,7 +73,7 @@ async def check_layouts(transport: Transport, crawl: str, agent: str, profiles: 
     profile changes. `profiles` were read a moment ago."""
 
     def odd(texts: Mapping[str, str]) -> dict[str, str]:
-        found = {name: _read(text) for name, text in texts.items() if name not in (agent, SUMMED_UP)}
+        found = {name: object_or_nothing(text) for name, text in texts.items() if name not in (agent, SUMMED_UP)}
         there = {name: one for name, one in found.items() if one.get("state") not in GONE}
         return {name: why for name, one in there.items() if (why := other_layout(name, one, crawl, own))}
 
@@ -163,7 +163,7 @@ class OtherLayouts:
         if not unknown:
             return former
         profiles = await self._transport.profiles()
-        found = [(name, process, _read(profiles.get(name, ""))) for name, process in unknown.items()]
+        found = [(name, process, object_or_nothing(profiles.get(name, ""))) for name, process in unknown.items()]
         known = [(name, one) for name, process, one in found if one and process in ("", one.get("incarnation"))]
         self._looks |= {(name, unknown[name]): 0 for name, _ in known}
         self._tell_codes(dict(known))
@@ -211,12 +211,5 @@ class OtherLayouts:
 
 def _read_all(former: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """The profiles of former keys, without those of agents that have gone."""
-    found = {name: dict(_read(text)) for name, text in former.items() if NAME.fullmatch(name)}
+    found = {name: object_or_nothing(text) for name, text in former.items() if NAME.fullmatch(name)}
     return {name: one for name, one in found.items() if one and one.get("state") not in GONE}
-
-
-def _read(text: str) -> Mapping[str, Any]:
-    try:
-        return json_object(text)
-    except Malformed:
-        return {}

@@ -88,8 +88,7 @@ class Ticker:
     def tick(self) -> None:
         """Time has passed, or word has come."""
         self._ticked = now = self._clock()
-        if self._crawl.recrawl is not None:
-            self._crawl.recrawl.tick(self._crawl.agent, now)
+        self._crawl.recrawl.tick(self._crawl.agent, now)
         effects = self._crawl.agent.tick(now)
         self._do(effects)
         self._on_tick(now, effects.beat)

@@ -83,18 +83,32 @@ PACE = "pace"  # section of a host's notes
 MOST_ROUNDS = 10_000  # some 300 bytes each
 
 
-class HostConcurrency:
+class SinglePages:
+    """Every host is loaded one page at a time: nothing is counted."""
+
+    counts = False
+
+    def limit(self, host: str) -> int:
+        """How many loads of this host may be open at once; 0 where it is loaded one page at a time."""
+        return 0
+
+    def shown(self, host: str) -> str:
+        """The same for people: "8", "3 of auto(8)"; empty for one page at a time."""
+        return ""
+
+
+SINGLE_PAGES = SinglePages()
+
+
+class HostConcurrency(SinglePages):
     """The numbers of one agent's hosts."""
+
+    counts = True
 
     def __init__(self, wanted: LoadsByHost, notes: HostNotes) -> None:
         self._wanted = wanted
         self._notes = notes
         self._rounds: OrderedDict[str, tuple[LoadPace, float]] = OrderedDict()  # -> and when it was slowed (s)
-
-    @classmethod
-    def from_settings(cls, settings: UbiSettings, notes: HostNotes) -> HostConcurrency | None:
-        """None where every host is loaded one page at a time: nothing is counted then."""
-        return cls(settings.host_concurrency, notes) if settings.host_concurrency.most > 1 else None
 
     def limit(self, host: str) -> int:
         """How many loads of this host may be open at once; 0 where it is loaded one page at a time."""
@@ -143,3 +157,8 @@ class HostConcurrency:
             self._rounds.popitem(last=False)
         if after.loads != before.loads and (state := self._notes.find(host)) is not None:
             self._notes.put(state, PACE, after.value())
+
+
+def concurrency_of(settings: UbiSettings, notes: HostNotes) -> SinglePages:
+    """What these settings want."""
+    return HostConcurrency(settings.host_concurrency, notes) if settings.host_concurrency.most > 1 else SINGLE_PAGES

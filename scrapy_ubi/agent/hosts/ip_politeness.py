@@ -7,6 +7,7 @@ Rules of this module:
 * A load of one host of an address keeps the others waiting until it has ended, and for their delay after that. Who has
   to wait is given a turn of its own behind those that wait already, so that a thousand hosts of one address are looked
   at about once a load, and not all of them after each.
+* Hosts with several loads at once neither wait for others of their address nor keep them waiting.
 * It holds within one agent: other agents own other hosts of the address, and load from them.
 * HostShards of a host are on one address and meant to be loaded side by side: nothing is learned of them.
 * What is known is bounded (`MOST_HOSTS`); what was learned longest ago is forgotten first.
@@ -14,6 +15,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+from scrapy_ubi.frontier.host_loads import Limit, one_page_at_a_time
 from scrapy_ubi.urls.host_shards import MARK
 
 MOST_HOSTS = 100_000  # about 20 MB
@@ -37,9 +39,11 @@ class _Address:
 
 
 class IpPoliteness:
-    """The addresses of one agent's hosts. Times are seconds of its clock."""
+    """The addresses of one agent's hosts. Times are seconds of its clock; `limit` says which hosts have several loads
+    at once."""
 
-    def __init__(self, most: int = MOST_HOSTS) -> None:
+    def __init__(self, limit: Limit = one_page_at_a_time, most: int = MOST_HOSTS) -> None:
+        self._limit = limit
         self._most = most
         self._of: dict[str, str] = {}  # host -> address
         self._addresses: dict[str, _Address] = {}
@@ -78,7 +82,7 @@ class IpPoliteness:
     def turn(self, host: str, now: float) -> float:
         """From when on this host may be loaded, as far as its address goes: `now`, or a later turn of its own."""
         one = self._find(host)
-        if one is None or (not one.loading and one.free_at <= now):
+        if one is None or (not one.loading and one.free_at <= now) or self._limit(host):
             return now
         one.turns_end = max(one.turns_end, one.free_at, now) + one.takes
         return one.turns_end
@@ -86,13 +90,13 @@ class IpPoliteness:
     def taken(self, host: str, now: float) -> None:
         """A request of this host was handed out."""
         one = self._find(host)
-        if one is not None and not one.loading:
+        if one is not None and not one.loading and not self._limit(host):
             one.loading, one.began = host, now
             self._under_way[host] = one
 
     def freed(self, host: str, now: float, delay: float) -> None:
         """Its load has ended; `delay` (s) is that of the host."""
-        one = self._under_way.pop(host, None) or self._find(host)
+        one = self._under_way.pop(host, None) or (None if self._limit(host) else self._find(host))
         if one is None:
             return
         if one.loading == host:

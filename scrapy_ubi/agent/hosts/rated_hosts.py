@@ -38,15 +38,35 @@ class Wait(NamedTuple):
     until: float
 
 
-RateOf = Callable[[str, float], str]  # for which rate a host waits at this time (s), "" for none
+class NoRates:
+    """There are no rates."""
+
+    named: Mapping[str, RateLimit] = {}
+
+    def work_for(self, agent: Agent) -> None:
+        """The crawl has this agent from now on."""
+
+    def begin_run(self, is_new: bool) -> None:
+        """The agent has joined its group; `is_new`: the run has begun with it, as far as is known."""
+
+    def after(self, on_turn: Callable[[HostState, float], None]) -> Callable[[HostState, float], None]:
+        """What is told of each host whose turn it is: first this, then the rates."""
+        return on_turn
+
+    def room_for(self, host: str, now: float) -> tuple[float, int]:
+        """How many seconds a load the slowest of a host's rates leaves, 0.0 where it has none, and how many loads that
+        has room for at this time (s), as far as this agent knows."""
+        return 0.0, 0
+
+    def why(self, host: str, now: float) -> str:
+        """For which rate a host waits now, with what it is; "" where it waits for none."""
+        return ""
 
 
-def no_rate(host: str, now: float) -> str:
-    """Where there are no rates."""
-    return ""
+NO_RATES = NoRates()
 
 
-class RatedHosts:
+class RatedHosts(NoRates):
     """The rates of one agent, `rates`, once `work_for` has said for which it works. `clock` is the agent's (s)."""
 
     rates: GroupRates  # of the agent that the crawl has now
@@ -59,19 +79,14 @@ class RatedHosts:
         self._said: set[str] = set()
         self._begun = 0  # crawls that this process has begun
 
-    @classmethod
-    def from_settings(cls, settings: UbiSettings, notes: HostNotes, clock: Callable[[], float]) -> RatedHosts | None:
-        """None where there are no rates."""
-        return cls(settings.rates.named, notes, clock) if settings.rates.named else None
-
     def work_for(self, agent: Agent) -> None:
         """The crawl has this agent from now on."""
         self._begun += 1
         self.rates = agent.keep_rates(self.named)
 
-    def begin(self, is_new: bool) -> None:
-        """The agent has joined its group; `is_new`: the run has begun with it, as far as is known. Where its directory
-        held one that was over, there may have been loads a moment ago."""
+    def begin_run(self, is_new: bool) -> None:
+        """The agent has joined its group. Where its directory held a run that was over, there may have been loads a
+        moment ago."""
         self.rates.fresh = is_new and self._begun == 1
 
     def after(self, on_turn: Callable[[HostState, float], None]) -> Callable[[HostState, float], None]:
@@ -107,7 +122,7 @@ class RatedHosts:
 
     def start_load(self, names: Sequence[str], host: str) -> float:
         """Start a load under these rates; 0, or after how many seconds it may be tried again."""
-        wait = self.rates.start(names, host, self._clock())
+        wait = self.rates.start_load(names, host, self._clock())
         if not wait:
             self._waits.pop(host, None)
         return wait
@@ -118,7 +133,7 @@ class RatedHosts:
 
     def end_load(self, names: Iterable[str]) -> None:
         """A load that was started under these has ended."""
-        self.rates.end(names, self._clock())
+        self.rates.end_load(names, self._clock())
 
     def put_off(self, state: HostState, names: Iterable[str], seconds: float) -> None:
         """This host is not looked at within so many seconds, since it waits for one of these."""
@@ -148,6 +163,6 @@ class RatedHosts:
         return f"{wait.name}: {self.named[wait.name]}"
 
 
-def rate_of(rated: RatedHosts | None) -> RateOf:
-    """What says for which rate a host waits."""
-    return rated.why if rated is not None else no_rate
+def rates_of(settings: UbiSettings, notes: HostNotes, clock: Callable[[], float]) -> NoRates:
+    """What these settings want."""
+    return RatedHosts(settings.rates.named, notes, clock) if settings.rates.named else NO_RATES

@@ -27,7 +27,7 @@ class ItemClaims:
         self._io = io
         self._transport = transport
 
-    async def settle(self, claims: Claims) -> dict[str, str]:
+    async def settle_claims(self, claims: Claims) -> dict[str, str]:
         """Say this of each item, if what is said of it is as expected; what is said of it then."""
         said: dict[str, str] = {}
         waiting = iter(claims.items())

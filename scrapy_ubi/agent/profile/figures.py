@@ -169,15 +169,22 @@ def counters(agent: Agent, tally: Tally, now: float, sums: HostSums | None = Non
         "lost_agents": tally.lost_agents,
         "received_bytes": traffic.received_bytes,
         "responses": dict(traffic.responses),
+        **_happened(tally),
+        "examples": tally.joins.examples,
+        "seconds": round((tally.ended or now) - tally.begun, 3),
+        "pages_per_second": 0.0 if tally.ended is not None else tally.rate(now),
+    }
+
+
+def _happened(tally: Tally) -> dict[str, Any]:
+    """What has failed and what was noted, by reason, and where."""
+    return {
         "failed": dict(tally.failed),
         "requeued": dict(tally.requeued),
         "noted": dict(tally.noted),
         "joined": dict(tally.joins.counts),
         "failed_at": tally.failed_at.published(),
         "noted_at": tally.noted_at.published(),
-        "examples": tally.joins.examples,
-        "seconds": round((tally.ended or now) - tally.begun, 3),
-        "pages_per_second": 0.0 if tally.ended is not None else tally.rate(now),
     }
 
 
@@ -189,12 +196,7 @@ def kept(agent: Agent, tally: Tally, now: float) -> dict[str, Any]:
         "body_bytes": tally.body_bytes,
         "dead_letters": tally.dead_letters,
         "writes_refused": tally.writes_refused,
-        "failed": dict(tally.failed),
-        "requeued": dict(tally.requeued),
-        "noted": dict(tally.noted),
-        "joined": dict(tally.joins.counts),
-        "failed_at": tally.failed_at.published(),
-        "noted_at": tally.noted_at.published(),
+        **_happened(tally),
         "seconds": round((tally.ended or now) - tally.begun, 3),
     }
 

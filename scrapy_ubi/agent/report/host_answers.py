@@ -182,7 +182,7 @@ def shown_state(state: HostState, role: str, source: Source) -> str:
         return "held"
     if reason:
         return _BLOCKED.get(reason, f"postponed: {reason}")
-    if rate := source.rate_of(state.host, source.now):
+    if rate := source.rates.why(state.host, source.now):
         return f"rate: {rate}"
     return "resting" if source.frontier.rests(state) else "waiting"
 

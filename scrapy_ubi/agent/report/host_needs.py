@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from scrapy_ubi.agent.hosts.host_limits import HostLimits
 from scrapy_ubi.agent.hosts.host_notes import HostNotes
-from scrapy_ubi.agent.hosts.rated_hosts import RatedHosts
+from scrapy_ubi.agent.hosts.rated_hosts import NO_RATES, NoRates
 from scrapy_ubi.agent.profile.remaining import SlowHost
 from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.protocol.host import HostState
 
 
 class HostNeeds:
-    """The needs of one agent's hosts. `limit` says how many loads a host may have at once (0: one); `rated`: None where
-    no host has a rate."""
+    """The needs of one agent's hosts. `limit` says how many loads a host may have at once (0: one); `rates`
+    are those of hosts."""
 
-    def __init__(self, notes: HostNotes, limits: HostLimits, limit: Limit, rated: RatedHosts | None = None) -> None:
+    def __init__(self, notes: HostNotes, limits: HostLimits, limit: Limit, rates: NoRates = NO_RATES) -> None:
         self._notes = notes
         self._limits = limits
         self._limit = limit
-        self._rated = rated
+        self._rates = rates
+        self._are_rated = bool(rates.named)
 
     def at_most(self, state: HostState, queued: int, usual: float, now: float) -> float:
         """How long what waits of this host, so much, takes from now on at most (s): with one load at once, and where
@@ -27,8 +28,8 @@ class HostNeeds:
         if usual > delay:
             delay = usual
         pace = delay + times.load(state.host) + times.every(state.host)
-        if self._rated is not None:
-            pace = max(pace, self._rated.room_for(state.host, now)[0])
+        if self._are_rated:
+            pace = max(pace, self._rates.room_for(state.host, now)[0])
         return queued * pace + rest if rest > 0 else queued * pace
 
     def needs_of(self, state: HostState, usual: float, now: float) -> SlowHost:
@@ -40,7 +41,7 @@ class HostNeeds:
         why = notes.blocked_reason(state)
         if why == "ended":
             queued = 0
-        each, free = self._rated.room_for(host, now) if self._rated is not None else (0.0, 0)
+        each, free = self._rates.room_for(host, now)
         return SlowHost(
             host=host,
             queued=queued,

@@ -7,15 +7,15 @@ from collections.abc import Callable
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.crawl.fatal import Fatal
-from scrapy_ubi.agent.hosts.host_concurrency import HostConcurrency
+from scrapy_ubi.agent.hosts.host_concurrency import SinglePages
 from scrapy_ubi.agent.hosts.host_notes import HostNotes
-from scrapy_ubi.agent.hosts.rated_hosts import RateOf, no_rate
+from scrapy_ubi.agent.hosts.rated_hosts import NoRates
 from scrapy_ubi.agent.keys import Keys, requeued_nonce
 from scrapy_ubi.agent.report import timeline_answer
 from scrapy_ubi.agent.report.answers_under_way import Steps
 from scrapy_ubi.agent.report.host_answers import COPY, OWNER
 from scrapy_ubi.agent.report.host_needs import HostNeeds
-from scrapy_ubi.agent.report.queries import HISTORY, Question, Source, one_at_a_time, steps
+from scrapy_ubi.agent.report.queries import HISTORY, Question, Source, steps
 from scrapy_ubi.agent.report.timeline import Timeline
 from scrapy_ubi.frontier.store import StoreError
 from scrapy_ubi.ground.clock import unix
@@ -37,24 +37,24 @@ class LiveAnswers:
         crawl: Crawl,
         hosts: HostNotes,
         needs: HostNeeds,
-        concurrency: HostConcurrency | None,
+        concurrency: SinglePages,
+        rates: NoRates,
         keys: Keys,
         take_again: Callable[[str, Entry], bool],
         timeline: Callable[[], Timeline],
         fatal: Fatal,
         clock: Callable[[], float],
-        rate_of: RateOf = no_rate,
     ) -> None:
         self._crawl = crawl
         self._hosts = hosts
         self._needs = needs
-        self._loads = concurrency.shown if concurrency is not None else one_at_a_time
+        self._concurrency = concurrency
+        self._rates = rates
         self._keys = keys
         self._take_again = take_again
         self._timeline = timeline
         self._fatal = fatal
         self._clock = clock
-        self._rate_of = rate_of
 
     def answer(self, question: Question) -> Steps:
         """Make the answer to this question, step by step."""
@@ -88,9 +88,9 @@ class LiveAnswers:
             self._hosts.blocked_reason,
             sent,
             self._requeue,
-            self._loads,
+            self._concurrency.shown,
             self._needs.needs_of,
-            self._rate_of,
+            self._rates,
         )
 
     def _requeue(self, failure: Failure) -> bool:

@@ -22,7 +22,8 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any, NamedTuple
 
-from scrapy_ubi.agent.hosts.rated_hosts import RateOf, no_rate
+from scrapy_ubi.agent.hosts.host_concurrency import SINGLE_PAGES
+from scrapy_ubi.agent.hosts.rated_hosts import NO_RATES, NoRates
 from scrapy_ubi.agent.profile.remaining import SlowHost
 from scrapy_ubi.agent.report import host_answers
 from scrapy_ubi.agent.report.answers_under_way import Answer, Steps, whole
@@ -156,11 +157,6 @@ def _is_place(text: str) -> bool:
         return False
 
 
-def one_at_a_time(host: str) -> str:
-    """What is said of a host that is loaded one page at a time."""
-    return ""
-
-
 def by_delay(state: HostState, usual: float, now: float) -> SlowHost:
     """What a host needs by its delay alone, as far as nothing else is known of an agent that has stopped."""
     return SlowHost(state.host, state.waiting, max(usual, state.pause))
@@ -174,7 +170,7 @@ class Source(NamedTuple):
     fetched yet, as it is still being handed over; `sent` names the agent to which an entry with this key is on its way,
     "" if none; `requeue` takes a failed entry in again, under a new key, and says whether it could; `now` is the
     frontier's clock, in seconds; `loads` says how many loads of a host may be open at once, "" for one; `needs`
-    what a host needs yet, given the delay of all hosts and the time; `rate_of` for which rate it waits.
+    what a host needs yet, given the delay of all hosts and the time; `rates` for which rate it waits.
     """
 
     agent: str
@@ -185,9 +181,9 @@ class Source(NamedTuple):
     blocked_reason: Callable[[HostState], str]
     sent: Callable[[str, int], str]
     requeue: Callable[[Failure], bool]
-    loads: Callable[[str], str] = one_at_a_time
+    loads: Callable[[str], str] = SINGLE_PAGES.shown
     needs: Callable[[HostState, float, float], SlowHost] = by_delay
-    rate_of: RateOf = no_rate
+    rates: NoRates = NO_RATES
 
 
 Maker = Callable[[Question, Source], Steps]

@@ -121,8 +121,7 @@ class Status:
     @property
     def times_ahead(self) -> int:
         """How many times from the disk and from other agents were of a clock that was ahead."""
-        recrawl = self._crawl.recrawl
-        return self._hosts.ahead + self._crawl.disk.ahead + (recrawl.ahead if recrawl is not None else 0)
+        return self._hosts.ahead + self._crawl.disk.ahead + self._crawl.recrawl.ahead
 
     # -- what waits
 

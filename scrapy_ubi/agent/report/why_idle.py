@@ -14,7 +14,7 @@ from math import inf
 from typing import NamedTuple
 
 from scrapy_ubi.agent.hosts.host_notes import HostNotes
-from scrapy_ubi.agent.hosts.rated_hosts import RateOf, no_rate
+from scrapy_ubi.agent.hosts.rated_hosts import NO_RATES, NoRates
 from scrapy_ubi.agent.mail.outage import AWAY, FULL, ITEMS, SLOW
 from scrapy_ubi.agent.mail.seed_inbox import SeedInbox
 from scrapy_ubi.agent.profile import idle_reason as kinds
@@ -48,14 +48,14 @@ class WhyIdle:
         settings: UbiSettings,
         seeds: SeedInbox,
         held_up: Callable[[], tuple[bool, IdleReason | None]],
-        rate_of: RateOf = no_rate,
+        rates: NoRates = NO_RATES,
     ) -> None:
         self._status = status
         self._hosts = hosts
         self._settings = settings
         self._seeds = seeds
         self._held_up = held_up
-        self._rate_of = rate_of
+        self._rates = rates
 
     def find_reason(self, now: float) -> IdleReason | None:
         """The reason at this time (s, the agent's clock); None where the agent has ended."""
@@ -168,7 +168,7 @@ class WhyIdle:
             word = self._hosts.blocked_reason(state)
             if word and word != "ended":
                 return _Waiting(turn, state.host, kinds.RESTS, word)
-            if rate := self._rate_of(state.host, now):
+            if rate := self._rates.why(state.host, now):
                 return _Waiting(turn, state.host, kinds.RATE, rate)
             delays = self._hosts.delays(state) if state.notes.text else {}
             asks = delays.get(ROBOTS, 0.0) >= max(agent.frontier.delay, state.pause) > 0

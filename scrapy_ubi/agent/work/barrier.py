@@ -65,7 +65,7 @@ class IteratedVisits(Visits):
             self._iterations.put_back(visit)
         return over
 
-    def settle(self, ending: VisitEnd) -> None:
+    def settle_end(self, ending: VisitEnd) -> None:
         """The end of a visit counts."""
         ending.visit.closed = False
         super().end(*ending)

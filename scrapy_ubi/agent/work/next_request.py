@@ -3,8 +3,8 @@
 Rules of this module:
 
 * The frontier says whose turn it is. Of hosts that are ended, and beyond a limit of theirs, requests fail when their
-  turn has come; what is joined with another page is done. Neither takes a load, nor the delay of its host. A page of
-  an ended host that was to be visited again never is.
+  turn has come; what is joined with another page is done (`NextUnjoined`). Neither takes a load, nor the delay of its
+  host. A page of an ended host that was to be visited again never is.
 * That is done a slice at a time (`ENDED_AT_ONCE`): after it the loop turns, and the engine asks again. So it is where
   the frontier has not looked at all hosts whose time has come, as very many of them may not be fetched here.
 * The queues of hosts whose turn is near are read ahead: the loop never waits for the disk.
@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.crawl.fatal import Fatal
 from scrapy_ubi.agent.hosts.host_limits import HostLimits
 from scrapy_ubi.agent.hosts.host_notes import HostNotes
 from scrapy_ubi.agent.hosts.learned_forms import LearnedForms
-from scrapy_ubi.agent.work.iterations import Iterations
 from scrapy_ubi.frontier.store import StoreError
 from scrapy_ubi.protocol.done_mark_delivery import Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
@@ -32,7 +32,8 @@ Found = tuple[HostState, Entry]
 
 class NextRequest:
     """Chooses for one agent. `on_given_up` is told why a request failed without a load; `arm` is called when there may
-    be something to fetch, some time after it was asked for; `iterations` are those of hosts, if these have any."""
+    be something to fetch, some time after it was asked for. The list `on_passed_over` hears of hosts of which a request
+    was done without a load."""
 
     def __init__(
         self,
@@ -40,44 +41,20 @@ class NextRequest:
         halt: Fatal,
         hosts: HostNotes,
         limits: HostLimits,
-        learner: LearnedForms | None,
         on_given_up: Callable[[str], None],
         arm: Callable[[], None],
-        iterations: Iterations | None = None,
     ) -> None:
         self._crawl = crawl
         self._halt = halt
         self._hosts = hosts
         self._limits = limits
-        self._learner = learner
         self._given_up = on_given_up
         self._arm = arm
-        self._iterations = iterations
+        self.on_passed_over: list[Callable[[HostState], object]] = []
 
     def find_next(self, now: float) -> Found | None:
-        """The next request that is to be fetched; those that are joined with others are done on the way, some at a
-        time.
-        """
-        for _ in range(ENDED_AT_ONCE):
-            found = self._living(now)
-            if found is None or not self._is_joined(*found):
-                return found
-            self._pass_over(*found, now, [])
-        asyncio.get_running_loop().call_soon(self._arm)
-        return None
-
-    def _is_joined(self, state: HostState, entry: Entry) -> bool:
-        try:
-            if self._learner is None or entry.key in state.visits.out:
-                return False
-            return self._learner.joins(state, entry)
-        except StoreError as error:
-            self._halt.broken(error)
-            return False
-
-    def _living(self, now: float) -> Found | None:
-        """The next request of a host that is fetched of; those of hosts that are ended, and those beyond a limit of
-        theirs, fail on the way, some at a time.
+        """The next request that is to be fetched; those of hosts that are ended, and those beyond a limit of theirs,
+        fail on the way, some at a time.
         """
         for _ in range(ENDED_AT_ONCE):
             self._crawl.frontier.looks_on = False
@@ -104,13 +81,13 @@ class NextRequest:
     ) -> None:
         """This request is done without a load; `outlinks` is what its page has taught, None where that is not known.
         `before`: of a page that was to be visited again."""
-        agent, recrawl = self._crawl.agent, self._crawl.recrawl
+        agent = self._crawl.agent
         agent.freed(state, now)
-        row = recrawl.passed(before) if recrawl is not None and before is not None else None
+        row = self._crawl.recrawl.passed(before) if before is not None else None
         agent.ended(state, entry.key, outlinks, row)
         self._crawl.frontier.hasten(state, now)  # nothing was loaded
-        if self._iterations is not None:
-            self._iterations.passed(state)
+        for passed_over in self.on_passed_over:
+            passed_over(state)
 
     def _look_on(self) -> None:
         if self._crawl.frontier.looks_on:
@@ -122,3 +99,30 @@ class NextRequest:
         crawl.frontier.looks_on = False
         crawl.disk.read_ahead(now, lambda state: crawl.agent.work.may_fetch(state, now), self._arm)
         self._look_on()
+
+
+class NextUnjoined(NextRequest):
+    """Passes over what is joined with another page (a normal form that is learned), too."""
+
+    def __init__(self, learner: LearnedForms, *parts: Any) -> None:
+        super().__init__(*parts)
+        self._learner = learner
+
+    def find_next(self, now: float) -> Found | None:
+        """The next request that is to be fetched; those that are joined with others are done on the way, some at a
+        time.
+        """
+        for _ in range(ENDED_AT_ONCE):
+            found = super().find_next(now)
+            if found is None or not self._is_joined(*found):
+                return found
+            self._pass_over(*found, now, [])
+        asyncio.get_running_loop().call_soon(self._arm)
+        return None
+
+    def _is_joined(self, state: HostState, entry: Entry) -> bool:
+        try:
+            return entry.key not in state.visits.out and self._learner.joins(state, entry)
+        except StoreError as error:
+            self._halt.broken(error)
+            return False

@@ -221,7 +221,7 @@ class Permits:
         """Whether the permit of this host that is held now is a foreign one."""
         return host in self._held and isinstance(self._held[host][0], _Foreign)
 
-    def count(self, host: str) -> int:
+    def count_held(self, host: str) -> int:
         """How many permits of this host are held."""
         return len(self._held.get(host, ()))
 

@@ -6,7 +6,8 @@ Rules of this module:
   of it later counts for nothing.
 * Its host is free once, when its transfer has ended; that comes before the end of the visit, or with it. A transfer
   that is made once more has its end, too: from then on the delay counts again, unless it counts from starts (`limit`).
-* Hosts with several loads at once neither wait for others on their address nor keep them waiting.
+* What else follows visits (turns of addresses, learned forms) is in the lists `on_begun`, `on_freed`, `on_ended` and
+  `on_put_back`, where its feature is on: it is asked nothing, and a list that is empty costs nothing.
 * What a page has taught is told with its done mark only when no request came from nowhere meanwhile: else any page that
   was out may have caused that one.
 """
@@ -19,8 +20,6 @@ from typing import NamedTuple
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.crawl.revisits import PageSeen
 from scrapy_ubi.agent.hosts.host_times import HostTimes
-from scrapy_ubi.agent.hosts.ip_politeness import IpPoliteness
-from scrapy_ubi.agent.hosts.learned_forms import LearnedForms
 from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.policy.ranking import Page
 from scrapy_ubi.protocol.done_mark_delivery import Outlinks
@@ -65,24 +64,26 @@ class VisitEnd(NamedTuple):
 
 
 class Visits:
-    """The visits of one agent."""
+    """The visits of one agent. The lists say who hears of them: `on_begun` (host, now), `on_freed` (host, now, the
+    delay of the host in s); of first visits alone `on_ended` (with the content of the page, None where there is none to
+    be compared), `on_put_back`."""
 
     def __init__(
         self,
         crawl: Crawl,
-        learner: LearnedForms | None,
-        addresses: IpPoliteness | None,
         clock: Callable[[], float],
         limit: Limit,
         times: HostTimes,
     ) -> None:
         self._crawl = crawl
-        self._learner = learner
-        self._addresses = addresses
         self._clock = clock
         self._limit = limit
         self._times = times
         self._under_way: set[Visit] = set()
+        self.on_begun: list[Callable[[str, float], object]] = []
+        self.on_freed: list[Callable[[str, float, float], object]] = []
+        self.on_ended: list[Callable[[HostState, Entry, int | None], object]] = []
+        self.on_put_back: list[Callable[[Entry], object]] = []
 
     def _has_several(self, host: str) -> bool:
         """Whether several loads of this host may be open at once."""
@@ -96,8 +97,8 @@ class Visits:
         """This request is handed out."""
         visit = Visit(state, entry, self._crawl.tally.strays, now)
         self._under_way.add(visit)
-        if self._addresses is not None and not self._has_several(visit.host):
-            self._addresses.taken(visit.host, now)
+        for begun in self.on_begun:
+            begun(visit.host, now)
         return visit
 
     def end(self, visit: Visit, failed: str | None, fetched: bool, status: int, content: int | None) -> bool:
@@ -111,13 +112,14 @@ class Visits:
         if visit.again is not None:
             self._wait_again(visit)
             return True
-        row = crawl.recrawl.row(visit, failed, fetched) if crawl.recrawl is not None else None
+        row = crawl.recrawl.row(visit, failed, fetched)
         if failed is not None and visit.before is None:
             crawl.fail(visit.host, entry, failed)
         crawl.agent.ended(state, entry.key, visit.outlinks if visit.strays == crawl.tally.strays else None, row)
         crawl.frontier.note_status(state, entry.key, status)
-        if self._learner is not None and visit.before is None:
-            self._learner.end_visit(state, entry, content)
+        if visit.before is None:
+            for ended in self.on_ended:
+                ended(state, entry, content)
         return True
 
     def put_back(self, visit: Visit) -> bool:
@@ -128,7 +130,7 @@ class Visits:
         self._wait_again(visit)
         return True
 
-    def settle(self, ending: VisitEnd) -> None:
+    def settle_end(self, ending: VisitEnd) -> None:
         """The end of a visit counts that was held until now; here none is."""
 
     def settle_all(self) -> None:
@@ -136,8 +138,9 @@ class Visits:
 
     def _wait_again(self, visit: Visit) -> None:
         self._crawl.agent.put_back(visit.state, visit.entry.key, visit.again)
-        if self._learner is not None and visit.before is None:
-            self._learner.put_back(visit.entry)
+        if visit.before is None:
+            for put_back in self.on_put_back:
+                put_back(visit.entry)
 
     def _close(self, visit: Visit, loaded: bool) -> None:
         visit.closed = True
@@ -161,8 +164,7 @@ class Visits:
         agent.freed(state, now)
         if loaded:
             self._times.loaded(visit.host, now - visit.begun)
-        if self._addresses is not None and not self._has_several(visit.host):
-            delay = max(frontier.delay, state.pause) if loaded else 0.0
-            self._addresses.freed(visit.host, now, delay)
+        for freed in self.on_freed:
+            freed(visit.host, now, max(frontier.delay, state.pause) if loaded else 0.0)
         if not loaded and frontier.find(visit.host) is state:
             frontier.hasten(state, before)

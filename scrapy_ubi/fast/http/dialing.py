@@ -131,7 +131,7 @@ class Dialer:
         try:
             if right is not None and not right():
                 raise NoRight("The right to fetch this host has ended")
-            await tunnel.open()
+            await tunnel.open_tunnel()
             transport.set_protocol(tls)
             tls.connection_made(transport)
             transport.resume_reading()

@@ -29,7 +29,7 @@ class Tunnel(asyncio.Protocol):
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._transport = NOT_CONNECTED
 
-    async def open(self) -> None:
+    async def open_tunnel(self) -> None:
         """Ask for the tunnel. Raises TunnelError, ConnectionError."""
         assert self._route.tunnel is not None
         host, port = self._route.tunnel

@@ -55,6 +55,14 @@ def json_object(text: Any, read: Callable[[Any], Any] = json.loads, deep: str = 
     return value
 
 
+def object_or_nothing(text: str) -> dict[str, Any]:
+    """The JSON object in this text, an empty one where there is none."""
+    try:
+        return json_object(text)
+    except Malformed:
+        return {}
+
+
 # -- checks
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from io import BytesIO
+from itertools import islice
 from typing import NamedTuple
 from xml.etree import ElementTree
 from zipfile import ZipFile
@@ -127,6 +128,18 @@ def _links(file: ZipFile, name: str) -> dict[str, str]:
     return {key: value for key, value in found.items() if len(value) < 8192}
 
 
+def _members(
+    file: ZipFile, folder: str, document: str, tag: str, most: int
+) -> Iterator[tuple[ElementTree.Element, str]]:
+    """The elements of a document that name other files, at most so many, with the paths of those that are there."""
+    targets = _links(file, f"{folder}/_rels/{document}.rels")
+    for one in islice(_tree(file, f"{folder}/{document}").iter(tag), most):
+        target = targets.get(one.get(f"{_R}id", ""), "")
+        path = target.lstrip("/") if target.startswith("/") else f"{folder}/{target}"
+        if path in file.NameToInfo:
+            yield one, path
+
+
 # -- docx
 
 
@@ -217,14 +230,7 @@ def _sheets(file: ZipFile) -> Iterator[str]:
                     raise TooLarge
                 shared.append("".join(text.text or "" for text in one.iter(f"{_S}t")))
                 one.clear()
-    targets = _links(file, "xl/_rels/workbook.xml.rels")
-    for number, sheet in enumerate(_tree(file, "xl/workbook.xml").iter(f"{_S}sheet")):
-        if number >= MOST_SHEETS:
-            return
-        target = targets.get(sheet.get(f"{_R}id", ""), "")
-        path = target.lstrip("/") if target.startswith("/") else f"xl/{target}"
-        if path not in file.NameToInfo:
-            continue
+    for sheet, path in _members(file, "xl", "workbook.xml", f"{_S}sheet", MOST_SHEETS):
         yield f"## {' '.join(sheet.get('name', '').split())}"
         yield from _sheet(file, path, shared)
 
@@ -283,14 +289,8 @@ def _value(cell: ElementTree.Element, shared: list[str]) -> str:
 
 
 def _slides(file: ZipFile) -> Iterator[str]:
-    targets = _links(file, "ppt/_rels/presentation.xml.rels")
-    for number, one in enumerate(_tree(file, "ppt/presentation.xml").iter(f"{_P}sldId")):
-        if number >= MOST_SLIDES:
-            return
-        target = targets.get(one.get(f"{_R}id", ""), "")
-        path = target.lstrip("/") if target.startswith("/") else f"ppt/{target}"
-        if path in file.NameToInfo:
-            yield from _slide(_tree(file, path))
+    for _, path in _members(file, "ppt", "presentation.xml", f"{_P}sldId", MOST_SLIDES):
+        yield from _slide(_tree(file, path))
 
 
 def _slide(root: ElementTree.Element) -> Iterator[str]:

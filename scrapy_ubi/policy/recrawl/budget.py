@@ -68,7 +68,7 @@ class Census:
         """Seconds in which pages could be met."""
         return max(self._at - self._begun, 1.0)
 
-    def count(self, past: Past, now: Past, importance: float) -> None:
+    def count_page(self, past: Past, now: Past, importance: float) -> None:
         """A visit of a page has made of its record what it is now."""
         self._begun, self._at = min(self._begun, now.last), max(self._at, now.last)
         if past.visits and past.last >= self._begun:
@@ -103,7 +103,7 @@ class Lately:
         self._visits = 0.0
         self._at = 0.0
 
-    def count(self, at: float) -> None:
+    def count_visit(self, at: float) -> None:
         """A visit."""
         if at > self._at:
             self._visits *= math.exp((self._at - at) * self.budget / FEWEST)
@@ -224,11 +224,11 @@ class Budget(Settled):
         return self.most
 
     def told(self, past: Past, seen: VisitSeen) -> None:
-        self._lately.count(seen.at)
+        self._lately.count_visit(seen.at)
         if not past.visits and not seen.failed:
             self._slot = max(self._slot, seen.at + self.least) + 1 / self._lately.budget
         if not seen.failed:
-            self.census.count(past, kept(past, seen, 0), _bounded(seen.importance))
+            self.census.count_page(past, kept(past, seen, 0), _bounded(seen.importance))
 
     def rate(self, share: float) -> float | None:
         return self.budget * min(max(share, 1e-9), 1.0)

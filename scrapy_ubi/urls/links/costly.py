@@ -166,8 +166,8 @@ class Survey(NamedTuple):
 def survey(page: bytes, most: int = ENDLESS, most_again: int = ENDLESS) -> Survey:
     """Look at a page (in UTF-8, without NUL), until there are more than `most` steps, or `most_again` opened again."""
     open_ = OpenElements(PATIENCE, _quirks(page))
-    begin = open_.begin
-    end = open_.end
+    begin = open_.open_element
+    end = open_.close_element
     at = 0
     search = _TAG.search
     while (found := search(page, at)) is not None:

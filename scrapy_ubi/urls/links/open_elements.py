@@ -159,7 +159,7 @@ class OpenElements:
 
     # -- tags ----------------------------------------------------------------------------------------------------------
 
-    def begin(self, name: bytes, attributes: bytes, whole: bool) -> None:
+    def open_element(self, name: bytes, attributes: bytes, whole: bool) -> None:
         """A start tag. `name` in lower case, `attributes` as written; `whole`: it ends with `/>`."""
         if self._first_foreign >= 0 and self._in_foreign(name, whole):
             return
@@ -225,7 +225,7 @@ class OpenElements:
         if name == b"option":
             self.steps += self._options * (_DEAR * 4 if b"select" in attributes.lower() else _DEAR)
 
-    def end(self, name: bytes) -> None:
+    def close_element(self, name: bytes) -> None:
         """An end tag."""
         names = self._names
         self.steps += len(names) + 1

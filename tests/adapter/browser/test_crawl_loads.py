@@ -189,7 +189,7 @@ def test_a_page_that_is_over_waits_for_nothing_and_breaks_off_what_is_its_own() 
         asked = [asyncio.ensure_future(crawl.ask(url, kind)) for kind in ("fetch", "script")]
         while len(crawl.asked) < 2:
             await asyncio.sleep(0)
-        crawl.loads.end()
+        crawl.loads.stop_serving()
         assert await asyncio.gather(*asked) == ["aborted"] * 2 and not crawl.loads.lacks
         assert await crawl.ask("http://h.example/late") == "aborted" and len(crawl.asked) == 2
         assert set(crawl.kept.under_way) == {url}, "a script goes on: other pages may wait for it"
@@ -197,6 +197,6 @@ def test_a_page_that_is_over_waits_for_nothing_and_breaks_off_what_is_its_own() 
         while crawl.kept.under_way:
             await asyncio.sleep(0)
         assert crawl.kept.find(url) is not None
-        crawl.loads.end()
+        crawl.loads.stop_serving()
 
     asyncio.run(run())

@@ -49,9 +49,9 @@ class Rounds(ItemClaims):
 
     rounds = 0
 
-    async def settle(self, claims: Claims) -> dict[str, str]:
+    async def settle_claims(self, claims: Claims) -> dict[str, str]:
         self.rounds += 1
-        return await super().settle(claims)
+        return await super().settle_claims(claims)
 
 
 class One:

@@ -12,10 +12,12 @@ from scrapy_ubi.agent.hosts import host_concurrency
 from scrapy_ubi.agent.hosts.host_concurrency import (
     FADES,
     PACE,
+    SINGLE_PAGES,
     SLOWER,
     HostConcurrency,
     LoadPace,
     answered,
+    concurrency_of,
     read_pace,
     slowed,
 )
@@ -31,8 +33,8 @@ def made(house: House, value: object) -> HostConcurrency:
 def test_nothing_is_counted_where_every_host_is_loaded_one_page_at_a_time() -> None:
     house = House()
     for wanted in (LoadsByHost(), read_loads({HOST: 1}), read_loads("auto(1)")):
-        assert HostConcurrency.from_settings(UbiSettings(host_concurrency=wanted), house.hosts) is None
-    assert HostConcurrency.from_settings(UbiSettings(host_concurrency=read_loads({HOST: 2})), house.hosts) is not None
+        assert concurrency_of(UbiSettings(host_concurrency=wanted), house.hosts) is SINGLE_PAGES
+    assert concurrency_of(UbiSettings(host_concurrency=read_loads({HOST: 2})), house.hosts).counts
 
 
 def test_by_host_and_for_all_others() -> None:

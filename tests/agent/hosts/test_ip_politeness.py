@@ -56,6 +56,19 @@ def test_an_address_that_is_learned_during_the_load_is_free_after_it() -> None:
     assert addresses.turn("b", 12.0) == 12.0
 
 
+def test_a_host_with_several_loads_at_once_neither_waits_nor_keeps_others_waiting() -> None:
+    addresses = IpPoliteness({"several": 2, "one": 0}.__getitem__)
+    for host in ("several", "one"):
+        addresses.learn(host, IP)
+    addresses.taken("several", 10.0)
+    assert addresses.turn("one", 10.0) == 10.0
+    addresses.freed("several", 11.0, 5.0)
+    addresses.taken("one", 11.0)
+    assert addresses.turn("several", 11.0) == 11.0
+    addresses.freed("one", 12.0, 1.0)
+    assert addresses.turn("one", 12.5) > 12.5
+
+
 def test_a_host_that_moves_during_its_load_frees_the_address_it_came_from(known: IpPoliteness) -> None:
     known.taken("a", 10.0)
     known.learn("a", "192.0.2.9")

@@ -23,7 +23,7 @@ def test_a_host_beyond_its_rate_is_put_off_and_says_why(caplog: pytest.LogCaptur
         "a", hosts.named, 10.0, 15.0, lambda: "1", lambda name: ("a", "1"), lambda name, now: True, lambda: True
     )
     hosts.rates.fresh = True
-    hosts.rates.look(5.0)
+    hosts.rates.check_lending(5.0)
     state, shard = SetState("h.example"), SetState("h.example#3")
     hosts.on_turn(state, 5.0)
     assert not put_off and not hosts.start_load(hosts.of_host(state.host), state.host)

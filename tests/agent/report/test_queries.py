@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from scrapy import Request
@@ -71,7 +72,7 @@ class Agent:
             lambda state: self.plights.get(state.host, ""),
             lambda host, key: self.sent.get((host, key), ""),
             self.requeue,
-            rate_of=lambda host, now: self.rates.get(host, ""),
+            rates=cast("Any", SimpleNamespace(why=lambda host, now: self.rates.get(host, ""))),
         )
 
     def requeue(self, failure: Failure) -> bool:

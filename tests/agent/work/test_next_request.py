@@ -26,7 +26,7 @@ class Choice(Part):
         notes = HostNotes(self.clock, self.clock)
         notes.work_for(self.crawl.agent, self.crawl.frontier)
         limits = HostLimits(SETTINGS, notes, self.clock, lambda what, host: None)
-        self.choice = NextRequest(self.crawl, self.halt, notes, limits, None, lambda reason: None, self.arm)
+        self.choice = NextRequest(self.crawl, self.halt, notes, limits, lambda reason: None, self.arm)
 
     def arm(self) -> None:
         self.armed += 1

@@ -57,7 +57,7 @@ def test_as_many_at_once_as_are_allowed_whoever_asks() -> None:
         assert await gate.waits(late[1])
         gate.permits.release(HOST)
         assert await soon(late[1])
-        assert gate.permits.count(HOST) == 3
+        assert gate.permits.count_held(HOST) == 3
 
     run(test)
 
@@ -138,7 +138,7 @@ def test_where_the_number_falls_loads_end_first() -> None:
         assert await gate.waits(asking)
         gate.permits.release(HOST)
         assert await soon(asking)
-        assert gate.permits.count(HOST) == 2
+        assert gate.permits.count_held(HOST) == 2
 
     run(test)
 
@@ -174,7 +174,7 @@ def test_never_more_at_once_under_any_order_of_events(limit: int) -> None:
             await gate.settled()
             held += sum(one.done() and not one.cancelled() and one.result() for one in asking)
             asking = [one for one in asking if not one.done()]
-            assert held == gate.permits.count(HOST) <= limit
+            assert held == gate.permits.count_held(HOST) <= limit
             assert held == limit or not asking, "a permit that is free is given"
         for one in asking:
             one.cancel()
