@@ -10,8 +10,8 @@ A view is *complete*, for an agent, when one read shows that everybody alive (th
 * otherwise from the moment it has read that everybody alive has published *settled* for the present view, unless
   somebody lists the host as pending;
 * otherwise from the moment it has read that everybody alive has published either that or, with a list of all hosts that
-  it has still to hand on (`FEW`), that these are few, unless somebody lists the host: one host that is large, or a line
-  that is long, does not hold up all others;
+  it has still to hand on (`FEW`), that these are few, unless one of the others lists the host: one host that is large,
+  or a line that is long, does not hold up all others. What the owner has itself to tell of it, it knows;
 * otherwise, where somebody alive has not published *settled* when the handoff time-out has passed, from then on. A host
   that is listed waits however long that takes: who lists it is alive, and may be loading one of its pages.
 
@@ -21,7 +21,7 @@ given the others the right to think it complete, though it has not seen that its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from scrapy_ubi.protocol.beat import FEW, Beat
 from scrapy_ubi.protocol.ring import point as ring_point
@@ -82,15 +82,16 @@ class Tenure:
         self.released = self.copied = self.agreed = self.forced = False
         self.listed, self.few, self.since = frozenset(), None, now
 
-    def read(self, beats: Mapping[str, Beat]) -> bool:
+    def read(self, beats: Mapping[str, Beat], kept: Callable[[], Iterable[str]] = tuple) -> bool:
         """Take in the beats of everybody alive, the own included, of one read; True when more may be fetched than
-        before.
+        before. `kept`: the hosts of which this agent has itself something that may concern who fetches them, as beats
+        list them.
         """
         digest = self.view.digest
         self.agreed = self.agreed or all(beat.digest == digest for beat in beats.values())
         self.copied = self.copied or all(beat.has_brought(digest) for beat in beats.values())
         if not all(beat.settled == digest and beat.digest == digest for beat in beats.values()):
-            return self._read_few(beats)
+            return self._read_few(beats, kept)
         listed = frozenset(host for beat in beats.values() for host in beat.pending)
         before = (self.released, self.listed, self.complete)
         self.listed = listed & self.listed if self.released else listed if self.few is None else listed & self.few
@@ -100,14 +101,16 @@ class Tenure:
             self.entered = [self.view]
         return before != (self.released, self.listed, self.complete)
 
-    def _read_few(self, beats: Mapping[str, Beat]) -> bool:
-        """Whether these beats, of whose agents not all have settled, let more hosts be fetched."""
+    def _read_few(self, beats: Mapping[str, Beat], kept: Callable[[], Iterable[str]]) -> bool:
+        """Whether these beats, of whose agents not all have settled, let more hosts be fetched. What this agent has
+        still to tell others of its hosts, it knows: it need not wait for that."""
         digest, before = self.view.digest, self.few
         if self.released or not all(
             beat.digest == digest and (beat.settled == digest or FEW in beat.flags) for beat in beats.values()
         ):
             return False
-        few = frozenset(host for beat in beats.values() for host in beat.pending)
+        few = frozenset(host for agent, beat in beats.items() if agent != self.me for host in beat.pending)
+        few |= frozenset(kept())
         self.few = few if before is None else few & before
         return self.few != before
 

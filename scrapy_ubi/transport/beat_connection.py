@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
+import threading
 from collections import Counter
 from typing import Any
 
@@ -112,6 +113,7 @@ class RedisLink:
         self._name = f"ubi:{keys.crawl}:{agent}:beat"
         self._pool: redis.ConnectionPool | None = None
         self._client: Any = None  # of that pool
+        self._connecting = threading.Lock()
 
     def beat(self, line: str) -> dict[str, str]:
         """Write the line, then read all beats. Raises TransportDown; then the line may still be read."""
@@ -221,6 +223,12 @@ class RedisLink:
         self._write(line, [])
 
     # -- connecting
+
+    def connect(self) -> None:
+        """Make the connection, where that can be: else the first beat does. Once at most, and from any thread."""
+        with self._connecting, contextlib.suppress(*FAULTS):
+            pool = self._connect().connection_pool
+            pool.release(pool.get_connection())
 
     def close(self) -> None:
         """Disconnect."""
@@ -375,7 +383,8 @@ class RedisLink:
         return results
 
     def _sent(self, commands: list[Command]) -> list[Any]:
-        pipeline = self._connect().pipeline(transaction=False)
+        with self._connecting:
+            pipeline = self._connect().pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
         try:

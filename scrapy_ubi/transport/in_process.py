@@ -288,6 +288,15 @@ class MemoryTransport:
 
     # -- mail --------------------------------------------------------------------------------------------------------
 
+    async def empty_inbox(self) -> int:
+        """Count and delete."""
+        await self._trip()
+        if self._is_away(self._agent):
+            raise TransportDown("the own mail slot is away")
+        count = len(self.shelf.inbox[self._agent])
+        self.shelf.inbox[self._agent].clear()
+        return count
+
     async def exchange(self, out: Outgoing) -> Incoming:
         """As the contract has it."""
         async with self._turn:

@@ -234,6 +234,10 @@ class SignedTransport:
 
     # -- mail --------------------------------------------------------------------------------------------------------
 
+    async def empty_inbox(self) -> int:
+        """See the contract."""
+        return await self._inner.empty_inbox()
+
     async def exchange(self, out: Outgoing) -> Incoming:
         """See the contract. What was refused is in `Incoming.refused`."""
         async with self._turn:

@@ -528,6 +528,18 @@ def test_a_host_that_was_free_is_not_listed_again_and_another_view_begins_anew()
     assert not made.is_brought(host)
 
 
+def test_nobody_waits_for_what_it_has_itself_to_tell_others_of_its_hosts() -> None:
+    present = view("a", "b")
+    made = Tenure("a", 1)
+    made.enter(present, 0.0)
+    told, loading, living = ordered("a", "b"), ordered("a", "b", nth=1), alive("a", "b")
+    assert made.read(few("a", present, told, loading) | few("b", present), lambda: [point(loading)])
+    assert made.free(told, living)
+    assert not made.free(loading, living), "it may be loading that one as the owner in another view"
+    assert made.read(few("a", present, told) | few("b", present))
+    assert made.free(loading, living)
+
+
 def test_beats_of_another_view_list_nothing_for_this_one() -> None:
     present = view("a", "b")
     made = Tenure("a", 1)

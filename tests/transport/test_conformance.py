@@ -231,6 +231,20 @@ def test_id_that_is_none_is_a_mistake_of_the_caller(world: World) -> None:
     play(world, scene)
 
 
+def test_an_inbox_is_emptied_unread_and_what_comes_later_is_read(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(letters=[("b", letter(n)) for n in range(70)]))
+        assert await b.empty_inbox() == world.inbox("b") + 70
+        assert await b.empty_inbox() == 0
+        await a.exchange(Outgoing(letters=[("b", letter(70))]))
+        assert seqs(await b.exchange(Outgoing())) == [70]
+        world.cut(down=True)
+        with pytest.raises(TransportDown):
+            await b.empty_inbox()
+
+    play(world, scene)
+
+
 def test_exchanges_at_once_hand_each_letter_out_once(world: World) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         await a.exchange(Outgoing(letters=[("b", letter(n)) for n in range(20)]))
@@ -423,6 +437,19 @@ def test_claim_compares_and_sets(world: World) -> None:
         assert not await b.claim("a", "other", "two")
         assert await b.claim("a", "one", "two")
         assert await a.beats() == {"a": "two"}
+
+    play(world, scene)
+
+
+def test_claim_after_a_look_that_is_over_compares_with_what_is_there(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        assert await a.beats() == {}
+        assert await b.claim("x", None, "b.1")
+        assert not await a.claim("x", None, "a.1"), "it was there by then"
+        assert await a.beats() == {"x": "b.1"}
+        assert await b.claim("x", "b.1", "b.2")
+        assert await a.claim("x", "b.2", "a.2"), "which the look did not have"
+        assert await b.beats() == {"x": "a.2"}
 
     play(world, scene)
 
