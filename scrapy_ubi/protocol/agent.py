@@ -216,7 +216,7 @@ class Agent:
     def _agree(self, alive: Mapping[str, Beat], sent: float) -> None:
         """What follows from everybody's published views, asked for at this time (s)."""
         view, copied = self.keeping.view, self.tenure.released
-        if self.tenure.read(alive, self.standing.kept):
+        if self.tenure.read(alive):
             if self.tenure.released and not copied:
                 self.group.losses.released(view, alive.values())
                 self.group.make_sure()

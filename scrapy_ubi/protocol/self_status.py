@@ -12,7 +12,6 @@ changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from scrapy_ubi.protocol.beat import (
@@ -143,11 +142,6 @@ class Standing:
             complete=losses.base_view,
             before=losses.before,
         )
-
-    def kept(self) -> Iterator[str]:
-        """The hosts, as beats list them, of which this agent has a load open for a former view, or an outlink that is
-        with nobody else: what it has still to tell of all others, their owner knows where that is this agent."""
-        return map(point, {*self._handover.pending, *(host for _, host in self._outbox.orphans)})
 
     def _few(self, now: float) -> tuple[str, ...] | None:
         """The hosts of which something is still to be handed on, or pending, as a beat lists them; None where they are

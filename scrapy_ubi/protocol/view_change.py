@@ -21,7 +21,7 @@ given the others the right to think it complete, though it has not seen that its
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from scrapy_ubi.protocol.beat import FEW, Beat
 from scrapy_ubi.protocol.ring import point as ring_point
@@ -54,6 +54,7 @@ class Tenure:
         self.forced = False  # the handoff time-out has passed, and not everybody had settled
         self.listed: frozenset[str] = frozenset()
         self.few: frozenset[str] | None = None  # hosts that somebody has still to hand on, once all have listed theirs
+        self.theirs: frozenset[str] = frozenset()  # those of them that another agent has listed
         self.since = 0.0
 
     def forget(self) -> None:
@@ -82,16 +83,15 @@ class Tenure:
         self.released = self.copied = self.agreed = self.forced = False
         self.listed, self.few, self.since = frozenset(), None, now
 
-    def read(self, beats: Mapping[str, Beat], kept: Callable[[], Iterable[str]] = tuple) -> bool:
+    def read(self, beats: Mapping[str, Beat]) -> bool:
         """Take in the beats of everybody alive, the own included, of one read; True when more may be fetched than
-        before. `kept`: the hosts of which this agent has itself something that may concern who fetches them, as beats
-        list them.
+        before.
         """
         digest = self.view.digest
         self.agreed = self.agreed or all(beat.digest == digest for beat in beats.values())
         self.copied = self.copied or all(beat.has_brought(digest) for beat in beats.values())
         if not all(beat.settled == digest and beat.digest == digest for beat in beats.values()):
-            return self._read_few(beats, kept)
+            return self._read_few(beats)
         listed = frozenset(host for beat in beats.values() for host in beat.pending)
         before = (self.released, self.listed, self.complete)
         self.listed = listed & self.listed if self.released else listed if self.few is None else listed & self.few
@@ -101,22 +101,23 @@ class Tenure:
             self.entered = [self.view]
         return before != (self.released, self.listed, self.complete)
 
-    def _read_few(self, beats: Mapping[str, Beat], kept: Callable[[], Iterable[str]]) -> bool:
-        """Whether these beats, of whose agents not all have settled, let more hosts be fetched. What this agent has
-        still to tell others of its hosts, it knows: it need not wait for that."""
+    def _read_few(self, beats: Mapping[str, Beat]) -> bool:
+        """Whether these beats, of whose agents not all have settled, let more hosts be fetched."""
         digest, before = self.view.digest, self.few
         if self.released or not all(
             beat.digest == digest and (beat.settled == digest or FEW in beat.flags) for beat in beats.values()
         ):
             return False
-        few = frozenset(host for agent, beat in beats.items() if agent != self.me for host in beat.pending)
-        few |= frozenset(kept())
-        self.few = few if before is None else few & before
-        return self.few != before
+        theirs = frozenset(host for agent, beat in beats.items() if agent != self.me for host in beat.pending)
+        few = theirs.union(beats[self.me].pending) if self.me in beats else theirs
+        was = (before, self.theirs)
+        self.few, self.theirs = (few, theirs) if before is None else (few & before, theirs & self.theirs)
+        return (self.few, self.theirs) != was
 
     def is_brought(self, host: str) -> bool:
-        """Whether all have said, not settled yet, which hosts they have still to hand on, and this is none of them."""
-        return self.few is not None and point(host) not in self.few
+        """Whether all have said, not settled yet, which hosts they have still to hand on, and the others not this one:
+        what its owner has itself to tell of it, it knows."""
+        return self.few is not None and point(host) not in self.theirs
 
     @property
     def waits(self) -> bool:

@@ -363,19 +363,6 @@ def test_who_has_few_hosts_left_to_hand_on_names_them_and_has_not_settled() -> N
     assert FEW not in beat.flags and beat.settled == a.view.digest
 
 
-def test_what_an_agent_has_to_tell_of_its_hosts_it_names_and_does_not_wait_for_itself() -> None:
-    village, told, loading = Village("a", "b"), ordered("a", "b"), ordered("a", "b", nth=1)
-    a = village.agents["a"]
-    village.settle()
-    a.handover.open[told] = {"b": None}
-    a.handover.pending[loading] = None
-    named = a.standing.beat(village.now, exhausted=False).pending
-    assert {*named} == {point(told), point(loading)}
-    assert [*a.standing.kept()] == [point(loading)]
-    a.outbox.orphans.append((1, told))  # who alone kept a copy of that outlink is gone
-    assert {*a.standing.kept()} == {point(told), point(loading)}
-
-
 def test_a_list_stands_for_a_moment_unless_a_host_is_missing() -> None:
     village = Village("a", "b", "c")
     first, second = ordered("a", "b", "c"), ordered("b", "a", "c")

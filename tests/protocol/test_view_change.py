@@ -528,16 +528,19 @@ def test_a_host_that_was_free_is_not_listed_again_and_another_view_begins_anew()
     assert not made.is_brought(host)
 
 
-def test_nobody_waits_for_what_it_has_itself_to_tell_others_of_its_hosts() -> None:
+def test_nobody_waits_for_what_it_has_itself_to_tell_of_a_host_that_it_owns() -> None:
     present = view("a", "b")
-    made = Tenure("a", 1)
-    made.enter(present, 0.0)
-    told, loading, living = ordered("a", "b"), ordered("a", "b", nth=1), alive("a", "b")
-    assert made.read(few("a", present, told, loading) | few("b", present), lambda: [point(loading)])
-    assert made.free(told, living)
-    assert not made.free(loading, living), "it may be loading that one as the owner in another view"
-    assert made.read(few("a", present, told) | few("b", present))
-    assert made.free(loading, living)
+    host, living = ordered("a", "b"), alive("a", "b")
+    beats = few("a", present, host) | few("b", present)
+    owner, other = Tenure("a", 1), Tenure("b", 1)
+    for made in (owner, other):
+        made.enter(present, 0.0)
+        assert made.read(beats)
+    assert owner.free(host, living)
+    assert not other.free(host, living)
+    assert not owner.released and not owner.copied, "copies are complete when it has told"
+    assert owner.read(said("a", present, pending=(point(host),)) | said("b", present))
+    assert owner.released and owner.complete is None, "what it lists itself counts for that, too"
 
 
 def test_beats_of_another_view_list_nothing_for_this_one() -> None:
