@@ -72,6 +72,11 @@ class Replicas:
         if self._given is None:
             self._need = max(self._need, replicas)
 
+    def failed(self) -> None:
+        """The server was away. The next one that answers may be a replica of it that took over, and has none itself
+        yet: where others can say so, that is not waited for."""
+        self._lacked = self._lacked or self._given is None
+
     def command(self) -> list[Command]:
         """What asks how many have what was written before on the same connection. Not long for one that is away."""
         limit = 1 if not self._need else LACKED_WAITS_MS if self._lacked else self._limit
@@ -361,6 +366,7 @@ class RedisLink:
                 raise NotReplicated(lack)
         except FAULTS as error:
             if not isinstance(error, lib.OutOfMemoryError):
+                self._copies.failed()
                 self.close()  # a new connection next time: after a failover the name may lead to another server
             raise fault(error, self._place.at, self._timeout) from error
         return results
