@@ -306,6 +306,10 @@ class Transport(Protocol):
         nothing), all at one instant. What is said of each then; "" of one more than `MOST_START_ITEMS`. What is no text
         counts as "". Raises TransportDown, TransportFull."""
 
+    async def prepare_beats(self) -> None:
+        """Begin to make what the beats of this agent need, beside all else, so that the first one need not wait for it.
+        May be left out."""
+
     def start_beating(
         self,
         agent: str,

@@ -221,6 +221,9 @@ class MemoryTransport:
             raise TransportFull("the hub is full")
         return said_of(claims, self.shelf.claim_items(claims), TEXT * self._largest)
 
+    async def prepare_beats(self) -> None:
+        """They need nothing."""
+
     def start_beating(
         self,
         agent: str,

@@ -158,9 +158,6 @@ class RedisTransport:
             await self._trips.close()
             raise TransportError(self._trips.explain(error)) from error
         self._ahead = seconds + microseconds / 1e6 - clock.now()
-        if self._early is None:  # its connection takes some round trips: they are made while the agent joins
-            link = self._link(self._agent)
-            self._early = link, asyncio.get_running_loop().run_in_executor(None, link.connect)
 
     async def _try_seeds(self) -> None:
         """See whether seeds can come by this server, where the crawl can do without."""
@@ -344,6 +341,12 @@ class RedisTransport:
 
     def _link(self, agent: str) -> RedisLink:
         return RedisLink(self._server.at, self._keys, agent, self._timeout, TEXT * self._largest, self._beat_counts)
+
+    async def prepare_beats(self) -> None:
+        """Connect in another thread: it takes some round trips."""
+        if self._early is None and self._heartbeat is None:
+            link = self._link(self._agent)
+            self._early = link, asyncio.get_running_loop().run_in_executor(None, link.connect)
 
     def beat_now(self) -> None:
         """Beat soon."""

@@ -196,6 +196,10 @@ class SignedTransport:
     def _profile(self, agent: str, text: str) -> str:
         return self._signer.text("profile", agent, agent, text)
 
+    async def prepare_beats(self) -> None:
+        """See the contract."""
+        await self._inner.prepare_beats()
+
     def start_beating(
         self,
         agent: str,

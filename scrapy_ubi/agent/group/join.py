@@ -69,6 +69,7 @@ class Join:
         """What the control hash says, once the agent is one of the group."""
         transport, settings, crawl, ask = self._transport, self._settings, self._crawl, self._ask
         await ask(transport.open)
+        await ask(transport.prepare_beats)
         crawl.fixed["seeds"] = transport.takes_seeds
         control, cleared = await ask(
             lambda: join_steps.begin_run(transport, crawl.has_work, self._age, crawl.keeps, crawl.over)
