@@ -10,8 +10,8 @@ A view is *complete*, for an agent, when one read shows that everybody alive (th
 * otherwise from the moment it has read that everybody alive has published *settled* for the present view, unless
   somebody lists the host as pending;
 * otherwise from the moment it has read that everybody alive has published either that or, with a list of all hosts that
-  it has still to hand on (`FEW`), that these are few, unless somebody lists the host: one host that is large, or a line
-  that is long, does not hold up all others;
+  it has still to hand on (`FEW`), that these are few, unless one of the others lists the host: one host that is large,
+  or a line that is long, does not hold up all others. What the owner has itself to tell of it, it knows;
 * otherwise, where somebody alive has not published *settled* when the handoff time-out has passed, from then on. A host
   that is listed waits however long that takes: who lists it is alive, and may be loading one of its pages.
 
@@ -54,6 +54,7 @@ class Tenure:
         self.forced = False  # the handoff time-out has passed, and not everybody had settled
         self.listed: frozenset[str] = frozenset()
         self.few: frozenset[str] | None = None  # hosts that somebody has still to hand on, once all have listed theirs
+        self.theirs: frozenset[str] = frozenset()  # those of them that another agent has listed
         self.since = 0.0
 
     def forget(self) -> None:
@@ -107,13 +108,16 @@ class Tenure:
             beat.digest == digest and (beat.settled == digest or FEW in beat.flags) for beat in beats.values()
         ):
             return False
-        few = frozenset(host for beat in beats.values() for host in beat.pending)
-        self.few = few if before is None else few & before
-        return self.few != before
+        theirs = frozenset(host for agent, beat in beats.items() if agent != self.me for host in beat.pending)
+        few = theirs.union(beats[self.me].pending) if self.me in beats else theirs
+        was = (before, self.theirs)
+        self.few, self.theirs = (few, theirs) if before is None else (few & before, theirs & self.theirs)
+        return (self.few, self.theirs) != was
 
     def is_brought(self, host: str) -> bool:
-        """Whether all have said, not settled yet, which hosts they have still to hand on, and this is none of them."""
-        return self.few is not None and point(host) not in self.few
+        """Whether all have said, not settled yet, which hosts they have still to hand on, and the others not this one:
+        what its owner has itself to tell of it, it knows."""
+        return self.few is not None and point(host) not in self.theirs
 
     @property
     def waits(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
+import threading
 from collections import Counter
 from typing import Any
 
@@ -71,6 +72,11 @@ class Replicas:
         if self._given is None:
             self._need = max(self._need, replicas)
 
+    def failed(self) -> None:
+        """The server was away. The next one that answers may be a replica of it that took over, and has none itself
+        yet: where others can say so, that is not waited for."""
+        self._lacked = self._lacked or self._given is None
+
     def command(self) -> list[Command]:
         """What asks how many have what was written before on the same connection. Not long for one that is away."""
         limit = 1 if not self._need else LACKED_WAITS_MS if self._lacked else self._limit
@@ -112,6 +118,7 @@ class RedisLink:
         self._name = f"ubi:{keys.crawl}:{agent}:beat"
         self._pool: redis.ConnectionPool | None = None
         self._client: Any = None  # of that pool
+        self._connecting = threading.Lock()
 
     def beat(self, line: str) -> dict[str, str]:
         """Write the line, then read all beats. Raises TransportDown; then the line may still be read."""
@@ -221,6 +228,12 @@ class RedisLink:
         self._write(line, [])
 
     # -- connecting
+
+    def connect(self) -> None:
+        """Make the connection, where that can be: else the first beat does. Once at most, and from any thread."""
+        with self._connecting, contextlib.suppress(*FAULTS):
+            pool = self._connect().connection_pool
+            pool.release(pool.get_connection())
 
     def close(self) -> None:
         """Disconnect."""
@@ -353,6 +366,7 @@ class RedisLink:
                 raise NotReplicated(lack)
         except FAULTS as error:
             if not isinstance(error, lib.OutOfMemoryError):
+                self._copies.failed()
                 self.close()  # a new connection next time: after a failover the name may lead to another server
             raise fault(error, self._place.at, self._timeout) from error
         return results
@@ -375,7 +389,8 @@ class RedisLink:
         return results
 
     def _sent(self, commands: list[Command]) -> list[Any]:
-        pipeline = self._connect().pipeline(transaction=False)
+        with self._connecting:
+            pipeline = self._connect().pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
         try:

@@ -297,10 +297,18 @@ class Transport(Protocol):
     async def exchange(self, out: Outgoing) -> Incoming:
         """Write, then read, in one round trip. Raises TransportDown, or TransportFull (look at its `incoming`)."""
 
+    async def empty_inbox(self) -> int:
+        """Delete all letters that wait for this agent, unread; how many there were. Raises TransportDown where the own
+        inbox cannot be had (it may be done)."""
+
     async def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> dict[str, str]:
         """Of items of start(), by what each is known by: let the second text be said of it if the first one is (None:
         nothing), all at one instant. What is said of each then; "" of one more than `MOST_START_ITEMS`. What is no text
         counts as "". Raises TransportDown, TransportFull."""
+
+    async def prepare_beats(self) -> None:
+        """Begin to make what the beats of this agent need, beside all else, so that the first one need not wait for it.
+        May be left out."""
 
     def start_beating(
         self,

@@ -221,6 +221,9 @@ class MemoryTransport:
             raise TransportFull("the hub is full")
         return said_of(claims, self.shelf.claim_items(claims), TEXT * self._largest)
 
+    async def prepare_beats(self) -> None:
+        """They need nothing."""
+
     def start_beating(
         self,
         agent: str,
@@ -287,6 +290,15 @@ class MemoryTransport:
             self.shelf.beats[encode(self._beating)] = encode(last_line)
 
     # -- mail --------------------------------------------------------------------------------------------------------
+
+    async def empty_inbox(self) -> int:
+        """Count and delete."""
+        await self._trip()
+        if self._is_away(self._agent):
+            raise TransportDown("the own mail slot is away")
+        count = len(self.shelf.inbox[self._agent])
+        self.shelf.inbox[self._agent].clear()
+        return count
 
     async def exchange(self, out: Outgoing) -> Incoming:
         """As the contract has it."""

@@ -440,6 +440,20 @@ class MailLines:
         if self.readings == before:
             raise TransportDown(line.why if line is not None and line.why else str(_nowhere(self._at, self._timeout)))
 
+    async def ask_own(self, commands: Sequence[RedisCommand]) -> list[Any]:
+        """What the master of the own mail answers to these. Raises TransportDown."""
+        line = self._line(self._own_slot)
+        try:
+            results = await self._sent(line, commands)
+            if (wrong := next((one for one in results if isinstance(one, Exception)), None)) is not None:
+                raise wrong
+        except BROKEN as error:
+            self._is_stale = True
+            self._look_again(clock.now())
+            at = self._at if line is None else line.trips.at
+            raise error if isinstance(error, TransportDown) else fault(error, at, self._timeout) from error
+        return results
+
     # -- an exchange
 
     async def settle(self) -> None:

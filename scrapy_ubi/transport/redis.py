@@ -60,6 +60,7 @@ logger = logging.getLogger(__name__)
 SCAN = 1000  # keys a step looks at when a crawl is cleared
 LEAST = 64_000  # bytes of letters that are read at least, one letter in any case
 GROWN = 4  # times as much as may be read: what packed letters may hold when they are opened, one in any case
+CLOSING = 1.0  # s that the end waits for a connection that is being made
 EASY = 6  # an exchange that took less than this part of the time-out, and read much, may read twice as much
 
 
@@ -104,7 +105,9 @@ class RedisTransport:
         self._garbage: dict[str, set[bytes]] = {}  # key -> fields to delete from that hash: no text, or too long
         self._turn = asyncio.Lock()  # exchanges one after another: each id is handed out once
         self._heartbeat: Heartbeat | None = None
+        self._early: tuple[RedisLink, asyncio.Future[None]] | None = None  # the heart's connection, before it beats
         self._beat = 0  # counter of beats
+        self._looked: Whole | None = None  # the last look at all beats, until a claim is made by it
         self._mail_is_away = False  # the last exchange has failed
         self._beat_counts: Counter[str] = Counter()  # the thread's own: += is not atomic
 
@@ -192,6 +195,11 @@ class RedisTransport:
     async def close(self) -> None:
         """Stop beating without a last line, and disconnect."""
         await self.stop_beating(None)
+        early, self._early = self._early, None
+        if early is not None:
+            link, connecting = early
+            connecting.add_done_callback(lambda _: link.close())
+            await asyncio.wait([connecting], timeout=CLOSING)
         if self._lines is not None:
             await self._lines.close()
         if self._trips is not None:
@@ -202,6 +210,7 @@ class RedisTransport:
     async def beats(self) -> dict[str, str]:
         """Agent -> beat line, by one look at all."""
         key, whole = self._keys.beats, await self._whole()
+        self._looked = whole if self._heartbeat is None else None
         said = {name: found.said for name, found in whole.found().items()}
         beats = self._texts(key, said)
         beats.pop(MEMORY, None)
@@ -249,8 +258,15 @@ class RedisTransport:
         return result
 
     async def claim(self, agent: str, expected: str | None, line: str) -> bool:
-        """Compare by a look at what line and pulse say together; set by a script, where both are the same yet."""
-        found, new = (await self._whole()).found().get(agent.encode()), encode(line)
+        """Compare by a look at what line and pulse say together; set by a script, where both are the same yet. The look
+        is that of `beats`, where that may do."""
+        looked, self._looked = self._looked, None
+        if looked is not None and await self._claim(looked, agent, expected, line):
+            return True
+        return await self._claim(await self._whole(), agent, expected, line)
+
+    async def _claim(self, whole: Whole, agent: str, expected: str | None, line: str) -> bool:
+        found, new = whole.found().get(agent.encode()), encode(line)
         if found is not None and new in (found.line, found.said):
             return True
         if (None if found is None else found.said) != (None if expected is None else encode(expected)):
@@ -316,10 +332,21 @@ class RedisTransport:
             self._beat += 1
             return line(self._beat)
 
-        link = RedisLink(self._server.at, self._keys, agent, self._timeout, TEXT * self._largest, self._beat_counts)
+        link = self._link(agent)
+        if self._early is not None and agent == self._agent:
+            (link, _), self._early = self._early, None
         callbacks = BeatCallbacks(next_line, on_ack, on_read, clock, stalled, apart, lambda: self._mail_is_away)
         self._heartbeat = Heartbeat(link, interval, callbacks, self._beat_counts)
         self._heartbeat.start()
+
+    def _link(self, agent: str) -> RedisLink:
+        return RedisLink(self._server.at, self._keys, agent, self._timeout, TEXT * self._largest, self._beat_counts)
+
+    async def prepare_beats(self) -> None:
+        """Connect in another thread: it takes some round trips."""
+        if self._early is None and self._heartbeat is None:
+            link = self._link(self._agent)
+            self._early = link, asyncio.get_running_loop().run_in_executor(None, link.connect)
 
     def beat_now(self) -> None:
         """Beat soon."""
@@ -333,6 +360,15 @@ class RedisTransport:
             await heartbeat.stop(last_line, limit=2 * self._timeout + 1)
 
     # -- mail --------------------------------------------------------------------------------------------------------
+
+    async def empty_inbox(self) -> int:
+        """Count and delete, in one round trip."""
+        key = self._keys.inbox(self._agent)
+        commands = [RedisCommand(("XLEN", key), key, "stream"), RedisCommand(("DEL", key))]
+        async with self._turn:
+            ask = self._server.call if self._lines is None else self._lines.ask_own
+            count, _ = await ask(commands)
+        return int(count)
 
     async def exchange(self, out: Outgoing) -> Incoming:
         """One round trip: deletions, acks, letters, dead letters, profile, control; then what is to be read."""

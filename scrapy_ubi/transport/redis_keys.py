@@ -145,10 +145,14 @@ class RedisKeys:
 
     def inbox(self, agent: str) -> str:
         """Stream of letters to `agent`."""
+        if self.mail_slots == 1:  # asked for often
+            return f"{self.prefix}{agent}:inbox"
         return f"ubi:{{{self.mail_tag(agent)}}}:{agent}:inbox"
 
     def acks(self, agent: str) -> str:
         """Hash of acknowledgements to `agent`."""
+        if self.mail_slots == 1:
+            return f"{self.prefix}{agent}:acks"
         return f"ubi:{{{self.mail_tag(agent)}}}:{agent}:acks"
 
     def memory(self, agent: str) -> str:

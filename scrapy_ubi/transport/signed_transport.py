@@ -196,6 +196,10 @@ class SignedTransport:
     def _profile(self, agent: str, text: str) -> str:
         return self._signer.text("profile", agent, agent, text)
 
+    async def prepare_beats(self) -> None:
+        """See the contract."""
+        await self._inner.prepare_beats()
+
     def start_beating(
         self,
         agent: str,
@@ -233,6 +237,10 @@ class SignedTransport:
         return await self._inner.clear(text, self._signer.control("", control))
 
     # -- mail --------------------------------------------------------------------------------------------------------
+
+    async def empty_inbox(self) -> int:
+        """See the contract."""
+        return await self._inner.empty_inbox()
 
     async def exchange(self, out: Outgoing) -> Incoming:
         """See the contract. What was refused is in `Incoming.refused`."""

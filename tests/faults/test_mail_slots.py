@@ -60,6 +60,14 @@ def for_mail_alone(group: Group, cluster: Cluster) -> ClusterNode:
     return next(node for node in map(cluster.owner, mail_slots(*FOUR)) if node is not cluster.owner(group.keys.slot))
 
 
+def is_replaced(cluster: Cluster, slot: int, killed: Server) -> bool:
+    """Whether another server holds that slot by now."""
+    try:
+        return cluster.owner(slot) is not killed
+    except AssertionError:  # none yet
+        return False
+
+
 def nobody_was_cut_off(group: Group) -> None:
     none_was_declared_dead(group, *FOUR)
     assert {name: group.counters()[name]["fences"] for name in FOUR} == dict.fromkeys(FOUR, 0)
@@ -163,24 +171,45 @@ def test_masters_of_mail_fail_over_again_and_again(stack: ExitStack, tmp_path: P
     group, looked = group_by(stack, tmp_path, cluster, pages=2_500, latency=0.5)
     looked.holds = lambda: cluster.owner(group.keys.slot)
     group.start(*FOUR, UBI_MAIL_SLOTS=SLOTS)
-
-    def replaced(slot: int, killed: Server) -> bool:
-        try:
-            return cluster.owner(slot).running and cluster.owner(slot) is not killed
-        except AssertionError:  # none yet
-            return False
-
     for turn, slot in enumerate(mail_slots(*FOUR)):
         group.until(lambda turn=turn: group.web.count() > 300 * (turn + 1), "requests since the last failover")
         killed = cluster.owner(slot)
         killed.kill()
-        group.until(lambda slot=slot, killed=killed: replaced(slot, killed), "another server takes the slot over")
+        group.until(
+            lambda slot=slot, killed=killed: is_replaced(cluster, slot, killed), "another server takes the slot over"
+        )
         killed.start()
         cluster.wait_until_whole()
     group.web.hurry()
     verdict = group.end()
     verdict.judge(unwritten=loaded_again(verdict))
     none_was_declared_dead(group, *FOUR)
+
+
+def test_six_masters_fail_over_in_order_and_by_crashes_while_mail_slots_move(stack: ExitStack, tmp_path: Path) -> None:
+    """Each kind by turns, at another master each time, while all fetch."""
+    six = (*FOUR, "a4", "a5")
+    cluster = Cluster(KINDS[0], masters=6, replicas=1)
+    group, looked = group_by(stack, tmp_path, cluster, pages=3_000, latency=0.5)
+    looked.holds = lambda: cluster.owner(group.keys.slot)
+    group.start(*six, UBI_MAIL_SLOTS=SLOTS)
+    for turn, slot in enumerate(mail_slots(*six)):
+        group.until(lambda turn=turn: group.web.count() > 300 * (turn + 1), "requests since the last change")
+        old = cluster.owner(slot)
+        if turn % 3 == 0:
+            cluster.fail_over(slot)
+        elif turn % 3 == 1:
+            cluster.move(slot, next(one for one in cluster.present if one is not old))
+        else:
+            old.kill()
+            group.until(lambda slot=slot, old=old: is_replaced(cluster, slot, old), "another server has the slot")
+            old.start()
+            cluster.wait_until_whole()
+        assert cluster.owner(slot) is not old
+    group.web.hurry()
+    verdict = group.end()
+    verdict.judge(unwritten=loaded_again(verdict))
+    none_was_declared_dead(group, *six)
 
 
 def test_a_new_run_begins_with_empty_inboxes(stack: ExitStack, tmp_path: Path) -> None:

@@ -528,6 +528,21 @@ def test_a_host_that_was_free_is_not_listed_again_and_another_view_begins_anew()
     assert not made.is_brought(host)
 
 
+def test_nobody_waits_for_what_it_has_itself_to_tell_of_a_host_that_it_owns() -> None:
+    present = view("a", "b")
+    host, living = ordered("a", "b"), alive("a", "b")
+    beats = few("a", present, host) | few("b", present)
+    owner, other = Tenure("a", 1), Tenure("b", 1)
+    for made in (owner, other):
+        made.enter(present, 0.0)
+        assert made.read(beats)
+    assert owner.free(host, living)
+    assert not other.free(host, living)
+    assert not owner.released and not owner.copied, "copies are complete when it has told"
+    assert owner.read(said("a", present, pending=(point(host),)) | said("b", present))
+    assert owner.released and owner.complete is None, "what it lists itself counts for that, too"
+
+
 def test_beats_of_another_view_list_nothing_for_this_one() -> None:
     present = view("a", "b")
     made = Tenure("a", 1)

@@ -136,8 +136,23 @@ class Cluster:
         ask(old, "CLUSTER", "SETSLOT", slot, "MIGRATING", to.name)
         while keys := ask(old, "CLUSTER", "GETKEYSINSLOT", slot, 10):
             ask(old, "MIGRATE", "127.0.0.1", to.port, "", 0, 5000, "KEYS", *keys)
-        for node in (to, old, *(one for one in self.masters if one not in (to, old) and one.running)):
+        for node in (to, old, *(one for one in self.present if one not in (to, old))):
             ask(node, "CLUSTER", "SETSLOT", slot, "NODE", to.name)
+
+    @property
+    def present(self) -> list[ClusterNode]:
+        """Those that are masters now."""
+        return [node for node in self.nodes if node.running and ask(node, "ROLE")[0] == b"master"]
+
+    def fail_over(self, slot: int) -> None:
+        """Have its replica take the place of the server that holds a slot, in order, as before an update."""
+        old = self.owner(slot)
+        follows = [
+            node for node in self.nodes if node.running and ask(node, "ROLE")[:3] == [b"slave", b"127.0.0.1", old.port]
+        ]
+        ask(follows[0], "CLUSTER", "FAILOVER")
+        wait_for(lambda: follows[0] in self.present and old not in self.present, "the replica is the master")
+        self.wait_until_whole()
 
     def stop(self) -> None:
         for node in self.nodes:

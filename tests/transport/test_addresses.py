@@ -171,3 +171,18 @@ def test_a_replica_that_was_seen_once_is_missed_later() -> None:
     assert replicas.lack(0) == "0 of 1 have it"
     (_, number, limit), *_ = replicas.command()
     assert (number, limit) == (1, 50), "it is not waited for long again"
+
+
+@pytest.mark.parametrize(
+    ("url", "limit"), [("redis+cluster://a", 50), ("redis+sentinel://a/m", 50), ("redis://a?wait_replicas=1", 1500)]
+)
+def test_after_a_failure_replicas_are_waited_for_shortly_where_others_can_confirm_the_server(
+    url: str, limit: int
+) -> None:
+    replicas = Replicas(address(url), 3.0)
+    replicas.known(1)
+    assert replicas.command()[0][2] == 1500
+    replicas.failed()
+    assert replicas.command()[0][2] == limit
+    assert replicas.lack(1) == ""
+    assert replicas.command()[0][2] == 1500

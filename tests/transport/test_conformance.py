@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 
 import pytest
@@ -17,6 +18,7 @@ from scrapy_ubi.transport import (
     exchange_commands,
     in_process,
 )
+from scrapy_ubi.transport import redis as redis_transport
 from scrapy_ubi.transport.contract import DEAD_LETTERS, HEAD, SUMMED_UP
 from tests.transport.exchanges import ids, letter, play, read_again, said, seqs, take
 from tests.transport.worlds import World
@@ -195,7 +197,11 @@ def test_letters_of_one_exchange_are_bounded_in_number_and_all_come(world: World
     play(world, scene, max_letters=10)
 
 
-def test_letters_of_one_exchange_are_bounded_in_bytes_but_one_always_comes(world: World) -> None:
+def test_letters_of_one_exchange_are_bounded_in_bytes_but_one_always_comes(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_transport, "FAR", math.inf)  # a busy machine's server is not near: letters are packed
+
     async def scene(a: Transport, b: Transport) -> None:
         sizes = [400, 400, 400, 2500, 100]
         await a.exchange(Outgoing(letters=[("b", letter(n, body="x" * size)) for n, size in enumerate(sizes)]))
@@ -227,6 +233,20 @@ def test_id_that_is_none_is_a_mistake_of_the_caller(world: World) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         with pytest.raises(ValueError, match="no id"):
             await a.exchange(Outgoing(consumed=["*"]))
+
+    play(world, scene)
+
+
+def test_an_inbox_is_emptied_unread_and_what_comes_later_is_read(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(letters=[("b", letter(n)) for n in range(70)]))
+        assert await b.empty_inbox() == world.inbox("b") + 70
+        assert await b.empty_inbox() == 0
+        await a.exchange(Outgoing(letters=[("b", letter(70))]))
+        assert seqs(await b.exchange(Outgoing())) == [70]
+        world.cut(down=True)
+        with pytest.raises(TransportDown):
+            await b.empty_inbox()
 
     play(world, scene)
 
@@ -423,6 +443,19 @@ def test_claim_compares_and_sets(world: World) -> None:
         assert not await b.claim("a", "other", "two")
         assert await b.claim("a", "one", "two")
         assert await a.beats() == {"a": "two"}
+
+    play(world, scene)
+
+
+def test_claim_after_a_look_that_is_over_compares_with_what_is_there(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        assert await a.beats() == {}
+        assert await b.claim("x", None, "b.1")
+        assert not await a.claim("x", None, "a.1"), "it was there by then"
+        assert await a.beats() == {"x": "b.1"}
+        assert await b.claim("x", "b.1", "b.2")
+        assert await a.claim("x", "b.2", "a.2"), "which the look did not have"
+        assert await b.beats() == {"x": "a.2"}
 
     play(world, scene)
 

@@ -656,3 +656,25 @@ def test_heart_has_one_connection_of_its_own(redis_world: RedisWorld) -> None:
         assert names == [f"ubi:{CRAWL}:a", f"ubi:{CRAWL}:a:beat", f"ubi:{CRAWL}:b"]
 
     play(redis_world, scene)
+
+
+@pytest.mark.parametrize("beats", [True, False])
+def test_the_connection_of_the_heart_may_be_made_before_it_beats(redis_world: RedisWorld, beats: bool) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        with redis_world.server.client() as client:
+
+            def connections() -> list[int]:
+                return [int(one["id"]) for one in client.client_list() if one["name"].endswith(":beat")]
+
+            await a.prepare_beats()
+            await a.prepare_beats()
+            (made,) = await until(connections)
+            if beats:
+                heart = Heart()
+                heart.start(a)
+                await until(lambda: len(heart.reads) >= 2)
+                assert connections() == [made]
+            await a.close()
+            await until(lambda: not connections())
+
+    play(redis_world, scene)

@@ -69,24 +69,26 @@ class Join:
         """What the control hash says, once the agent is one of the group."""
         transport, settings, crawl, ask = self._transport, self._settings, self._crawl, self._ask
         await ask(transport.open)
+        await ask(transport.prepare_beats)
         crawl.fixed["seeds"] = transport.takes_seeds
-        mail: list[str] = []
         control, cleared = await ask(
-            lambda: join_steps.begin_run(transport, crawl.has_work, mail, self._age, crawl.keeps, crawl.over)
+            lambda: join_steps.begin_run(transport, crawl.has_work, self._age, crawl.keeps, crawl.over)
         )
         await crawl.resume(control)
         if is_finished(control) or crawl.stays_over(control):
             crawl.agent.accept_end(is_lossy(control))
         me = crawl.agent.me
-        await ask(lambda: join_steps.check_group(transport, settings, me, crawl.fixed))
+        seen = await ask(lambda: join_steps.check_group(transport, settings, me, crawl.fixed))
         first, before = crawl.agent.beat, list[Beat]()
         await ask(
-            lambda: join_steps.claim(transport, settings, me, self._predecessor, first, self._clock, before.append)
+            lambda: join_steps.claim(
+                transport, settings, me, self._predecessor, first, self._clock, before.append, seen
+            )
         )
         for beat in before:
             crawl.agent.follow(beat)
         self._publish(crawl.agent.beat)
-        await ask(lambda: join_steps.discard(transport, mail))
+        await ask(lambda: join_steps.discard(transport))
         if crawl.agent.finished and crawl.disk.saved is None:
             self.published = await ask(lambda: join_steps.published(transport, me))
         if cleared or settings.redis_url is None:

@@ -62,7 +62,6 @@ CLAIMS = 5  # tries: each fails only when another process has written in between
 async def begin_run(
     transport: Transport,
     has_work: Callable[[str], bool],
-    mail: list[str],
     age: Callable[[], float],
     keeps: Callable[[str], bool] = lambda run: False,
     over: Callable[[str], str] = lambda run: "",
@@ -70,13 +69,12 @@ async def begin_run(
     """What the control hash says of the present run, and whether this process has just cleared a finished one.
 
     `has_work`: whether this agent's disk holds requests of that run which are not fetched: a run that ended after
-    losses is not over then. `mail` takes the ids of the letters that were seen on the way: they are in hand from now
-    on. `age`: how long ago (s) this process was started. A run that has ended since is the present one, and is over.
-    `keeps`: whether this agent has outputs of that run, and has not heard of its end: they are a part of its result.
-    `over`: why no new run begins after that one, which is finished ('' where one does).
+    losses is not over then. `age`: how long ago (s) this process was started. A run that has ended since is the present
+    one, and is over. `keeps`: whether this agent has outputs of that run, and has not heard of its end: they are a part
+    of its result. `over`: why no new run begins after that one, which is finished ('' where one does).
     """
     cleared = False
-    control, waiting = await _look(transport, mail)
+    control, waiting = await _look(transport)
     finished = control.get("finished", "")
     if is_finished(control):
         run = finished.split(" ")[0]
@@ -99,7 +97,7 @@ async def begin_run(
             logger.debug("Finished: run and agent %s.", finished)
             past = {"past": " ".join([*control.get("past", "").split(), run][-MOST_PAST:])}
             cleared = await transport.clear(finished, past)
-            control = {**(await _look(transport, mail))[0], **past}
+            control = {**(await _look(transport))[0], **past}
         if waiting:
             logger.warning(CAME_LATE, waiting, "takes them" if cleared else "fetches none: the next one takes them")
     return control, cleared
@@ -114,11 +112,10 @@ async def _was_empty(transport: Transport) -> bool:
     )
 
 
-async def _look(transport: Transport, mail: list[str]) -> tuple[Mapping[str, str], int]:
-    """What the control hash says after an exchange, and how many seeds wait. The letters seen are noted at once: should
-    a later step fail and be tried again, they would else stay in hand."""
-    incoming = await transport.exchange(Outgoing(look_outside=True, waits=True))
-    mail.extend(number for number, _ in incoming.letters)
+async def _look(transport: Transport) -> tuple[Mapping[str, str], int]:
+    """What the control hash says, and how many seeds wait. What is in the inbox may be megabytes for a predecessor: it
+    is not read."""
+    incoming = await transport.exchange(Outgoing(read_inbox=False, look_outside=True, waits=True))
     control = incoming.control or {}
     if is_signed(control.get("run", "")):
         raise UbiRefused(SIGNED)
@@ -145,22 +142,20 @@ async def published(transport: Transport, agent: str) -> str:
     return json.dumps(profile, separators=(",", ":")) if profile else ""
 
 
-async def discard(transport: Transport, mail: list[str]) -> None:
-    """Throw away the letters in hand (`mail`, which is empty after it) and all that wait behind them: they were for a
-    predecessor. Not before the identifier is claimed, for until then they may be a living agent's."""
-    count = 0
-    while mail:
-        count += len(mail)
-        incoming = await transport.exchange(Outgoing(consumed=mail, waits=True))
-        mail[:] = [number for number, _ in incoming.letters]
-    if count:
+async def discard(transport: Transport) -> None:
+    """Throw away the letters that wait: they were for a predecessor. Not before the identifier is claimed, for until
+    then they may be a living agent's."""
+    if count := await transport.empty_inbox():
         logger.info(
             "%d letters for an earlier process of this agent were thrown away: living agents send theirs again.", count
         )
 
 
-async def check_group(transport: Transport, settings: UbiSettings, agent: str, own: Mapping[str, Any]) -> None:
-    """Raise UbiRefused when a living agent's settings differ, or when the ring has no room for this agent."""
+async def check_group(
+    transport: Transport, settings: UbiSettings, agent: str, own: Mapping[str, Any]
+) -> Mapping[str, str]:
+    """Raise UbiRefused when a living agent's settings differ, or when the ring has no room for this agent. Returns all
+    beats, as they were read last."""
     lines, profiles = await transport.beats(), await transport.profiles()
     unsure: dict[str, tuple[Beat, str]] = {}
     warning = ""
@@ -190,6 +185,7 @@ async def check_group(transport: Transport, settings: UbiSettings, agent: str, o
             if _beats_on(beat, lines.get(name)):
                 raise UbiRefused(refusal)
     await check_layouts(transport, settings.crawl, agent, profiles, own.get("layout"))
+    return lines
 
 
 def _difference(name: str, profile: Mapping[str, Any], settings: UbiSettings, own: Mapping[str, Any]) -> str:
@@ -248,12 +244,14 @@ async def claim(
     first: Beat,
     clock: Callable[[], float],
     on_last: Callable[[Beat], None],
+    seen: Mapping[str, str] | None = None,
 ) -> None:
     """Make the identifier this process's own, whose `first` beat is that. `on_last` is told of the last one of the
-    incarnation before. Raises UbiRefused when another process lives under it.
+    incarnation before. `seen`: all beats, where they were read a moment ago. Raises UbiRefused when another process
+    lives under it.
     """
     for _ in range(CLAIMS):
-        present = (await transport.beats()).get(agent)
+        present, seen = (await transport.beats() if seen is None else seen).get(agent), None
         beat = Beat.parse(present) if present is not None else None
         if beat is not None and beat.incarnation == first.incarnation:
             return  # claimed before; Redis went away before it could say so

@@ -98,10 +98,10 @@ def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def begin(
-    transport: MemoryTransport, mail: list[str] | None = None, work: str = "", age: float = 0.0
+    transport: MemoryTransport, work: str = "", age: float = 0.0
 ) -> Coroutine[Any, Any, tuple[Mapping[str, str], bool]]:
     """An agent whose disk has work left of the run of that name, and whose process was started `age` seconds ago."""
-    return begin_run(transport, lambda run: run == work, [] if mail is None else mail, lambda: age)
+    return begin_run(transport, lambda run: run == work, lambda: age)
 
 
 def test_the_first_start_finds_nothing() -> None:
@@ -544,11 +544,9 @@ def test_letters_for_a_predecessor_are_thrown_away_once_the_identifier_is_claime
         town = Town()
         sender = MemoryTransport(town.hub, "b", CRAWL)
         await sender.exchange(Outgoing(letters=[("a", {"from": "b", "body": str(n)}) for n in range(150)]))
-        mail: list[str] = []
-        await begin(town.transport, mail)
-        assert mail
+        await begin(town.transport)
         assert len(town.hub.shelf(CRAWL).inbox["a"]) == 150  # until then it may be a living agent's
-        await discard(town.transport, mail)
+        await discard(town.transport)
         assert not town.hub.shelf(CRAWL).inbox["a"]
         await sender.exchange(Outgoing(letters=[("a", {"from": "b", "body": "new"})]))
         (letter,) = (await town.transport.exchange(Outgoing())).letters
@@ -564,4 +562,4 @@ def test_who_does_not_sign_is_refused_where_the_others_do() -> None:
     )
     transport = MemoryTransport(hub, "a", CRAWL)
     with pytest.raises(UbiRefused, match=r"sign what they write \(UBI_SECRET\), and this one does not"):
-        asyncio.run(begin_run(transport, lambda run: False, [], lambda: 0.0))
+        asyncio.run(begin_run(transport, lambda run: False, lambda: 0.0))
