@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from scrapy_ubi.frontier import rocks
-from scrapy_ubi.frontier.rocks import BLOCK, ENDLESS, FULL, LEAST_MEMORY, MIB, RocksStore, mend_logs
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
 from tests.frontier.stored_rows import files_no_larger_than, numbers, opening, write
+
+pytest.importorskip("rocksdict", exc_type=ImportError)
+
+from scrapy_ubi.frontier import rocks
+from scrapy_ubi.frontier.rocks import BLOCK, ENDLESS, FULL, LEAST_MEMORY, MIB, RocksStore, mend_logs
 
 HEADER = struct.Struct("<IHB")
 

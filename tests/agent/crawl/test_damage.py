@@ -29,6 +29,7 @@ from tests.agent.crawl.keeper import (
     whole,
 )
 from tests.agent.office import run
+from tests.support.store_engines import ENGINES
 from tests.support.village import page
 
 
@@ -82,7 +83,7 @@ def _done(damage: Callable[[Path], object], file: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("disk", "damage"),
-    [*(("rocksdb", damage) for damage in DAMAGES), *(("sqlite", damage) for damage in SQLITE_DAMAGES)],
+    [(engine, damage) for engine in ENGINES for damage in {"rocksdb": DAMAGES, "sqlite": SQLITE_DAMAGES}[engine]],
     indirect=["disk"],
 )
 def test_a_damaged_store_is_named_set_aside_and_never_an_empty_crawl(disk: Path, damage: str) -> None:
