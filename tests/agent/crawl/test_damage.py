@@ -252,9 +252,11 @@ def test_a_directory_that_goes_away_in_mid_crawl_is_said_and_the_agent_closes(
     run(test)
 
 
+@on_both
 def test_a_damaged_store_that_cannot_be_moved_is_said(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
-        DAMAGES["CURRENT with flipped bits"](disk)
+        DAMAGES["all of the store missing"](disk)
+        (disk / "store").mkdir()
         monkeypatch.setattr(Path, "mkdir", _unless_there(Path.mkdir, OSError(30, "Read-only file system")))
         with pytest.raises(UbiDirectoryError, match=r"cannot be moved to .*damaged-.* \(Read-only file system\): see"):
             await opened(disk)

@@ -157,7 +157,8 @@ def test_killed_while_it_forgets_it_begins_with_all_or_with_nothing(
     def first_file(path: Path, ignore_errors: bool = False) -> None:
         if path.exists():
             if moment == "among its files":
-                (path / "CURRENT").unlink()
+                for file in (*path.glob("CURRENT"), *path.glob("rows.sqlite")):
+                    file.unlink()
             raise _Killed
 
     with monkeypatch.context() as patched:
