@@ -14,7 +14,8 @@
 # make docs   the documentation as a site in build/site, strict; make docs SERVE=1 shows it on http://127.0.0.1:8000/
 # make package  sdist and wheel in dist/, checked, installed into a new environment and tried there: two minutes
 # make clean  take away what the others made
-# Needs python3 (3.11 or later) and make; everything else goes into .venv.
+# Needs python3 (3.11 or later) and make; everything else goes into .venv. Another Python beside it:
+# make test PYTHON=python3.14 VENV=.venv-3.14
 
 PYTHON ?= python3
 PYTEST ?= -m 'not faults and not compatibility'
@@ -88,7 +89,7 @@ package: $(VENV)/.stamp-release
 	@$(BIN)/python tests/packaging/try_wheel.py dist
 
 clean:
-	@rm -rf $(VENV) $(PLUGINS) .venv-scrapy-* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) .venv-* build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.stamp-python:

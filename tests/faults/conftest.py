@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from demo.graph import Graph
-from scrapy_ubi.frontier.engines import chosen
+from tests.support import store_engines
 from tests.support.group import Group
 from tests.support.server import Server
 from tests.support.web import DemoWeb
 
 FOUR = ("a0", "a1", "a2", "a3")
 
-# The engines that can be had here (one with `make faults ENGINE=sqlite`), for tests that name the one they are about.
-ENGINES = pytest.mark.parametrize("engine", ["rocksdb", "sqlite"] if chosen(Path("new")) == "rocksdb" else ["sqlite"])
+# For tests that name the engine they are about; `make faults ENGINE=sqlite` has one.
+ENGINES = pytest.mark.parametrize("engine", store_engines.ENGINES)
 
 
 class MakeGroup:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def settings(pipeline: str, database: Path, names: tuple[str, ...]) -> dict[str,
 
 
 def in_database(path: Path) -> Counter[str]:
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database:
         return Counter(url for (url,) in database.execute("SELECT url FROM items"))
 
 

@@ -6,45 +6,35 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from scrapy_ubi.frontier import rocks, sqlite_store
+from scrapy_ubi.frontier import sqlite_store
 from scrapy_ubi.frontier.disk_room import MIB
-from scrapy_ubi.frontier.rocks import RocksStore
-from scrapy_ubi.frontier.sqlite_store import SqliteStore
+from scrapy_ubi.frontier.sqlite_store import LEAST_MEMORY, RESERVE
 from scrapy_ubi.frontier.store import StoreError, StoreFull
-from tests.frontier.stored_rows import files_no_larger_than, numbers, write
+from tests.frontier.stored_rows import files_no_larger_than, numbers, opening, write
+from tests.support.store_engines import ENGINES, store_class
 
-Kind = type[RocksStore] | type[SqliteStore]
-Opened = Callable[[], RocksStore | SqliteStore]
+Opened = Callable[[], Any]
 
 
-@pytest.fixture(params=[RocksStore, SqliteStore])
-def kind(request: pytest.FixtureRequest) -> Kind:
-    found: Kind = request.param
-    return found
+@pytest.fixture(params=ENGINES)
+def kind(request: pytest.FixtureRequest) -> Any:
+    return store_class(request.param)
 
 
 @pytest.fixture
-def opened(kind: Kind, tmp_path: Path) -> Iterator[Opened]:
-    made: list[RocksStore | SqliteStore] = []
-
-    def make() -> RocksStore | SqliteStore:
-        made.append(kind(tmp_path / "store", memory=rocks.LEAST_MEMORY))
-        return made[-1]
-
-    yield make
-    for store in made:
-        store.close()
+def opened(kind: Any, tmp_path: Path) -> Iterator[Opened]:
+    yield from opening(lambda: kind(tmp_path / "store", memory=LEAST_MEMORY))
 
 
 def test_nothing_is_written_into_the_reserve(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert rocks.RESERVE == sqlite_store.RESERVE
     store = opened()
     write(store, 0, 10)
     disk = os.statvfs(store.path)
-    nearly_full = os.statvfs_result((*disk[:4], (rocks.RESERVE - 1) // disk.f_frsize, *disk[5:]))
+    nearly_full = os.statvfs_result((*disk[:4], (RESERVE - 1) // disk.f_frsize, *disk[5:]))
     with monkeypatch.context() as patched:
         patched.setattr(os, "statvfs", lambda path: nearly_full)
         for _ in range(2):
@@ -94,7 +84,7 @@ def test_a_closed_store_says_so(opened: Opened) -> None:
 
 
 @pytest.mark.parametrize("name", ["file", "file/store"])
-def test_a_place_where_none_can_be_made_is_said_with_a_remedy(tmp_path: Path, kind: Kind, name: str) -> None:
+def test_a_place_where_none_can_be_made_is_said_with_a_remedy(tmp_path: Path, kind: Any, name: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"cannot be used: .*see that this user may write there, or set UBI_DIR"):
         kind(tmp_path / name)

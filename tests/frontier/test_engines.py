@@ -13,6 +13,7 @@ from scrapy_ubi.frontier.engines import Engine, chosen, open_store
 from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.frontier.store import StoreError
 from scrapy_ubi.protocol.host import Entry
+from tests.support.store_engines import ENGINES, needs_rocksdb
 
 MEMORY = 32 << 20
 MIB = 1 << 20
@@ -39,14 +40,16 @@ def known(directory: Path, engine: Engine) -> bool:
     return found
 
 
-@pytest.mark.parametrize("engine", ["rocksdb", "sqlite"])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_what_lies_in_a_directory_is_gone_on_with_by_the_engine_that_wrote_it(tmp_path: Path, engine: Engine) -> None:
     filled(tmp_path, engine)
     assert known(tmp_path, engine) and known(tmp_path, "auto")
     assert chosen(tmp_path / "store") == engine
 
 
-@pytest.mark.parametrize(("engine", "other"), [("rocksdb", "sqlite"), ("sqlite", "rocksdb")])
+@pytest.mark.parametrize(
+    ("engine", "other"), [pytest.param("rocksdb", "sqlite", marks=needs_rocksdb), ("sqlite", "rocksdb")]
+)
 def test_a_directory_of_the_other_engine_is_refused_and_left_as_it_is(
     tmp_path: Path, engine: Engine, other: Engine
 ) -> None:
@@ -57,6 +60,7 @@ def test_a_directory_of_the_other_engine_is_refused_and_left_as_it_is(
     assert known(tmp_path, engine)
 
 
+@needs_rocksdb
 def test_a_new_directory_is_rocksdb_s_where_it_can_be_had(tmp_path: Path) -> None:
     assert chosen(tmp_path / "store") == "rocksdb"
     assert chosen(tmp_path / "store", "sqlite") == "sqlite"
@@ -70,6 +74,7 @@ def test_without_rocksdb_a_new_directory_is_sqlite_s(tmp_path: Path) -> None:
         open_store(tmp_path / "new", MEMORY, "rocksdb")
 
 
+@needs_rocksdb
 def test_a_directory_of_rocksdb_is_refused_where_it_cannot_be_had(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

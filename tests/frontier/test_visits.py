@@ -15,6 +15,7 @@ from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.visit_row import VisitRow
 from tests.frontier.frontiers import FRONTIERS, Checked, DictKind, Make, reopened
+from tests.support.store_engines import needs_rocksdb
 
 EVERY = pytest.mark.parametrize("make", FRONTIERS.values(), ids=FRONTIERS.keys())
 
@@ -313,6 +314,7 @@ def test_a_store_says_that_it_has_visits_only_when_it_has() -> None:
     assert b'"version": 3' in store.rows[rows.FRONTIER]
 
 
+@needs_rocksdb
 def test_a_visit_costs_few_bytes_of_disk(tmp_path: Path) -> None:
     draw = Random(1)
 

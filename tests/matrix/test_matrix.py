@@ -66,7 +66,7 @@ def _cases() -> Iterator[object]:
             yield pytest.param(name, agents, marks=() if (name, agents) in USUAL else pytest.mark.faults)
 
 
-@pytest.mark.parametrize(("name", "agents"), _cases())
+@pytest.mark.parametrize(("name", "agents"), [*_cases()])
 def test_the_items_are_those_of_plain_scrapy(matrix: Matrix, name: str, agents: int) -> None:
     plain, ours = matrix.run(name, agents)
     assert plain.items and not any(plain.exits), plain.logs[0][-3000:]

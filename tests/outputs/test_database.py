@@ -7,6 +7,7 @@ import re
 import sqlite3
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -51,7 +52,7 @@ def test_two_crawls_of_a_page_write_one_row_for_each_item(site: Site, tmp_path: 
     settings = {"UBI_STORES": ["items"], "ITEM_PIPELINES": {pipeline: 1}, "ITEMS_DATABASE": str(tmp_path / "db")}
     for number in range(2):
         crawl(Things, site.proxy, settings={**settings, "UBI_DIR": str(tmp_path / f"a{number}")})
-    with sqlite3.connect(tmp_path / "db") as database:
+    with closing(sqlite3.connect(tmp_path / "db")) as database:
         rows = database.execute("SELECT id, item FROM items ORDER BY id").fetchall()
     assert [json.loads(item) for _, item in rows] == [{"thing": "hat", "times": 2}, {"thing": "coat", "times": 2}]
     assert [name[16:] for name, _ in rows] == ["-0", "-1"]

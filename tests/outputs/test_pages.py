@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -174,5 +175,6 @@ def test_a_pipeline_with_upserts_is_as_the_page_says(site: Site, tmp_path: Path)
     rows = []
     for number in range(2):
         crawled(site, tmp_path / f"{number}", ITEM_PIPELINES={pipeline: 1}, ITEMS_DATABASE=str(database))
-        rows.append(sqlite3.connect(database).execute("SELECT id, item FROM items ORDER BY id").fetchall())
+        with closing(sqlite3.connect(database)) as there:
+            rows.append(there.execute("SELECT id, item FROM items ORDER BY id").fetchall())
     assert rows[0] == rows[1] and len(rows[0]) > 40

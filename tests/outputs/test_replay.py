@@ -142,12 +142,14 @@ def test_broken_files_are_counted_and_the_rest_is_read(live: tuple[Path, list[An
     archive.build_index()
     assert archive.broken == 2  # the hole, and the last record
     assert archive.find_answer("GET", HOST + "/", b"") is not None
+    archive.close()
     (tmp_path / "cut.cdxj").write_bytes(
         b'x 20260101000000 {"url": "http://a.example/", "offset": "1", "length": "5"}\nno line\nx 2 []\n'
     )
     archive = Archive([path], 1 << 20)
     archive.build_index()
     assert archive.broken == 2 and archive.find_answer("GET", HOST + "/", b"") is None and archive.broken == 3
+    archive.close()
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
@@ -158,6 +160,7 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
     archive = Archive([path], 1 << 20)
     archive.build_index()
     assert archive.records == 1 and archive.find_answer("GET", HOST + "/", b"") is None and archive.broken == 1
+    archive.close()
 
 
 def test_a_start_without_files_is_refused() -> None:

@@ -75,6 +75,7 @@ def test_what_an_earlier_crawl_has_is_a_revisit_of_its_record(tmp_path: Path, al
     for number in (4, 5):
         answer = archive.find_answer("GET", f"http://h{number % 7}.example/p{number}", b"")
         assert answer is not None and answer.message.body == SAME
+    archive.close()
     assert not second.warc.refused
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from types import FunctionType
+from types import FunctionType, ModuleType
 
 from scrapy.core.downloader import contextfactory
 from scrapy.core.downloader.handlers import http11
@@ -27,6 +27,9 @@ _ADDON = SETTINGS_PRIORITIES["addon"]
 _OF_TWISTED = ("DOWNLOADER_CLIENTCONTEXTFACTORY", "DOWNLOADER_CLIENT_TLS_METHOD")
 # Whose classes Scrapy's modules import.
 _IMPORTED = sys.stdlib_module_names | {"scrapy", "twisted", "zope", "OpenSSL", "service_identity", "typing_extensions"}
+# Whose functions Python itself puts into a class: of a TypedDict (its annotations, from 3.14 on), a Protocol, a named
+# tuple, a dataclass, an enumeration. No other module of the standard library: a patch may be made by its decorators.
+_MAKERS = frozenset({"typing", "typing_extensions", "annotationlib", "collections", "dataclasses", "reprlib", "enum"})
 _SCRAPYS = (HTTP11DownloadHandler, global_object_name(HTTP11DownloadHandler))
 
 
@@ -89,6 +92,14 @@ def _patched() -> str:
                 continue
             for method, value in vars(found).items():
                 function = getattr(value, "__func__", value)
-                if isinstance(function, FunctionType) and function.__globals__ is not vars(module):
+                if isinstance(function, FunctionType) and not _is_made_for(module, function):
                     return f"{name}.{method}"
     return ""
+
+
+def _is_made_for(module: ModuleType, function: FunctionType) -> bool:
+    """Whether a function of a class of this module is written there, or is one of those that Python adds."""
+    if function.__globals__ is vars(module):
+        return True
+    name = str(function.__globals__.get("__name__"))
+    return name in _MAKERS or name.startswith("namedtuple_")

@@ -94,7 +94,8 @@ class Watches(Both):
 def test_a_host_that_fails_shows_its_status_until_it_answers(site: Site, status: int) -> None:
     for number in range(3):
         site.page(f"http://{SLOW}/{number}", Page("", status))
-    found = items_of(run(site, Watches, RETRY_TIMES=1, UBI_HOST_FAILURES=0, UBI_HOST_DELAY=0))
+    one_page_at_a_time = {"CONCURRENT_REQUESTS": 1, "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 1}  # seen before the next
+    found = items_of(run(site, Watches, RETRY_TIMES=1, UBI_HOST_FAILURES=0, UBI_HOST_DELAY=0, **one_page_at_a_time))
     assert {(item["status"], item["error"]) for item in found} == {(200, ""), (status, f"http/{status}")}
 
 

@@ -333,7 +333,8 @@ def test_first_means_before_links(site: Site) -> None:
     site.page(f"{HOST}/map.xml", urlset(*(f"{HOST}/{number}" for number in range(3))))
     for url in ("/", "/x", "/0", "/1", "/2"):
         site.page(f"{HOST}{url}", "page")
-    settings = {**SETTINGS, "UBI_SITEMAPS": "first", "RETRY_ENABLED": False, "DEPTH_LIMIT": 1}
+    one_page_at_a_time = {"CONCURRENT_REQUESTS": 1, "SCRAPER_SLOT_MAX_ACTIVE_SIZE": 1}  # read before the next is loaded
+    settings = {**SETTINGS, **one_page_at_a_time, "UBI_SITEMAPS": "first", "RETRY_ENABLED": False, "DEPTH_LIMIT": 1}
     outcome = crawl(Links, site.proxy, settings=settings)[0]
     assert [item.split()[0].removeprefix(HOST) for item in outcome.items] == ["/", "/0", "/1", "/2", "/x"]
 

@@ -13,6 +13,7 @@ import pytest
 from scrapy_ubi.frontier.engines import Engine
 from tests.agent.crawl.keeper import SETTINGS, filled
 from tests.agent.office import run
+from tests.support.store_engines import ENGINES
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +30,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Engine], Path
 @pytest.fixture
 def disk(samples: Callable[[Engine], Path], request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A directory of its own that holds what `filled` writes, by the engine that is asked for (`on_both`)."""
-    return Path(shutil.copytree(samples(getattr(request, "param", "rocksdb")), tmp_path / "agent"))
+    return Path(shutil.copytree(samples(getattr(request, "param", ENGINES[0])), tmp_path / "agent"))
 
 
 @pytest.fixture

@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.agent.crawl.disk import AgentDisk
-from scrapy_ubi.frontier.rocks import RESERVE
+from scrapy_ubi.frontier.sqlite_store import RESERVE
 from scrapy_ubi.protocol import snapshot
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.settings import UbiSettings
+from tests.support.store_engines import ENGINES, store_class
 from tests.support.village import page
 
 SETTINGS = UbiSettings(memory_mb=32)
-on_both = pytest.mark.parametrize("disk", ["rocksdb", "sqlite"], indirect=True)
+on_both = pytest.mark.parametrize("disk", ENGINES, indirect=True)
 
 
 FACTS = {"run": "0badcafe", "finished": False, "settings": {"replicas": 200}, "counters": {"pages": 7}}
@@ -87,6 +88,12 @@ async def whole(path: Path) -> None:
 def choke(keeper: AgentDisk, full: bool) -> None:
     """Let the disk of a keeper be full, or have room."""
     keeper.frontier.store._reserve = 1 << 60 if full else RESERVE  # type: ignore[attr-defined]
+
+
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every store that is opened find a full disk, whichever engine it is of."""
+    for engine in ENGINES:
+        monkeypatch.setattr(store_class(engine).__init__, "__defaults__", (64 << 20, 1 << 60))
 
 
 def raising(error: BaseException) -> Callable[..., None]:

@@ -29,6 +29,7 @@ from tests.agent.crawl.keeper import (
     whole,
 )
 from tests.agent.office import run
+from tests.support.store_engines import ENGINES
 from tests.support.village import page
 
 
@@ -82,7 +83,7 @@ def _done(damage: Callable[[Path], object], file: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("disk", "damage"),
-    [*(("rocksdb", damage) for damage in DAMAGES), *(("sqlite", damage) for damage in SQLITE_DAMAGES)],
+    [(engine, damage) for engine in ENGINES for damage in {"rocksdb": DAMAGES, "sqlite": SQLITE_DAMAGES}[engine]],
     indirect=["disk"],
 )
 def test_a_damaged_store_is_named_set_aside_and_never_an_empty_crawl(disk: Path, damage: str) -> None:
@@ -251,9 +252,11 @@ def test_a_directory_that_goes_away_in_mid_crawl_is_said_and_the_agent_closes(
     run(test)
 
 
+@on_both
 def test_a_damaged_store_that_cannot_be_moved_is_said(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
-        DAMAGES["CURRENT with flipped bits"](disk)
+        DAMAGES["all of the store missing"](disk)
+        (disk / "store").mkdir()
         monkeypatch.setattr(Path, "mkdir", _unless_there(Path.mkdir, OSError(30, "Read-only file system")))
         with pytest.raises(UbiDirectoryError, match=r"cannot be moved to .*damaged-.* \(Read-only file system\): see"):
             await opened(disk)

@@ -18,7 +18,7 @@ from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.protocol import snapshot
-from tests.agent.crawl.keeper import FACTS, HOSTS, agent_on, choke, on_both, opened, raising, whole
+from tests.agent.crawl.keeper import FACTS, HOSTS, agent_on, choke, full_disk, on_both, opened, raising, whole
 from tests.agent.office import run
 from tests.support.village import page
 
@@ -90,8 +90,7 @@ def count_writes(keeper: AgentDisk, monkeypatch: pytest.MonkeyPatch) -> list[int
 def test_a_full_disk_is_a_refused_start(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         with monkeypatch.context() as patched:
-            patched.setattr("scrapy_ubi.frontier.rocks.RESERVE", 1 << 60)
-            patched.setattr("scrapy_ubi.frontier.rocks.RocksStore.__init__.__defaults__", (64 << 20, 1 << 60))
+            full_disk(patched)
             with pytest.raises(UbiDirectoryError, match="is full"):
                 await opened(disk)
         await whole(disk)
@@ -110,7 +109,7 @@ def _no_index(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _full(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrapy_ubi.frontier.rocks.RocksStore.__init__.__defaults__", (64 << 20, 1 << 60))
+    full_disk(monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +157,8 @@ def test_killed_while_it_forgets_it_begins_with_all_or_with_nothing(
     def first_file(path: Path, ignore_errors: bool = False) -> None:
         if path.exists():
             if moment == "among its files":
-                (path / "CURRENT").unlink()
+                for file in (*path.glob("CURRENT"), *path.glob("rows.sqlite")):
+                    file.unlink()
             raise _Killed
 
     with monkeypatch.context() as patched:

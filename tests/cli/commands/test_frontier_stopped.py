@@ -421,6 +421,7 @@ def test_a_damaged_store_is_an_error_that_names_the_file(shell: Shell, tmp_path:
         *(place / "store").glob("*.sst"),
         *(place / "store").glob("*.log"),
         *(place / "store").glob("MANIFEST*"),
+        *(place / "store").glob("rows.sqlite"),
     ]:
         file.write_bytes(b"\0" * 100)
     assert shell("hosts", "--dir", "d") == 1

@@ -110,6 +110,34 @@ def test_a_patched_handler_of_scrapys_stays_by_default(
     assert handlers(applied(UBI_FAST=True))["http"] is UbiDownloadHandler, "where the user has turned it on"
 
 
+MADE_BY_PYTHON = """
+import collections, dataclasses, enum, typing
+class Typed(typing.TypedDict):
+    a: int
+class Named(typing.NamedTuple):
+    a: int
+Plain = collections.namedtuple("Plain", "a")
+@dataclasses.dataclass(frozen=True, slots=True)
+class Data:
+    a: int
+class Numbers(enum.Enum):
+    A = 1
+class Flags(enum.IntFlag):
+    A = 1
+class Shape(typing.Protocol):
+    def size(self) -> int: ...
+"""
+
+
+@pytest.mark.parametrize("name", ["Typed", "Named", "Plain", "Data", "Numbers", "Flags", "Shape"])
+def test_what_python_itself_adds_to_a_class_of_scrapys_is_no_patch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = {"__name__": http11.__name__}
+    exec(MADE_BY_PYTHON, vars(http11), written)  # noqa: S102 - a class whose functions are Scrapy's module's
+    monkeypatch.setattr(http11, name, written[name], raising=False)
+    assert written[name].__module__ == http11.__name__
+    assert handlers(applied())["http"] is UbiDownloadHandler
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [("DOWNLOADER_CLIENTCONTEXTFACTORY", "own.Factory"), ("DOWNLOADER_CLIENT_TLS_METHOD", "TLSv1.2")],
