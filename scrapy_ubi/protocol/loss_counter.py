@@ -27,6 +27,8 @@ Rules of this module:
   of the era of that disk. So many may be away as there are copies. Who may have gone on has to be back or, where lines
   name those in the view by which it is ahead, one of these: it knows what all in it knew, and misses its own
   (decision 0153). Ahead is a life, not a name: another disk may have had that since.
+* Nor does it miss whom it had seen dead, and who was not ahead, where a line tells that all have settled since in the
+  last view that its disk knows: it had counted these deaths before it entered that, and others have copies since.
 * A life is judged by the latest that it has said: as it left, or as its name repeats.
 * Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
 * Who was never heard while this agent was there was dead before it came: no loss that it has seen, but one of which it
@@ -45,7 +47,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from scrapy_ubi.protocol.beat import (
     BLANK,
@@ -111,6 +113,7 @@ class LossCounter:
         # were seen dead (incarnation -> name), who has not ended the crawl, and their last lines, by incarnation.
         self._absent: list[tuple[str, str]] = []
         self._dead_before: Mapping[str, str] = {}
+        self._view_before = ""  # digest of the last view it was in before
         self._missed: frozenset[str] = frozenset()
         self._lines: dict[str, dict[str, Beat]] = {}
 
@@ -368,6 +371,7 @@ class LossCounter:
         incarnations `there` are: what they have said is no sign that anybody is ahead."""
         told_of = [line for lines in self._lines.values() for line in lines.values()]
         ended = {line.digest for line in told_of if OVER in line.flags}  # views in which the crawl was found to be over
+        settled_since = self._have_settled_since()
         missed: list[tuple[str, str]] = []
         level: list[str] = []
         strict: list[tuple[str, str]] = []
@@ -377,8 +381,10 @@ class LossCounter:
             here = incarnation in there if incarnation else name in view.members
             if name == self.me or here or any(line.digest in ended for line in lines):
                 continue
-            missed.append((name, incarnation))
             ahead = [line for line in lines if line.incarnation not in there and self._is_ahead(line)]
+            if settled_since and incarnation in self._dead_before and not ahead:
+                continue
+            missed.append((name, incarnation))
             for line in ahead:  # maybe of a later life, whose disk is another
                 groups = [self._witnesses(digest) for digest in self._ahead_by(line)]
                 if all(groups):
@@ -403,6 +409,10 @@ class LossCounter:
             self.book.miss(group, len(group) - 1)
         if len(strict) < len(missed) and (len(missed) > spare or not (strict or witnesses)):
             self.book.miss(missed, spare)
+
+    def _have_settled_since(self) -> bool:
+        """Whether a line tells that all have settled in the last view that this agent was in before it began again."""
+        return self._view_before in {line.complete for _, line in self._found.values()} - {""}
 
     def _ahead_by(self, line: Beat) -> list[str]:
         """The digests of the views by which who has said this may be ahead."""
@@ -532,7 +542,7 @@ class LossCounter:
         self.former.append(self.incarnation)
         self.incarnation = incarnation
         self.base, self.base_view = self.era, self.complete
-        self._begin_again(self.peers, self.seen_dead)
+        self._begin_again(self.peers, self.seen_dead, self._views[incarnation])
         self._was_there = False
         self._lost = {TORN: self.me} if TORN in self._lost else {}
 
@@ -553,16 +563,18 @@ class LossCounter:
         if torn:
             self._lost[TORN] = self.me
         self._peers = peers
-        self._begin_again(peers, lost or {})
+        views = [*views]
+        self._begin_again(peers, lost or {}, [] if torn else views)
         self._missed = frozenset(peers)
         self.complete = self.base_view = view
         self.era = self.base = max(BEGUN, era)
         self._views[self.incarnation] = [*views, *self._views.get(self.incarnation, ())][-MOST_VIEWS:]
 
-    def _begin_again(self, peers: Mapping[str, str], lost: Mapping[str, str]) -> None:
+    def _begin_again(self, peers: Mapping[str, str], lost: Mapping[str, str], views: Sequence[str]) -> None:
         """It is to be seen what became of these meanwhile."""
         self._absent = list(dict.fromkeys([*peers.items(), *((name, life) for life, name in lost.items())]))
         self._dead_before = dict(lost)
+        self._view_before = views[-1] if views else ""
         self._lines.clear()
 
 

@@ -715,6 +715,31 @@ def test_nor_are_those_who_were_in_the_earlier_view_with_it(
     assert (missed >= set(others)) == ahead
 
 
+@pytest.mark.parametrize(
+    ("views", "torn", "era", "missed"),
+    [
+        ((OTHER,), False, 0, False),
+        ((OTHER, DIGEST), False, 0, True),
+        ((), False, 0, True),
+        ((OTHER,), True, 0, True),
+        ((OTHER,), False, 3, True),
+    ],
+    ids=["settled", "it was in another view since", "no view is known", "its disk is torn", "who died was ahead"],
+)
+def test_whom_it_had_seen_dead_before_all_settled_it_does_not_miss(
+    views: tuple[str, ...], torn: bool, era: int, missed: bool
+) -> None:
+    """Its disk was written before it saw that; the last line of one that is gone by now tells."""
+    group = membership()
+    dead = {incarnation("d"): "d", incarnation("e"): "e"}
+    group.losses.resume(True, peers("b"), torn=torn, lost=dead, views=views)
+    lines = {"b": beat("b", era=2, complete=OTHER), "d": beat("d", era=era, complete=LATER if era else "")}
+    group.read(0.0, 0.0, lines)
+    all_settle(group, view("a"))
+    names = {name for loss in group.losses.book.missed for name, _ in loss.members}
+    assert ("d" in names) == missed
+
+
 def test_the_last_words_of_who_is_missed_are_of_the_view_that_the_disk_knows() -> None:
     for digest, spare in ((DIGEST, 1), (OTHER, 0)):
         group = membership()

@@ -880,6 +880,16 @@ def _handed_on_is_ahead() -> Any:
     return patch.object(LossCounter, "_has_handed_on", lambda self, said: False)
 
 
+def _all_have_settled_since() -> Any:
+    """Who begins again misses nobody whom it had seen dead."""
+    return patch.object(LossCounter, "_have_settled_since", lambda self: True)
+
+
+def _nobody_has_settled_since() -> Any:
+    """Who begins again misses all whom it had seen dead, though all have settled since."""
+    return patch.object(LossCounter, "_have_settled_since", lambda self: False)
+
+
 def _hurried_leavers_have_told_all() -> Any:
     """A leaver tells every keeper what it tells one, though it goes before it has."""
     return patch.object(Handover, "tells", lambda self, leaver, incarnation, state: None)
@@ -1138,6 +1148,22 @@ RARE: dict[str, tuple[Any, ...]] = {
         "bc",
         "cc" * 8,
         False,
+        False,
+    ),
+    "all_have_settled_since": (
+        "tests.protocol.test_loss_counter",
+        "test_whom_it_had_seen_dead_before_all_settled_it_does_not_miss",
+        ("00000000000000ee", "00000000000000ff"),
+        False,
+        0,
+        True,
+    ),
+    "nobody_has_settled_since": (
+        "tests.protocol.test_loss_counter",
+        "test_whom_it_had_seen_dead_before_all_settled_it_does_not_miss",
+        ("00000000000000ee",),
+        False,
+        0,
         False,
     ),
     "hurried_leavers_have_told_all": (

@@ -130,6 +130,15 @@ ONCE_FAILED_EARLY = {
     2921000797: "the end was found before those who had counted a death had published that they have",
 }
 
+# The same, with all as it is drawn.
+ONCE_FAILED_EARLY_AS_DRAWN = {
+    (3030003503, True): "one was ahead by a view before that in which it had handed on all (no alarm was due)",
+    (
+        5000004953,
+        False,
+    ): "one missed whom it had seen dead, though all had settled since, as a line says (no alarm was due)",
+}
+
 # With an end of all at about the same time, and a newcomer, in the first seconds.
 ONCE_FAILED_IN_A_DESERT = {
     2970000004: "who leaves before all have settled for the first time looked like one that had settled alone",
@@ -231,6 +240,12 @@ def test_promises_hold_where_redis_is_known_under_seeds_that_once_failed(seed: i
 @pytest.mark.parametrize("seed", ONCE_FAILED_EARLY)
 def test_promises_hold_under_kills_in_the_first_seconds_that_once_broke_one(seed: int, on_disk: bool) -> None:
     hold(seed, on_disk=on_disk, loads=None, shards=None, rounds=None, outside=None, early=True)
+
+
+@pytest.mark.parametrize(("seed", "on_disk"), ONCE_FAILED_EARLY_AS_DRAWN)
+def test_promises_hold_under_early_kills_with_all_as_it_is_drawn(seed: int, on_disk: bool) -> None:
+    drawn = {"loads": None, "shards": None, "rounds": None, "outside": None, "watched": None, "slots": None}
+    hold(seed, on_disk=on_disk, early=True, **drawn)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
