@@ -46,6 +46,10 @@ class Lease:
         """Whether loads under way have no right to go on."""
         return now - self.sent >= self.timeout + self.grace
 
+    def ended(self, now: float) -> bool:
+        """Whether it is over, of one that has had it."""
+        return inf > now - self.sent >= self.timeout
+
     def heard_since(self, time: float) -> bool:
         """Whether a beat that was sent after this time (s) was acknowledged."""
         return self.sent > time

@@ -205,9 +205,17 @@ class LossCounter:
 
     def _has_handed_on(self, said: Beat) -> bool:
         """Whether who has said this had handed on all that it held, to a view of which no more are away than there are
-        copies: what it knew by earlier views is here."""
+        copies: what it knew by earlier views is here. It had left hosts to those who had owned them: whoever of these
+        is away has to have settled as well."""
         away = set(said.members) - self._here(self._others())
-        return bool(said.settled) and len(away) < len(said.members) and len(away) <= self._spare
+        few = bool(said.settled) and len(away) < len(said.members) and len(away) <= self._spare
+        return few and all(self._had_settled(life, said.settled) for life in away - {said.incarnation})
+
+    def _had_settled(self, life: str, digest: str) -> bool:
+        """Whether its last line says that it has settled in that view."""
+        found = self._found.get(life)
+        lines = (self._last.get(life), found[1] if found is not None else None)
+        return any(line is not None and line.settled == digest for line in lines)
 
     def _here(self, beats: Iterable[Beat]) -> set[str]:
         """The lives whose disks those have who say that, and this agent."""

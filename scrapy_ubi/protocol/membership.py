@@ -22,6 +22,7 @@ Rules of this module:
   has forgotten once more there are none. It waits the whole time, whatever the transport can tell; or until one that
   holds its lease, and has seen all settle, has settled in this very view, with the new epoch: that was said after the
   gap, by one who had none. What others said before says nothing.
+  The gap may be known before that Redis has forgotten, or after it: while the own line is only looked at.
 * A gap in the lease raises the epoch, and is mended when everybody alive has published the digest of a view that
   holds it, and no incarnation that is held dead beats on (`Detector.restless`).
 * An agent whose incarnation another agent holds dead joins again under another one.
@@ -99,10 +100,10 @@ class Membership:
             self.losses.book.unpublish()
         self.losses.read(beats, there)
         if self._begun is None or forgotten:
-            self._begun = sent
+            self._begun = received if forgotten else sent  # lines found now count for nothing, if written since, too
             self._watched = watched if sent >= self._sent else 0.0  # one that was overtaken tells of before
         self._sent = max(self._sent, sent)
-        if forgotten and self.lease.torn:
+        if forgotten and (self.lease.ended(sent) or self.lease.torn):  # in this order: beats come from a thread
             self._come_back()
         if not self._sure_for_good:
             self._look_who_knows(sent, self._begun, beats)
@@ -112,9 +113,12 @@ class Membership:
         return alive
 
     def _come_back(self) -> None:
-        """The lease had a gap, and Redis has forgotten everything meanwhile: who lives is not known."""
+        """The lease had a gap, and Redis has forgotten everything meanwhile: who lives is not known. Whatever was said
+        of the view until now, by this agent as well, was said before that."""
         self._came_back, self._sure_for_good, self.expected = True, False, ()
         self._sure_by.clear()
+        if self.lease.gaps == self._gaps:  # else the new gap does
+            self.epoch += 1
 
     def _look_who_knows(self, sent: float, begun: float, beats: Mapping[str, Beat]) -> None:
         """See whether this agent is sure by now, by a read that was sent then (s)."""

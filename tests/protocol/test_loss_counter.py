@@ -648,7 +648,7 @@ LATER = "cc" * 8
         (1, "bc", LATER, False),
         (1, "bc", "", True),
         (1, "bcd", LATER, True),
-        (2, "bcd", LATER, False),
+        (2, "bcd", LATER, True),
         (0, "bc", LATER, True),
         (1, "b", LATER, True),
         (1, "", LATER, True),
@@ -657,7 +657,7 @@ LATER = "cc" * 8
         "all but it",
         "before it had settled",
         "two away",
-        "as many as copies",
+        "as many as copies, of whom one had not settled",
         "no copies",
         "alone",
         "too many to name",
@@ -682,6 +682,29 @@ def test_nobody_is_ahead_by_an_earlier_view_who_has_handed_on_all_to_those_who_a
     all_settle(group, view("a", c=1), back)
     strict = [loss for loss in (*group.losses.book.losses, *group.losses.book.missed) if loss.spare == 0]
     assert bool(strict) == ahead
+
+
+@pytest.mark.parametrize("settled", [True, False])
+@pytest.mark.parametrize("seen", [True, False], ids=["its death is seen", "it is missed"])
+def test_who_has_settled_has_left_hosts_to_their_owners_who_have_to_have_settled_too(settled: bool, seen: bool) -> None:
+    """Whom it relied on may have been killed before it had told anybody."""
+    group = membership(replication=2)
+    group.losses.resume(False, {} if seen else peers("b"), era=1)
+    here: dict[str, Any] = {"digest": LATER, "members": tuple(map(incarnation, "bcd"))}
+    away = beat("b", era=2, complete=OTHER, settled=LATER, **here)
+    owner = beat("d", era=1, settled=LATER if settled else "", **here)
+    back = replace(beat("c", era=1, flags=NEW, carried=(incarnation("c"),)), incarnation=incarnation("c", 1))
+    for number in (1, 2):
+        at = number / 10
+        lines = {"b": replace(away, counter=number if seen else 0), "d": replace(owner, counter=number)}
+        group.read(at, at, {**lines, "c": replace(back, counter=number)})
+    dead = (incarnation("b"), incarnation("d"))
+    group.read(1.0, 1.0, {"b": away, "d": owner, "c": replace(back, counter=3, dead=dead)})
+    if seen:
+        group.losses.view_ended(view("a", "b", "d", c=1))
+    all_settle(group, view("a", c=1), back)
+    books = (*group.losses.book.losses, *group.losses.book.missed)
+    assert any(name == "b" and len(loss.members) > loss.spare for loss in books for name, _ in loss.members) != settled
 
 
 @pytest.mark.parametrize(

@@ -349,6 +349,57 @@ def test_who_was_away_for_less_than_a_lease_stays_sure_though_redis_has_forgotte
     assert back({}, LEASE - 0.1).sure
 
 
+def test_so_it_is_where_it_was_seen_before_a_beat_was_acknowledged_that_redis_has_forgotten() -> None:
+    """After a silence the own line is looked at first. Redis has come back from an old file, with one of a former life:
+    what is found there is read while the gap is not known yet."""
+    group = membership()
+    others = {"b": beat("b", settled=DIGEST)}
+    group.lease.acknowledged(100.0)
+    group.read(100.0, 100.0, others, "m", 1000.0)
+    group.make_sure()
+    settled = group.view().digest
+    group.read(200.0, 200.0, {"a": replace(beat("a"), incarnation="0000000f"), **others}, "another")
+    group.read(201.0, 201.0, {"b": beat("b", 2, settled=settled)}, "another")
+    assert not group.sure, "that was said before the gap"
+    group.lease.acknowledged(203.0)
+    group.read(203.0, 203.0, {"b": beat("b", 3, settled=settled)}, "another")
+    group.notice_gaps()
+    assert not group.sure and not group.mend({"a": beat("a")}, DIGEST)
+    group.read(203.5, 203.5, {"b": beat("b", 4, settled=group.view().digest)}, "another")
+    assert group.sure
+
+
+def test_one_that_has_not_beaten_yet_comes_back_from_no_fence() -> None:
+    group = membership()
+    group.read(100.0, 100.0, {}, "m")
+    group.read(200.0, 200.0, {}, "another", WAIT + 0.1)
+    assert group.sure
+
+
+def test_what_it_has_said_itself_before_it_knew_is_of_another_view() -> None:
+    """It may have seen the gap before the read, and have settled as one that is sure."""
+    group = membership()
+    group.lease.acknowledged(100.0)
+    group.read(100.0, 100.0, {}, "m", 1000.0)
+    group.make_sure()
+    group.lease.acknowledged(200.0)
+    group.notice_gaps()
+    said = group.view().digest
+    group.read(200.0, 200.0, {}, "another")
+    assert not group.sure and group.view().digest != said
+
+
+def test_the_wait_begins_when_it_was_read_that_redis_has_forgotten() -> None:
+    """What stood there by then counts for nothing, and it may have been written after the read was sent."""
+    group = back({})
+    group.lease.acknowledged(205.0)
+    group.read(205.0, 207.0, {"b": beat("b")}, "a third one")
+    group.read(205.1 + WAIT, 205.1 + WAIT, {"b": beat("b")}, "a third one")
+    assert not group.sure and not group.watch.seen
+    group.read(207.1 + WAIT, 207.1 + WAIT, {"b": beat("b")}, "a third one")
+    assert group.sure
+
+
 @pytest.mark.parametrize(
     ("of_this_view", "flags", "counts"),
     [(True, "", True), (False, "", False), (True, NEW, False), (True, FENCED, False)],

@@ -33,6 +33,7 @@ from scrapy_ubi.protocol.host import ABROAD, HostState
 from scrapy_ubi.protocol.inbound import Reception
 from scrapy_ubi.protocol.keepers import Keeping
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Lane
+from scrapy_ubi.protocol.lease import Lease
 from scrapy_ubi.protocol.loss_counter import LossCounter
 from scrapy_ubi.protocol.losses import GroupLoss, LossBook
 from scrapy_ubi.protocol.lost_mail import LostMail
@@ -860,6 +861,11 @@ def _words_from_before_the_fence_count() -> Any:
     return patch.object(Membership, "_those_who_know", known)
 
 
+def _gap_not_known_before_a_beat() -> Any:
+    """Who sees that Redis has forgotten before it beats again is as sure who lives as it was."""
+    return patch.object(Lease, "ended", lambda self, now: False)
+
+
 def _dead_before_not_missed() -> Any:
     """Who was dead before anybody came is nobody's loss."""
     return patch.object(LossCounter, "_look_for_unheard", lambda self, beats: None)
@@ -873,6 +879,11 @@ def _members_of_an_era_not_looked_at() -> Any:
 def _settled_is_handed_on_to_those_here() -> Any:
     """Who has settled in a view is not ahead by an earlier one, however many of the later are away."""
     return patch.object(LossCounter, "_has_handed_on", lambda self, said: bool(said.settled))
+
+
+def _left_to_owners_is_handed_on() -> Any:
+    """Who has settled in a view is not ahead by an earlier one, though owners who are away had not settled."""
+    return patch.object(LossCounter, "_had_settled", lambda self, life, digest: True)
 
 
 def _handed_on_is_ahead() -> Any:
@@ -1141,6 +1152,12 @@ RARE: dict[str, tuple[Any, ...]] = {
         True,
         False,
     ),
+    "left_to_owners_is_handed_on": (
+        "tests.protocol.test_loss_counter",
+        "test_who_has_settled_has_left_hosts_to_their_owners_who_have_to_have_settled_too",
+        False,
+        True,
+    ),
     "handed_on_is_ahead": (
         "tests.protocol.test_loss_counter",
         "test_nobody_is_ahead_by_an_earlier_view_who_has_handed_on_all_to_those_who_are_here",
@@ -1211,6 +1228,10 @@ RARE: dict[str, tuple[Any, ...]] = {
         False,
         "",
         False,
+    ),
+    "gap_not_known_before_a_beat": (
+        "tests.protocol.test_membership",
+        "test_so_it_is_where_it_was_seen_before_a_beat_was_acknowledged_that_redis_has_forgotten",
     ),
     "word_of_the_killed_stands": (
         "tests.protocol.test_membership",
