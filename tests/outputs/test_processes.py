@@ -49,7 +49,8 @@ def test_an_agent_that_is_killed_and_goes_on(
 
 
 @pytest.mark.processes
-def test_an_agent_whose_disk_is_lost_with_its_outputs(tmp_path: Path, one_server: Server) -> None:
+@pytest.mark.parametrize("apart", [False, True], ids=["start together", "start one after the other has ended"])
+def test_an_agent_whose_disk_is_lost_with_its_outputs(tmp_path: Path, one_server: Server, apart: bool) -> None:
     with DemoWeb(Graph(seed=6, hosts=8, pages=70), 0.03) as web:
         group = Group(tmp_path, web, one_server, UBI_REDIS_URL=one_server.url, **SETTINGS)
         try:
@@ -63,7 +64,13 @@ def test_an_agent_whose_disk_is_lost_with_its_outputs(tmp_path: Path, one_server
             lost = {f"http://{row['host']}{row['path']}" for row in web.log() if row["agent"] == gone}
             stopped = [part for name in left for part in ("--dir", str(tmp_path / name))]
             asked = group.requeue("--outputs-of", gone, *stopped)
-            group.start(*left)
+            if apart:
+                group.start(left[0])
+                group.end()
+                left_to_start = left[1:]
+            else:
+                left_to_start = left
+            group.start(*left_to_start)
             verdict = group.end()
         finally:
             group.close()

@@ -22,7 +22,7 @@ from typing import Any
 
 from scrapy_ubi.agent.crawl.disk import FACTS_EVERY
 from scrapy_ubi.agent.crawl.disk_contract import Disk
-from scrapy_ubi.agent.crawl.finished_run import FINISHED, LOST, is_finished, is_past
+from scrapy_ubi.agent.crawl.finished_run import FINISHED, LOST, REQUEUED, is_finished, is_past
 from scrapy_ubi.agent.crawl.pinned_settings import check_origin, check_settings, check_spider, kept_origin
 from scrapy_ubi.agent.crawl.pinned_settings import fixed as fixed_settings
 from scrapy_ubi.agent.crawl.revisits import recrawl_of
@@ -148,6 +148,11 @@ class Crawl:
         facts = self.disk.facts
         here = facts.get("run") == run and not facts.get("finished")
         return here and any(s.waiting or s.visits.awaited for s in self.frontier.states())
+
+    def is_requeued(self, run: str) -> bool:
+        """Whether requests of that run were queued again in this directory while the agent was stopped: nobody else
+        knows of these."""
+        return self.disk.facts.get(REQUEUED) is True and self.has_work(run)
 
     def keeps(self, run: str) -> bool:
         """Whether the disk holds outputs of that run, of whose end this agent has not heard (P9): it was killed. Who

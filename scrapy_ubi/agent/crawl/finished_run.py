@@ -12,6 +12,7 @@ from collections.abc import Mapping
 CLOCKS = 1.0  # s by which two agents may differ in what time the server has
 _LOSSY = " lossy"
 
+REQUEUED = "requeued"  # what a disk says of the crawl where requests were queued again while its agent was stopped
 FINISHED = (
     "The crawl of this name is finished: nothing is fetched (UBI_AGAIN = 'never'). scrapy ubi reset forgets it, and "
     "the next start begins a new one."

@@ -72,9 +72,13 @@ class Join:
         await ask(transport.prepare_beats)
         crawl.fixed["seeds"] = transport.takes_seeds
         control, cleared = await ask(
-            lambda: join_steps.begin_run(transport, crawl.has_work, self._age, crawl.keeps, crawl.over)
+            lambda: join_steps.begin_run(
+                transport, crawl.has_work, self._age, crawl.keeps, crawl.over, crawl.is_requeued
+            )
         )
         await crawl.resume(control)
+        if crawl.is_requeued(crawl.disk.facts.get("run", "")):
+            crawl.agent.took_outside()  # what was queued again is no copy of what others have fetched
         if is_finished(control) or crawl.stays_over(control):
             crawl.agent.accept_end(is_lossy(control))
         me = crawl.agent.me

@@ -65,20 +65,27 @@ async def begin_run(
     age: Callable[[], float],
     keeps: Callable[[str], bool] = lambda run: False,
     over: Callable[[str], str] = lambda run: "",
+    is_requeued: Callable[[str], bool] = lambda run: False,
 ) -> tuple[Mapping[str, str], bool]:
     """What the control hash says of the present run, and whether this process has just cleared a finished one.
 
     `has_work`: whether this agent's disk holds requests of that run which are not fetched: a run that ended after
     losses is not over then. `age`: how long ago (s) this process was started. A run that has ended since is the present
     one, and is over. `keeps`: whether this agent has outputs of that run, and has not heard of its end: they are a part
-    of its result. `over`: why no new run begins after that one, which is finished ('' where one does).
+    of its result. `over`: why no new run begins after that one, which is finished ('' where one does). `is_requeued`:
+    whether this agent's disk alone holds requests of that run that were queued again.
     """
     cleared = False
     control, waiting = await _look(transport)
     finished = control.get("finished", "")
     if is_finished(control):
         run = finished.split(" ")[0]
-        if is_lossy(control) and has_work(run):
+        if is_requeued(run):
+            logger.info(
+                "The crawl of this name has ended while this agent was away. Its directory holds requests that were "
+                "queued again: it goes on with them."
+            )
+        elif is_lossy(control) and has_work(run):
             logger.info("The crawl ended after losses, and this agent's directory holds more of it: it goes on.")
         elif keeps(run):
             logger.info(

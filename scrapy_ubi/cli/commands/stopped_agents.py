@@ -10,7 +10,7 @@ import secrets
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.adapter.requests.identity import RequestKeys
 from scrapy_ubi.agent.crawl.disk import KINDS
+from scrapy_ubi.agent.crawl.finished_run import REQUEUED
 from scrapy_ubi.agent.crawl.store_files import STORE
 from scrapy_ubi.agent.hosts.host_notes import lifted, read_blocked_reason
 from scrapy_ubi.agent.keys import requeued_nonce
@@ -53,7 +54,7 @@ class Stopped:
     def __init__(self, place: FoundDirectory, frontier: DiskFrontier) -> None:
         self.place = place
         self._frontier = frontier
-        self.facts: Mapping[str, Any] = ledger.load_crawl(frontier.store)
+        self.facts: dict[str, Any] = ledger.load_crawl(frontier.store)
 
     def states(self) -> Iterable[HostState]:
         """The hosts in it."""
@@ -76,10 +77,13 @@ class Stopped:
         return made
 
     def _count(self, requeued: Counter[str]) -> list[ledger.Row]:
-        """What is to be kept of the crawl where so many failures, by reason, are fetched again."""
-        if not requeued or "counters" not in self.facts:
+        """What is to be kept of the crawl where so many failures, by reason, are fetched again: until the agent is back
+        nobody else knows of them (`REQUEUED`)."""
+        if not requeued or not self.facts:
             return []
-        self.facts = {**self.facts, "counters": counted_requeued(self.facts["counters"], requeued)}
+        self.facts = {**self.facts, REQUEUED: True}
+        if "counters" in self.facts:
+            self.facts["counters"] = counted_requeued(self.facts["counters"], requeued)
         return [ledger.crawl_row(self.facts)]
 
     def reopen(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
@@ -189,6 +190,23 @@ def test_a_run_that_ended_after_losses_is_not_over_for_a_disk_that_has_more_of_i
             assert (await begin(town.transport, work=work))[1] is cleared
 
     run(test)
+
+
+def test_a_run_that_ended_while_requests_were_queued_again_in_a_directory_alone_is_not_over_for_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test() -> None:
+        town = Town()
+        for run, cleared in (("r1", False), ("r0", True)):
+            town.say("control", run="r1", finished="r1 b")
+            looked = begin_run(
+                town.transport, lambda _: True, lambda: 0.0, is_requeued=lambda found, own=run: found == own
+            )
+            assert (await looked)[1] is cleared
+
+    with caplog.at_level(logging.INFO):
+        run(test)
+    assert "it goes on with them" in caplog.text
 
 
 def test_a_profile_that_is_kept_says_finished_but_of_who_had_gone_before() -> None:

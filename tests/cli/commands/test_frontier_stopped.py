@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from scrapy_ubi.adapter.process.agent_directory import AgentLock
+from scrapy_ubi.agent.crawl.finished_run import REQUEUED
 from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.protocol.host import Entry, Failure, Notes
 from scrapy_ubi.transport.redis_keys import RedisKeys
@@ -315,7 +316,7 @@ def test_where_nothing_failed_a_directory_follows_the_others(
         if "finished" not in control:
             return
         assert shell.json("requeue", "--dir", "d", "--all", "--redis-url", one_server.url)["requeued"] == 1
-        assert facts_of(place) == {**facts, "finished": False}
+        assert facts_of(place) == {**facts, "finished": False, REQUEUED: True}
         assert client.hgetall(RedisKeys(CRAWL).control) == {b"run": b"r1"}
 
 
