@@ -64,14 +64,9 @@ def test_an_agent_whose_disk_is_lost_with_its_outputs(tmp_path: Path, one_server
             lost = {f"http://{row['host']}{row['path']}" for row in web.log() if row["agent"] == gone}
             stopped = [part for name in left for part in ("--dir", str(tmp_path / name))]
             asked = group.requeue("--outputs-of", gone, *stopped)
-            if apart:
-                group.start(left[0])
-                group.end()
-                left_to_start = left[1:]
-            else:
-                left_to_start = left
-            group.start(*left_to_start)
-            verdict = group.end()
+            for names in (left[:1], left[1:]) if apart else (left,):
+                group.start(*names)
+                verdict = group.end()
         finally:
             group.close()
         rows = web.log()

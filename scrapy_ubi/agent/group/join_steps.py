@@ -31,7 +31,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -80,11 +80,12 @@ async def begin_run(
     finished = control.get("finished", "")
     if is_finished(control):
         run = finished.split(" ")[0]
-        if is_requeued(run):
+        if goes_on := is_requeued(run):
             logger.info(
                 "The crawl of this name has ended while this agent was away. Its directory holds requests that were "
                 "queued again: it goes on with them."
             )
+            control, _ = await _look(transport, forget=("finished",))  # for its next start, too
         elif is_lossy(control) and has_work(run):
             logger.info("The crawl ended after losses, and this agent's directory holds more of it: it goes on.")
         elif keeps(run):
@@ -106,7 +107,8 @@ async def begin_run(
             cleared = await transport.clear(finished, past)
             control = {**(await _look(transport))[0], **past}
         if waiting:
-            logger.warning(CAME_LATE, waiting, "takes them" if cleared else "fetches none: the next one takes them")
+            takes = cleared or goes_on
+            logger.warning(CAME_LATE, waiting, "takes them" if takes else "fetches none: the next one takes them")
     return control, cleared
 
 
@@ -119,10 +121,11 @@ async def _was_empty(transport: Transport) -> bool:
     )
 
 
-async def _look(transport: Transport) -> tuple[Mapping[str, str], int]:
-    """What the control hash says, and how many seeds wait. What is in the inbox may be megabytes for a predecessor: it
-    is not read."""
-    incoming = await transport.exchange(Outgoing(read_inbox=False, look_outside=True, waits=True))
+async def _look(transport: Transport, forget: Sequence[str] = ()) -> tuple[Mapping[str, str], int]:
+    """What the control hash says, once these fields of it are deleted, and how many seeds wait. What is in the inbox
+    may be megabytes for a predecessor: it is not read."""
+    out = Outgoing(forget_control=forget, read_inbox=False, look_outside=True, waits=True)
+    incoming = await transport.exchange(out)
     control = incoming.control or {}
     if is_signed(control.get("run", "")):
         raise UbiRefused(SIGNED)
