@@ -29,7 +29,8 @@ Rules of this module:
   (decision 0153). Ahead is a life, not a name: another disk may have had that since.
 * Nor does it miss whom it had seen dead, and who was not ahead, where a line tells that all have settled since in the
   last view that its disk knows: it had counted these deaths before it entered that, and others have copies since.
-* A life is judged by the latest that it has said: as it left, or as its name repeats.
+* A life is judged by the latest that it has said: as it left, or as its name repeats. Words that are repeated are
+  later than a line that knows less of this agent.
 * Lines that never changed while this agent was there are of a time before it, and no loss that it has seen.
 * Who was never heard while this agent was there was dead before it came: no loss that it has seen, but one of which it
   may be the only one to tell. So a newcomer that has nobody to leave the judgement to looks at all lines, when all have
@@ -159,14 +160,23 @@ class LossCounter:
                 self._take_later(words.beat)
 
     def _take_later(self, said: Beat, counter: int | None = None) -> None:
-        """Take what one that was seen has said since: who has left says no more, and of words that are repeated it is
-        not known when they were said (no `counter`)."""
+        """Take what one that was seen has said since: who has left says no more. Of words that are repeated it is not
+        known when they were said (no `counter`), but by what they say."""
         known = self._last.get(said.incarnation)
         if known is None or known is said:
             return
-        later = self._era_by(said) > self._era_by(known) if counter is None else counter > known.counter
+        if counter is not None:
+            later = counter > known.counter
+        else:
+            later = self._era_by(said) > self._era_by(known) or self._is_met_since(said, known)
         if later or LEFT in said.flags:
             self._last[said.incarnation] = said
+
+    def _is_met_since(self, said: Beat, known: Beat) -> bool:
+        """Whether who has said both believed in a view with this agent in the first, and did not know it in the second:
+        it would have held it dead, had it known it before."""
+        before = {*known.members, *known.dead}
+        return bool(known.members) and self.incarnation in said.members and self.incarnation not in before
 
     def entered(self, view: View) -> None:
         """This agent believes in that view from now on."""

@@ -982,6 +982,33 @@ def test_who_is_back_is_not_ahead_by_what_its_name_has_said() -> None:
         assert group.losses.book.missed == [went_on if strict else GroupLoss((("b", incarnation("b")),), 1)]
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "ahead"),
+    [
+        ({}, {}, False),
+        ({}, {"era": 2, "complete": LATER}, True),
+        ({}, {"members": (incarnation("b"),)}, True),
+        ({"dead": (incarnation("a"),)}, {}, True),
+        ({"members": (incarnation("b"), incarnation("a")), "digest": DIGEST, "settled": DIGEST}, {}, False),
+        ({"members": ()}, {}, True),
+    ],
+    ids=["met since", "had seen all settle", "never met", "held dead before", "met before", "too many to name"],
+)
+def test_words_that_a_name_repeats_are_later_than_a_line_that_knows_less_of_this_agent(
+    first: dict[str, Any], then: dict[str, Any], ahead: bool
+) -> None:
+    """One had settled alone, and had not seen that yet when it met another; its name is back with an empty disk."""
+    group = membership()
+    me, b = incarnation("a"), incarnation("b")
+    alone = replace(beat("b", digest=LATER, settled=LATER, flags=NEW, members=(b,)), **first)
+    last = replace(beat("b", digest=DIGEST, flags=NEW, members=(b, me)), **then)
+    group.read(0.0, 0.0, {"b": alone})
+    back = replace(beat("b", flags=NEW, before=words_after(last)), incarnation=incarnation("b", 1))
+    group.read(1.0, 1.0, {"b": back})
+    group.losses.view_ended(view("a", "b"))
+    assert group.losses.lossy == ahead
+
+
 GONE = incarnation("a", 9)  # a life before
 
 

@@ -901,6 +901,16 @@ def _nobody_has_settled_since() -> Any:
     return patch.object(LossCounter, "_have_settled_since", lambda self: False)
 
 
+def _repeated_words_are_of_unknown_time() -> Any:
+    """Words that a name repeats are later only if they tell of more."""
+    return patch.object(LossCounter, "_is_met_since", lambda self, said, known: False)
+
+
+def _repeated_words_are_later() -> Any:
+    """Words that a name repeats are later than any line."""
+    return patch.object(LossCounter, "_is_met_since", lambda self, said, known: True)
+
+
 def _hurried_leavers_have_told_all() -> Any:
     """A leaver tells every keeper what it tells one, though it goes before it has."""
     return patch.object(Handover, "tells", lambda self, leaver, incarnation, state: None)
@@ -1182,6 +1192,20 @@ RARE: dict[str, tuple[Any, ...]] = {
         False,
         0,
         False,
+    ),
+    "repeated_words_are_of_unknown_time": (
+        "tests.protocol.test_loss_counter",
+        "test_words_that_a_name_repeats_are_later_than_a_line_that_knows_less_of_this_agent",
+        {},
+        {},
+        False,
+    ),
+    "repeated_words_are_later": (
+        "tests.protocol.test_loss_counter",
+        "test_words_that_a_name_repeats_are_later_than_a_line_that_knows_less_of_this_agent",
+        {"members": ()},
+        {},
+        True,
     ),
     "hurried_leavers_have_told_all": (
         "tests.protocol.test_handover",

@@ -137,6 +137,10 @@ ONCE_FAILED_EARLY_AS_DRAWN = {
         5000004953,
         False,
     ): "one missed whom it had seen dead, though all had settled since, as a line says (no alarm was due)",
+    (
+        5200009195,
+        True,
+    ): "one met another before it had seen that it had settled alone (no alarm was due)",
 }
 
 # With an end of all at about the same time, and a newcomer, in the first seconds.
