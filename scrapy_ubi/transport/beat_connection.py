@@ -47,6 +47,7 @@ _UNINFORMED = (
 
 WAITS_FOR = 0.5  # of the time-out, for replicas
 LACKED_WAITS_MS = 50  # for replicas that had no beat the last time
+PATIENT = 60  # each of so many beats in a row that replicas lack they are given the whole time again
 
 Command = tuple[Any, ...]
 
@@ -65,7 +66,7 @@ class Replicas:
         self._waits = at.kind != "single" if at.wait_replicas is None else at.wait_replicas > 0
         self._need = at.wait_replicas or 0
         self._limit = int(timeout * 1000 * WAITS_FOR)
-        self._lacked = False  # last time
+        self._lacks = 0  # beats in a row, up to now
 
     def known(self, replicas: int) -> None:
         """The cluster, or Sentinels, know of so many."""
@@ -75,19 +76,20 @@ class Replicas:
     def failed(self) -> None:
         """The server was away. The next one that answers may be a replica of it that took over, and has none itself
         yet: where others can say so, that is not waited for."""
-        self._lacked = self._lacked or self._given is None
+        self._lacks = self._lacks or int(self._given is None)
 
     def command(self) -> list[Command]:
         """What asks how many have what was written before on the same connection. Not long for one that is away."""
-        limit = 1 if not self._need else LACKED_WAITS_MS if self._lacked else self._limit
+        limit = LACKED_WAITS_MS if self._lacks % PATIENT else self._limit
+        limit = limit if self._need else 1
         return [("WAIT", max(1, self._need), limit)] if self._waits else []
 
     def lack(self, have: object) -> str:
         """What lacks, when so many have it; "" where nothing does."""
         count = have if isinstance(have, int) else 0
         self.known(count)
-        self._lacked = count < self._need
-        return f"{count} of {self._need} have it" if self._lacked else ""
+        self._lacks = self._lacks + 1 if count < self._need else 0
+        return f"{count} of {self._need} have it" if self._lacks else ""
 
 
 class RedisLink:
@@ -230,8 +232,9 @@ class RedisLink:
     # -- connecting
 
     def connect(self) -> None:
-        """Make the connection, where that can be: else the first beat does. Once at most, and from any thread."""
-        with self._connecting, contextlib.suppress(*FAULTS):
+        """Make the connection, where that can be: else the first beat does, and says what is wrong (what answers may be
+        no Redis). Once at most, and from any thread."""
+        with self._connecting, contextlib.suppress(*FAULTS, ValueError, TypeError, AttributeError):
             pool = self._connect().connection_pool
             pool.release(pool.get_connection())
 

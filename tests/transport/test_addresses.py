@@ -12,7 +12,7 @@ from redis.credentials import CredentialProvider, UsernamePasswordCredentialProv
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.transport import TransportDown, TransportError
 from scrapy_ubi.transport.address import address
-from scrapy_ubi.transport.beat_connection import Replicas
+from scrapy_ubi.transport.beat_connection import PATIENT, Replicas
 from scrapy_ubi.transport.credentials import CredentialsFailed, GivenCredentials, RedisLogin, named_credentials
 from scrapy_ubi.transport.redis import RedisTransport
 from scrapy_ubi.transport.seed_reader import SeedSource
@@ -162,6 +162,21 @@ def test_a_beat_counts_when_all_known_replicas_have_it(url: str, known: int, hav
 def test_a_single_server_waits_for_no_replica() -> None:
     for url in ("redis://a", "redis+cluster://a?wait_replicas=0"):
         assert Replicas(address(url), 3.0).command() == []
+
+
+def test_a_replica_that_is_merely_slow_is_given_the_whole_time_again_after_a_while() -> None:
+    replicas = Replicas(address("redis+cluster://a"), 3.0)
+    replicas.known(1)
+    whole, short = ("WAIT", 1, 1500), ("WAIT", 1, 50)
+    assert replicas.command() == [whole]
+    replicas.failed()
+    waits = []
+    for _ in range(2 * PATIENT):
+        waits += replicas.command()
+        replicas.lack(0)
+    assert waits.count(whole) == 2 and waits[0] == short
+    replicas.lack(1)
+    assert replicas.command() == [whole]
 
 
 def test_a_replica_that_was_seen_once_is_missed_later() -> None:

@@ -176,14 +176,8 @@ def done_mark_stays_in_a_handoff() -> Scene:
     return s
 
 
-def newcomer_was_alone() -> Scene:
-    """While an agent is fenced Redis forgets it, and a newcomer crawls alone, sure that no other agent lives.
-
-    Rule: when a fence ends, members of the view whom the last complete one did not have may have fetched: nothing is
-    fetched at once.
-    Look: to a2 nobody has ever died, so a1 is not declared dead, and goes on. By what it saw complete h12 is its own;
-    but a2 loads h12/1. a1 waits until a2 lists h12 no more.
-    """
+def _forgotten_while_fenced() -> Scene:
+    """While a1 is fenced Redis forgets it, and a2 crawls alone, loading h12/1; then a1 can reach Redis again."""
     s = Scene("a1")
     s.slow = {"h12/1"}
     s.find("a1", "h12/1 h12/2")
@@ -194,6 +188,18 @@ def newcomer_was_alone() -> Scene:
     s.find("a2", "h12/1")
     s.wait("a2 fetch h12/1")
     s.mend("a1")
+    return s
+
+
+def newcomer_was_alone() -> Scene:
+    """While an agent is fenced Redis forgets it, and a newcomer crawls alone, sure that no other agent lives.
+
+    Rule: when a fence ends, members of the view whom the last complete one did not have may have fetched: nothing is
+    fetched at once.
+    Look: to a2 nobody has ever died, so a1 is not declared dead, and goes on. By what it saw complete h12 is its own;
+    but a2 loads h12/1. a1 waits until a2 lists h12 no more.
+    """
+    s = _forgotten_while_fenced()
     s.wait("a1 waits with h12")
     s.slow.clear()
     s.end()
@@ -209,16 +215,7 @@ def came_back_between_two_beats() -> Scene:
     Look: what a1 finds of a2 is a line that may be of long ago, and counts for nothing. All whom a1 knows to live,
     itself, publish its view; but a2 loads h12/1. a1 waits until a2, whose lease holds, has settled in a view with it.
     """
-    s = Scene("a1")
-    s.slow = {"h12/1"}
-    s.find("a1", "h12/1 h12/2")
-    s.turn()
-    s.cut_off("a1")
-    s.forget(noticed=False)
-    s.start("a2")
-    s.find("a2", "h12/1")
-    s.wait("a2 fetch h12/1")
-    s.mend("a1")
+    s = _forgotten_while_fenced()
     for _ in range(3):
         s.turn("a1", seconds=0.3)
     s.wait("a2 settled {a1+ a2} but h12")
