@@ -151,6 +151,7 @@ def collect(group: Group, kind: str) -> Path:
     command = [sys.executable, "-m", "scrapy", "ubi", "collect", kind, "-o", str(file), *dirs]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=group.place, check=False)
     assert done.returncode == 0, done.stderr
+    assert "other runs" not in done.stdout + done.stderr, "the crawl was renamed"
     return file
 
 

@@ -15,7 +15,7 @@ from contextlib import closing
 import pytest
 
 from tests.faults.conftest import MakeGroup
-from tests.faults.test_all_outputs import AGENTS, SETTINGS, Faults, differs, reached
+from tests.faults.test_all_outputs import AGENTS, JOINED, SETTINGS, Faults, differs, judge_items, reached
 from tests.support.receivers import Follower, Hook, Workers, key_file
 
 pytestmark = [pytest.mark.processes, pytest.mark.faults]
@@ -70,3 +70,25 @@ def test_each_item_reaches_each_receiver(make_group: MakeGroup, number: int) -> 
             wrong.append(f"a request had {hook.largest} items")
         print("; ".join(faults.told), follower.err.read_text(), workers.longest, hook.refused)
         assert not wrong, "\n".join([f"ITEM_SEED={seed}", "; ".join(faults.told), follower.err.read_text(), *wrong])
+
+
+def test_a_newcomer_to_an_emptied_redis_gives_the_crawl_no_other_name(make_group: MakeGroup) -> None:
+    """Those who know its name can write nothing then, as their items are not taken; one of them never comes back. What
+    it has kept of its pages is collected with the rest."""
+    with closing(Hook()) as hook:
+        group = make_group(hosts=20, pages=240, latency=0.03, **SETTINGS)
+        group._settings["UBI_STORES"] = f'items(size=2000),webhook("{hook.url}", key="{key_file(group.place)}")'
+        group.start("a0", "a1")
+        group.until_served(0.3)
+        hook.away = True
+        for name in ("a0", "a1"):
+            group.until(lambda: group.said(name, "answers with 503"), f"{name} is held up")  # noqa: B023
+        group.server.flush()
+        group.start("a2")
+        group.until(lambda: group.said("a2", JOINED), "a2 has joined")
+        group.kill("a0")
+        group.until(lambda: group.said("a1", "Dead: a0"), "a1 goes on without a0")
+        hook.away = False
+        group.until_ended("a1")
+        group.until_ended("a2")
+        assert not judge_items(group)

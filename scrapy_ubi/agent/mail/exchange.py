@@ -18,7 +18,8 @@ Rules of this module:
 * An agent that writes to the control hash, or whose last exchange has failed, looks there at once; and in every
   exchange while others may write there what this agent has written, too (`RunState.has_rivals`).
 * A disk that is full takes no flush, and so nothing leaves: the same flush is tried again until there is room. The
-  profile is published, so that people see why the crawl waits. So it is where items are not taken.
+  profile is published, so that people see why the crawl waits, and what Redis has forgotten of the run is said again,
+  as newcomers would say something else. So it is where items are not taken.
 * Where mail is in slots of its own, and these at several servers, the exchange goes on without those that are away
   (`slots_away`). What could not be written there is said again when it can be; so it is where a slot has lost mail.
 * A Redis that is full refuses what needs memory. Mail is still read and deleted, which makes room where the
@@ -195,8 +196,8 @@ class Exchange:
         """Begin an exchange of what a drain gives (or of what the last exchange did not get rid of)."""
         self._timing.check_absence(now)
         self._state = self._next(now)
-        out, blocked = self._begin[self._state](now, profile)
-        self._under_way = self._io.send(self._carry(out, blocked), self._on_arrival)
+        out, held = self._begin[self._state](now, profile)
+        self._under_way = self._io.send(self._carry(out, held), self._on_arrival)
 
     def _next(self, now: float) -> State:
         # What was collected at a mere look, and had no room, comes first: the next drain would not be durable with it.
@@ -204,27 +205,35 @@ class Exchange:
             return State.DISK
         return State.LOOK if self._timing.absent else State.MAIL
 
-    def _begin_disk(self, now: float, profile: Profile) -> tuple[Outgoing, str | None]:
-        """What to send, and the profile that is published where the disk has no room for it."""
+    def _begin_disk(self, now: float, profile: Profile) -> tuple[Outgoing, Outgoing]:
+        """What to send, and what is sent where the disk has no room for it."""
         self._timing.wait(now)
         self._flush.collect(self.run.run)
-        return NOTHING, profile() if self.disk_full and not self._timing.absent else None
+        return NOTHING, self._held(now, profile)
 
-    def _begin_look(self, now: float, profile: Profile) -> tuple[Outgoing, str | None]:
+    def _held(self, now: float, profile: Profile) -> Outgoing:
+        """What is sent while nothing new may leave: nothing that the disk would have to hold."""
+        if self._timing.absent:
+            return LOOK
+        if not self.disk_full:
+            return Outgoing()
+        return Outgoing(profile=profile(), control=self.run.knows_more(now))
+
+    def _begin_look(self, now: float, profile: Profile) -> tuple[Outgoing, Outgoing]:
         if self._agent.group.shadowed:
             self._timing.wait(now)
         self._flush.collect(self.run.run)  # while Redis is away the disk is still written
-        return LOOK, None
+        return LOOK, LOOK
 
-    def _begin_mail(self, now: float, profile: Profile) -> tuple[Outgoing, str | None]:
+    def _begin_mail(self, now: float, profile: Profile) -> tuple[Outgoing, Outgoing]:
         self._line.look()
         out = self._out(now, profile)
         self._flush.collect(self.run.run)
         if not self._timing.sent:
             self.run.begin_exchanges(now)
         self._timing.begun(now)
-        blocked = profile() if self.disk_full else None
-        return self._asking(out, now), blocked
+        held = self._held(now, profile)
+        return self._asking(out, now), held
 
     def _out(self, now: float, profile: Profile) -> Outgoing:
         """What is to leave: what a drain gives, or what is left of the last one."""
@@ -260,18 +269,18 @@ class Exchange:
         )
         return replace(wanted, counts_anew=self.counts_anew) if wanted.profile is not None else wanted
 
-    async def _carry(self, out: Outgoing, blocked: str | None) -> Incoming:
+    async def _carry(self, out: Outgoing, held: Outgoing) -> Incoming:
         """Write the disk, then exchange. What has happened is durable before others hear of it."""
         try:
             await self._flush.write()
         except StoreFull as error:
-            raise DiskFull(error, await self._look(blocked)) from error
+            raise DiskFull(error, await self._look(held)) from error
         return Incoming(control=None) if out.is_nothing else await self._transport.exchange(out)
 
-    async def _look(self, profile: str | None) -> Incoming | None:
-        """What Redis has, whatever state it is in, while nothing may leave."""
+    async def _look(self, held: Outgoing) -> Incoming | None:
+        """What Redis has, whatever state it is in, while nothing new may leave."""
         try:
-            return await self._transport.exchange(replace(LOOK if self._timing.absent else Outgoing(), profile=profile))
+            return await self._transport.exchange(held)
         except TransportFull as error:
             return error.incoming
         except TransportDown:

@@ -7,6 +7,8 @@ Rules of this module:
   again as it was. So it is where Redis comes back as it was in a former run (restored from its file): that one's end is
   not this one's. Letters name their run: what was sent in one that is past is not for this one, and goes unsaid; what
   names one that is not known here, or none, is refused (`inbox_check`).
+* Who comes to a Redis that has forgotten finds no name there, and makes one up. Who knew the name puts it back, for
+  `PUT_BACK` seconds since it saw that: outputs and what is given to readers bear it, and are of one run.
 * Who finds another run there, to which its own is past, was away over the end of its crawl: it closes, and
   does not tell of what it holds, for the same pages are to be fetched again.
 * `finished` in the control hash names the run that is over, who saw it first, and `lossy` where agents had been lost
@@ -18,6 +20,7 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
+import math
 import secrets
 from collections.abc import Mapping
 
@@ -30,6 +33,7 @@ from scrapy_ubi.transport.contract import EndOfCrawl
 logger = logging.getLogger("scrapy_ubi")
 
 ONE_RESTART = 10.0  # s within which news that Redis has forgotten is of one restart
+PUT_BACK = 10.0  # s for which the name of the run is put back, over one that was made up since
 RIVALS = 2.0  # s within which two agents may each write a new memory token, or name the run
 
 LOSSY_END = (
@@ -53,6 +57,8 @@ class RunState:
         self._live = live
         self.control = control
         self.run = control.get("run") or known
+        self._is_known = bool(self.run)  # it was read there, or on the disk
+        self._put_back_until = -math.inf
         self._past = control.get("past", "")
         self._memory = control.get("memory", "")
         self._wrote_memory = -RIVALS
@@ -77,19 +83,32 @@ class RunState:
         if self._agent.outlived:
             return lacks
         if not self.control.get("run"):
-            lacks["run"] = self.run = self.run or secrets.token_hex(4)
-            if self._past:
-                lacks["past"] = self._past
-        if not self.control.get("memory"):
-            lacks["memory"] = secrets.token_hex(4)
-            self._wrote_memory, self._rivals_until = now, now + RIVALS
+            self.run = self.run or secrets.token_hex(4)
+        lacks |= self._forgotten(now)
         if self._agent.finished and not self._announced:
             self._announced = True
             if not is_finished(self.control):
                 lacks |= end_fields(self.run, self._agent.me, self._agent.lossy, there)
         elif self._denied:
             lacks["finished"] = ""
-        lacks |= self._live.lacking(self.control)
+        return lacks | self._live.lacking(self.control)
+
+    def knows_more(self, now: float) -> dict[str, str]:
+        """What the control hash lacks at this time (s) of what was there before: all that may be written while nothing
+        new may leave."""
+        if self._agent.outlived or not self._is_known:
+            return {}
+        return self._forgotten(now) | self._live.lacking(self.control)
+
+    def _forgotten(self, now: float) -> dict[str, str]:
+        lacks: dict[str, str] = {}
+        if not self.control.get("run"):
+            lacks["run"] = self.run
+            if self._past:
+                lacks["past"] = self._past
+        if not self.control.get("memory"):
+            lacks["memory"] = secrets.token_hex(4)
+            self._wrote_memory, self._rivals_until = now, now + RIVALS
         return lacks
 
     def end(self, ending: Ending, there: float) -> EndOfCrawl:
@@ -111,18 +130,26 @@ class RunState:
         if self.is_past(run):  # Redis has come back as it was in that run
             control = {}
         self._remember(control.get("memory", ""), now)
+        if self._is_made_up(run, now):
+            control = {name: text for name, text in control.items() if name != "run"}
         if control.get("run", self.run) != self.run:  # another has named it: letters of this name find no receiver
             self._agent.mail_lost()
         self.run = control.get("run", "") or self.run
+        self._is_known = self._is_known or bool(control.get("run"))
         self._past = control.get("past", "") or self._past
         self._hear_of_the_end(control)
         self._live.read_control(control)
         self.control = control
         return control
 
+    def _is_made_up(self, run: str, now: float) -> bool:
+        """Whether somebody has named the run who did not know its name, as Redis had forgotten it."""
+        return bool(run) and run != self.run and self._is_known and now < self._put_back_until
+
     def _remember(self, memory: str, now: float) -> None:
         rival = bool(memory) and now - self._wrote_memory < RIVALS  # another wrote one at the same time
         if self._memory and memory != self._memory and not rival:
+            self._put_back_until = now + PUT_BACK
             if now - self.forgotten_at >= ONE_RESTART:  # the first token of several that agents have written meanwhile
                 logger.warning("Redis has forgotten everything: sending what was under way again.")
                 self.forgotten_at = now

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from scrapy_ubi.agent.crawl.finished_run import CLOCKS, end_fields, ended_ago, is_finished, is_lossy
-from scrapy_ubi.agent.mail.run_state import RIVALS
-from tests.agent.office import HOST, LIMIT, SETTINGS, Office, found, letter, run
+from scrapy_ubi.agent.mail.run_state import PUT_BACK, RIVALS
+from tests.agent.office import HOST, LIMIT, SETTINGS, FullDisk, Office, found, letter, run
 from tests.support.views import ordered
 from tests.support.village import page
 
@@ -146,6 +146,79 @@ def test_who_learns_another_name_of_the_run_sends_again_what_bore_the_old_one() 
         for _ in range(2):
             await office.trip()
         assert [fields[b"run"] for fields in office.shelf.inbox["b"].values()][1:] == [b"0badcafe"]
+
+    run(test)
+
+
+# -- a newcomer to a Redis that has forgotten makes up another name
+
+
+def forget(office: Office, **named: str) -> None:
+    """Redis is emptied, and a newcomer has written this there before anyone else."""
+    office.shelf.control.clear()
+    for name, value in named.items():
+        office.say(name, value)
+
+
+@pytest.mark.parametrize("seen_empty", [False, True])
+def test_who_knew_the_name_puts_it_back_and_what_is_past(seen_empty: bool) -> None:
+    async def test() -> None:
+        office = Office({"run": "r1", "memory": "one", "past": "r0"})
+        forget(office)
+        await office.trips(1 + seen_empty)  # the newcomer's word comes before that of this agent, or over it
+        forget(office, run="made up", memory="new")
+        await office.trips(3)
+        assert office.post.run.run == office.control("run") == "r1"
+        assert office.control("past") == "r0"
+
+    run(test)
+
+
+def test_who_made_it_up_takes_the_name_that_was_put_back() -> None:
+    async def test() -> None:
+        office = Office()
+        await office.trips(2)
+        assert office.control("run") != "r1"
+        office.say("run", "r1")
+        await office.trips(2)
+        assert office.post.run.run == office.control("run") == "r1"
+
+    run(test)
+
+
+def test_two_that_knew_different_names_come_to_one() -> None:
+    async def test() -> None:
+        office = Office({"run": "r1", "memory": "one"})
+        await office.trip()
+        forget(office, run="r2", memory="two")
+        begun = office.now
+        while office.now < begun + 2 * PUT_BACK:  # the other one puts its name back as well
+            office.now += 1.0
+            await office.trip()
+            if office.now < begun + PUT_BACK:
+                office.say("run", "r2")
+        office.say("run", "r2")
+        await office.trips(2)
+        assert office.post.run.run == office.control("run") == "r2"
+
+    run(test)
+
+
+def test_who_can_write_nothing_says_again_what_redis_has_forgotten() -> None:
+    async def test() -> None:
+        disk = FullDisk()
+        office = Office({"run": "r1", "memory": "one"}, disk=disk)
+        await office.trip()
+        disk.full = True
+        office.join("b")
+        host = ordered("b", "a")
+        office.agent.discover(host, page(host))
+        await office.trips(2)
+        assert office.post.disk_full
+        forget(office)
+        await office.trips(3)
+        assert office.control("run") == "r1" and office.control("memory")
+        assert not office.shelf.inbox["b"], "mail waits for the disk"
 
     run(test)
 
