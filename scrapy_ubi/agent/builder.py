@@ -145,7 +145,7 @@ def build_node(
             return SeveralPermits(agent, clock, foreign, hosts.rests, loads_at_once)
         return Permits(agent, clock, foreign, hosts.rests)
 
-    access = HostAccess(crawl, visits, waker, fatal, clock, make_permits)
+    access = HostAccess(crawl, visits, waker, fatal, clock, foreign, make_permits)
     chooses = partial(NextUnjoined, learner) if learner is not None else NextRequest
     choice = chooses(crawl, fatal, hosts, limits, events.given_up, waker.arm)
     at_ticks: list[Callable[[], object]] = []
@@ -246,7 +246,6 @@ def build_node(
         lifecycle,
         hosts,
         limits,
-        foreign,
         addresses,
         concurrency,
         rates,
