@@ -67,10 +67,9 @@ from scrapy_ubi.agent.work.host_access import HostAccess
 from scrapy_ubi.agent.work.iterations import Iterations
 from scrapy_ubi.agent.work.next_request import NextRequest, NextUnjoined
 from scrapy_ubi.agent.work.permits import Permits, SeveralPermits
-from scrapy_ubi.frontier.host_loads import HostLoads, one_page_at_a_time
+from scrapy_ubi.frontier.host_loads import HostLoads
 from scrapy_ubi.ground import clock as clocks
 from scrapy_ubi.ground.clock import unix
-from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 
@@ -103,7 +102,7 @@ def build_node(
     limits = HostLimits(settings, hosts, unix, note)
     foreign = ForeignHosts(clock, settings.host_shards)
     concurrency = concurrency_of(settings, hosts)
-    loads_at_once = concurrency.limit if concurrency.counts else one_page_at_a_time
+    loads_at_once = concurrency.limit
     addresses = IpPoliteness(loads_at_once) if settings.polite_by_ip else None
     iterations = Iterations.from_settings(settings)
     pace = HostPace(live, hosts, limits, clock)
@@ -139,13 +138,10 @@ def build_node(
     discoverer = discovers(crawl, crawl_limits, limits, waker, exchanges.look_for_much)
     learner = LearnedForms.from_settings(settings, keys, discoverer.take_again)
     visits = visits_of(crawl, clock, loads_at_once, hosts.times)
-
-    def make_permits(agent: Agent) -> Permits:
-        if concurrency.counts:
-            return SeveralPermits(agent, clock, foreign, hosts.rests, loads_at_once)
-        return Permits(agent, clock, foreign, hosts.rests)
-
-    access = HostAccess(crawl, visits, waker, fatal, clock, make_permits)
+    permits = partial(SeveralPermits, limit=loads_at_once) if concurrency.counts else Permits
+    access = HostAccess(
+        crawl, visits, waker, fatal, clock, foreign, lambda agent: permits(agent, clock, foreign, hosts.rests)
+    )
     chooses = partial(NextUnjoined, learner) if learner is not None else NextRequest
     choice = chooses(crawl, fatal, hosts, limits, events.given_up, waker.arm)
     at_ticks: list[Callable[[], object]] = []
@@ -246,7 +242,6 @@ def build_node(
         lifecycle,
         hosts,
         limits,
-        foreign,
         addresses,
         concurrency,
         rates,

@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
-from scrapy_ubi.agent.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.agent.hosts.host_concurrency import SinglePages
 from scrapy_ubi.agent.hosts.host_limits import HostLimits
 from scrapy_ubi.agent.hosts.host_notes import HostNotes
@@ -37,9 +36,9 @@ from scrapy_ubi.protocol.host import Entry
 class Node:
     """One agent of a crawl, running in this event loop.
 
-    `hosts`, `limits`, `foreign`: what it knows of hosts; `addresses`, `learner`, `iterations`: None where the settings
-    want none; `concurrency`, `rates`: that do nothing then. `access` gives permits, `handout` requests. `status` says
-    how it stands, `live` what people have changed."""
+    `hosts`, `limits`: what it knows of its hosts; `addresses`, `learner`, `iterations`: None where the settings want
+    none; `concurrency`, `rates`: that do nothing then. `access` gives permits, also for hosts of other agents,
+    `handout` requests. `status` says how it stands, `live` what people have changed."""
 
     def __init__(
         self,
@@ -47,7 +46,6 @@ class Node:
         lifecycle: Lifecycle,
         hosts: HostNotes,
         limits: HostLimits,
-        foreign: ForeignHosts,
         addresses: IpPoliteness | None,
         concurrency: SinglePages,
         rates: NoRates,
@@ -67,7 +65,6 @@ class Node:
         self.lifecycle = lifecycle
         self.hosts = hosts
         self.limits = limits
-        self.foreign = foreign
         self.addresses = addresses
         self.concurrency = concurrency
         self.rates = rates

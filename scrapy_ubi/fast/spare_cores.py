@@ -10,6 +10,7 @@ Rules of this module:
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -70,7 +71,8 @@ class Cores:
     """The cores of this process."""
 
     def __init__(self) -> None:
-        self._limit = min(_limits(), key=lambda limit: limit.cores, default=None)
+        # Without a limit that of all groups, which is none.
+        self._limit = min(_limits(), key=lambda limit: limit.cores, default=_Limit(math.inf, GROUPS))
         self._before = self._counted()
 
     @property
@@ -78,7 +80,7 @@ class Cores:
         """How many the process may use."""
         mine = _affinity()
         there = len(mine) if mine else os.cpu_count() or 1
-        return float(there) if self._limit is None else min(there, self._limit.cores)
+        return min(float(there), self._limit.cores)
 
     def idle(self, passed: float) -> float:
         """How many were idle since the last call, `passed` seconds ago, on average."""
@@ -87,11 +89,11 @@ class Cores:
         self._before = counted
         if not counted[0] and hasattr(os, "getloadavg"):
             idle = max(0.0, self.count - os.getloadavg()[0])
-        return idle if self._limit is None else min(idle, self._limit.cores - used)
+        return min(idle, self._limit.cores - used)
 
     def _counted(self) -> tuple[float, float]:
-        """Seconds that the cores were idle, and that the control group has computed, where it has a limit."""
-        return _idle_seconds(), 0.0 if self._limit is None else _used(self._limit.group)
+        """Seconds that the cores were idle, and that the control group has computed."""
+        return _idle_seconds(), _used(self._limit.group)
 
 
 def _affinity() -> frozenset[int]:

@@ -11,7 +11,7 @@ from importlib import import_module
 from scrapy.core.engine import ExecutionEngine
 from scrapy.settings import default_settings
 
-from scrapy_ubi.fast.parts import PARTS
+from scrapy_ubi.fast import PARTS
 from scrapy_ubi.fast.path import place
 from scrapy_ubi.fast.tweaks import LeanStats
 

@@ -20,7 +20,7 @@ from scrapy.utils.misc import load_object
 import scrapy_ubi
 from scrapy_ubi import fast
 from scrapy_ubi.adapter.components.scheduler_builder import REFUSAL
-from scrapy_ubi.fast.parts import PARTS, FastPart
+from scrapy_ubi.fast import PARTS, FastPart
 from scrapy_ubi.fast.tweaks import LeanStats
 from tests.support.builders import applied
 from tests.support.site import Site

@@ -110,7 +110,7 @@ class RequestHosts:
         """This source wants a delay (s, 0: none) of the host of this request, where that is another agent's."""
         host = self.of_request(request)
         if host is not None and not self._node.access.is_own(host):
-            self._node.foreign.want(host, source, seconds)
+            self._node.access.foreign.want(host, source, seconds)
 
     async def rest(self, seconds: float) -> bool:
         """Wait for so long, but not while the spider is being closed. Returns whether it has waited."""

@@ -365,7 +365,7 @@ class HostFeedback:
     # -- hosts of other agents
 
     def _foreign_responded(self, host: str, request: Request, response: Response, seconds: float) -> None:
-        foreign = self._node.foreign
+        foreign = self._node.access.foreign
         for source, wanted in zip(("slot", "response"), self._delays(request, seconds), strict=True):
             foreign.want(host, source, wanted)
         if load_of(request) is None and (asked := self.asked(response)) is not None:

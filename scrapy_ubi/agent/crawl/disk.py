@@ -124,7 +124,7 @@ class AgentDisk:
         self._clock = clock
         self._flush: Flush | None = None
         self._written = False
-        self._group: GroupState | None = None
+        self._group: GroupState | None = None  # as it was collected last, without the number of that flush
         self._read: asyncio.Future[list[Result]] | None = None
         self.trouble: Callable[[StoreError], None] = _raise
         self.ahead = 0
@@ -205,11 +205,11 @@ class AgentDisk:
     def collect(self, changes: Changes, facts: Mapping[str, Any] | None) -> None:
         """Take in what is new; only when nothing is `due`."""
         rows = list(ledger.rows(changes))
-        same = self._group is not None and self._group._replace(flush=0) == changes.group._replace(flush=0)
+        group = changes.group._replace(flush=0)
         news = self.frontier.changed or facts is not None or any(one.changed for one in self._beside)
-        if len(rows) == 1 and same and not news:
+        if len(rows) == 1 and group == self._group and not news:
             return
-        self._group = changes.group
+        self._group = group
         if facts is not None:
             rows.append(ledger.crawl_row(facts))
             self._run = str(facts["run"])

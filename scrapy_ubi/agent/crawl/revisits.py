@@ -120,7 +120,7 @@ class Recrawl(NoRecrawl):
 
     def __init__(self, rule: Rule, rounds: int | None, wall: Callable[[], float]) -> None:
         self.rule = rule
-        self._rounds = rounds
+        self._rounds = MOST_GENERATION if rounds is None else rounds
         self._wall = wall
         self._settled = 0.0
         self.listed: Listing | None = None  # with a rule that heeds sitemaps
@@ -185,7 +185,7 @@ class Recrawl(NoRecrawl):
         plan: Plan = self.rule.plan_next(past, told, entry.key)
         self.rule.told(past, told)
         generation = before.generation + 1 if before is not None else 1
-        over = generation >= MOST_GENERATION or (self._rounds is not None and generation > self._rounds)
+        over = generation >= MOST_GENERATION or generation > self._rounds
         due = 0 if over else min(plan.due, MOST_TIME)
         compared, changes, *times = plan.past
         compared, changes = min(compared, MOST_COUNT), min(changes, MOST_COUNT)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.crawl.fatal import Fatal
+from scrapy_ubi.agent.hosts.foreign_hosts import ForeignHosts
 from scrapy_ubi.agent.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.agent.work.permits import PATIENCE, Permits
 from scrapy_ubi.agent.work.visits import Visit, Visits
@@ -21,8 +22,8 @@ from scrapy_ubi.protocol.memory_state import SetState
 
 
 class HostAccess:
-    """The access of one agent to hosts. `clock` gives the agent's time (s); `make_permits` makes those of
-    an agent."""
+    """The access of one agent to hosts, `foreign` being those of other agents. `clock` gives the agent's time (s);
+    `make_permits` makes the permits of an agent."""
 
     def __init__(
         self,
@@ -31,6 +32,7 @@ class HostAccess:
         waker: EngineWakeup,
         fatal: Fatal,
         clock: Callable[[], float],
+        foreign: ForeignHosts,
         make_permits: Callable[[Agent], Permits],
     ) -> None:
         self._crawl = crawl
@@ -38,6 +40,7 @@ class HostAccess:
         self._waker = waker
         self._fatal = fatal
         self._clock = clock
+        self.foreign = foreign
         self._make_permits = make_permits
         crawl.follow(self._begin)
 

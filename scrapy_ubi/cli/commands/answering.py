@@ -43,8 +43,8 @@ RUNS: Mapping[str, str] = {
     "run": "run.run",
     "crawl": "crawl_site.run",
     "map": "map_site.run",
-    "web": "web_options.run",
-    "mcp": "mcp_options.run",
+    "web": "server_options.run_web",
+    "mcp": "server_options.run_mcp",
     "items": "items.run",
 }
 QUERIES: Mapping[str, str] = {

@@ -17,10 +17,9 @@ from typing import Any
 from scrapy_ubi.adapter.requests.outside import MOST_PRIORITY, PRIORITY
 from scrapy_ubi.cli.commands.crawl_options import add_crawl_subcommand
 from scrapy_ubi.cli.commands.frontier_options import add_directories, add_frontier_subcommands
-from scrapy_ubi.cli.commands.mcp_options import add_mcp_subcommand
 from scrapy_ubi.cli.commands.number_arguments import seconds, whole
 from scrapy_ubi.cli.commands.run_options import add_run_subcommand
-from scrapy_ubi.cli.commands.web_options import add_web_subcommand
+from scrapy_ubi.cli.commands.server_options import add_mcp_subcommand, add_web_subcommand
 from scrapy_ubi.cli.mapping.url_list import MOST_URLS
 from scrapy_ubi.cli.monitor.text_table import room
 from scrapy_ubi.urls.listings.entries import start_of

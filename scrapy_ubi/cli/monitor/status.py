@@ -44,6 +44,7 @@ STARTING = "starting"  # of a crawl
 _AWAY = frozenset((DEAD, "left"))
 _AWAY_ERRORS = (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ClusterDownError)
 _SLOTS = re.compile(rb'"mail_slots": ?(\d{1,3})[,}]')
+_SAYS_NOTHING = Profile("")
 _NOT_WORKING = _AWAY | {SILENT, UNREADABLE, "finished"}
 
 
@@ -66,7 +67,7 @@ class AgentStatus:
     @property
     def mail_slots(self) -> int:
         """Over how many slots the mail of its crawl is spread, as it says; 1 where it says nothing."""
-        return self.profile.mail_slots if self.profile is not None else 1
+        return self._said.mail_slots
 
     @property
     def working(self) -> bool:
@@ -77,7 +78,7 @@ class AgentStatus:
     def pages_per_second(self) -> float:
         """Pages a second of the last seconds (`agent/profile/figures.py: WINDOW`), none where it does not work. Every
         rate of now that people see is this one, or a sum of it."""
-        return self.profile.pages_per_second if self.profile is not None and self.working else 0.0
+        return self._said.pages_per_second if self.working else 0.0
 
     @property
     def gone(self) -> bool:
@@ -94,9 +95,12 @@ class AgentStatus:
     @property
     def incarnation(self) -> str:
         """Its present incarnation, '' when unknown."""
-        if self.beat is not None:
-            return self.beat.incarnation
-        return self.profile.incarnation if self.profile is not None else ""
+        return (self.beat or self._said).incarnation
+
+    @property
+    def _said(self) -> Profile:
+        """Its profile; one that says nothing where it has none."""
+        return self.profile or _SAYS_NOTHING
 
 
 @dataclass(frozen=True, slots=True)

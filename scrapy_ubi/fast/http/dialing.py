@@ -8,13 +8,17 @@ Rules of this module:
   connection that no request waits for any longer is closed at once.
 * The addresses of a host, but for a proxy's, are those that its request may lead to
   (`scrapy_ubi.adapter.downloads.reach`).
+* Of a proxy only 200 opens a tunnel. Anything else is a `TunnelError`, as with Scrapy's handler, which Scrapy tries
+  again.
 * TLS is that of Scrapy's handler (`scrapys.TlsMaker`), also within a tunnel.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
+from typing import cast
 
 from OpenSSL import SSL
 from scrapy.crawler import Crawler
@@ -25,12 +29,17 @@ from scrapy_ubi.adapter.downloads.resolver import Resolver
 from scrapy_ubi.adapter.scrapy_private.socket_gate import NoRight, Right
 from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.connection import Connection
+from scrapy_ubi.fast.http.no_transport import NOT_CONNECTED
 from scrapy_ubi.fast.http.pool import Pool
+from scrapy_ubi.fast.http.request_head import connect_head
 from scrapy_ubi.fast.http.route import Route
 from scrapy_ubi.fast.http.tls import SessionRefused, TlsClient
-from scrapy_ubi.fast.http.tunnel import Tunnel
 
 STAGGER = 0.25  # seconds between two addresses (RFC 8305, 5)
+MOST_ANSWER = 64 * 1024  # bytes of what a proxy says to CONNECT
+SHOWN = 1000  # bytes of a wrong answer that are shown
+
+_STATUS = re.compile(rb"HTTP/1\.. (\d{3})([^\r\n]*)")
 
 
 class _Unconnected(Exception):
@@ -126,7 +135,7 @@ class Dialer:
         assert route.tunnel is not None
         connection = Connection(route, self._pool)
         tls = self._tls.transport(_tls_name(route.tunnel[0]), route.tunnel[1], connection, anew=anew)
-        tunnel = Tunnel(route)
+        tunnel = _Tunnel(route)
         transport = await _open(lambda: tunnel, address, route)
         try:
             if right is not None and not right():
@@ -140,6 +149,47 @@ class Dialer:
             transport.abort()
             raise
         return connection
+
+
+class _Tunnel(asyncio.Protocol):
+    """A connection to a proxy that shall become a tunnel: CONNECT, and its answer. After them it is the host's."""
+
+    def __init__(self, route: Route) -> None:
+        self._route = route
+        self._answer = b""
+        self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._transport = NOT_CONNECTED
+
+    async def open_tunnel(self) -> None:
+        """Ask for the tunnel. Raises TunnelError, ConnectionError."""
+        assert self._route.tunnel is not None
+        host, port = self._route.tunnel
+        name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self._transport.write(connect_head(name.encode("ascii"), self._route.authorization))
+        await self._opened
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._answer += data
+        head, end, _ = self._answer.partition(b"\r\n\r\n")
+        if self._opened.done() or (not end and len(self._answer) < MOST_ANSWER):
+            return
+        status = _STATUS.match(head)
+        if end and status is not None and status[1] == b"200":
+            self._transport.pause_reading()  # what comes from now on is TLS
+            self._opened.set_result(None)
+            return
+        told = {"status": int(status[1]), "reason": status[2].strip()} if status else self._answer[:SHOWN]
+        host, port = self._route.host, self._route.port
+        self._opened.set_exception(
+            scrapys.no_tunnel(f"Could not open CONNECT tunnel with proxy {host}:{port} [{told!r}]")
+        )
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._opened.done():
+            self._opened.set_exception(exc or ConnectionResetError("The proxy closed the connection"))
 
 
 async def _open(protocol: Callable[[], asyncio.Protocol], address: str, route: Route) -> asyncio.Transport:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import cached_property
 from urllib.parse import urldefrag
 from weakref import WeakKeyDictionary
 
@@ -53,6 +54,10 @@ REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "DELETE", "TRACE"})
 _idle: WeakKeyDictionary[Crawler, dict[Connection, float]] = WeakKeyDictionary()
 
 
+class Unsendable(Exception):
+    """It cannot be written as one request, or not by us; why is its `__cause__`."""
+
+
 class UbiDownloadHandler(BaseDownloadHandler):
     """The handler of http:// or https://, in place of `HTTP11DownloadHandler`."""
 
@@ -79,22 +84,38 @@ class UbiDownloadHandler(BaseDownloadHandler):
         self.scrapys = HTTP11DownloadHandler(crawler) if by_twisted else None
         self._under_way: set[Connection] = set()
         self._warned_of_loss = False
-        self._fits_loop: bool | None = None  # not known before the loop runs
         crawler.signals.connect(self._tell, signals.spider_closed)
 
     async def download_request(self, request: Request) -> Response:
         """The response of `request`. Raises Scrapy's download exceptions, ValueError for what cannot be sent."""
-        right = socket_gate.may_write.get()
-        if self.scrapys is not None and (self._is_other_loop() or _is_for_scrapys(request)):
+        if self.scrapys is None:
+            return await self._by_ours_alone(request)
+        if not self._is_loop_asyncios or _is_for_scrapys(request):
             return await self._by_scrapys(self.scrapys, request)
+        try:
+            return await self._by_ours(request)
+        except (Unsendable, scrapys.Unverifiable):
+            return await self._by_scrapys(self.scrapys, request)
+
+    async def _by_ours_alone(self, request: Request) -> Response:
+        """The response, where Scrapy's handler is not there for what ours cannot do."""
+        try:
+            return await self._by_ours(request)
+        except Unsendable as error:
+            self._pool.counts["refused"] += 1
+            assert error.__cause__ is not None
+            raise error.__cause__ from None
+        except scrapys.Unverifiable as error:
+            raise DownloadFailedError(f"The certificate cannot be verified: {error}") from error
+
+    async def _by_ours(self, request: Request) -> Response:
+        """The response. Raises `Unsendable`, `scrapys.Unverifiable`, and Scrapy's exceptions."""
+        right = socket_gate.may_write.get()
         try:
             route, host = self._router.route(request)
             data = head(request, target(request.url, route), host, to_proxy=route.tunnel is None)
-        except ValueError:
-            if self.scrapys is not None:
-                return await self._by_scrapys(self.scrapys, request)
-            self._pool.counts["refused"] += 1
-            raise
+        except ValueError as error:
+            raise Unsendable from error
         load = Load(request, self.crawler, self._limits_of(self.crawler.spider))
         timeout = float(request.meta.get("download_timeout") or TIMEOUT)
         deadline = asyncio.get_running_loop().time() + timeout
@@ -103,10 +124,6 @@ class UbiDownloadHandler(BaseDownloadHandler):
         except TimeoutError:
             url = urldefrag(request.url)[0]
             raise DownloadTimeoutError(f"Getting {url} took longer than {timeout} seconds.") from None
-        except scrapys.Unverifiable as error:
-            if self.scrapys is not None:
-                return await self._by_scrapys(self.scrapys, request)
-            raise DownloadFailedError(f"The certificate cannot be verified: {error}") from error
         except Unanswered as error:
             raise DownloadFailedError(str(error)) from None
         except ResponseDataLossError:
@@ -116,15 +133,15 @@ class UbiDownloadHandler(BaseDownloadHandler):
             raise
         return load.response()
 
-    def _is_other_loop(self) -> bool:
-        """Whether the event loop is none of asyncio's own: such a one (uvloop, set by its policy) may give a request to
-        the network some time after the right to fetch was compared."""
-        if self._fits_loop is None:
-            loop = asyncio.get_running_loop()
-            self._fits_loop = isinstance(loop, asyncio.BaseEventLoop)
-            if not self._fits_loop and self.scrapys is not None:
-                logger.info("UBI_FAST is left out, Scrapy's handler fetches: the loop is %r, not asyncio's own", loop)
-        return not self._fits_loop
+    @cached_property
+    def _is_loop_asyncios(self) -> bool:
+        """Whether the event loop, which runs, is one of asyncio's own: another one (uvloop, set by its policy) may give
+        a request to the network some time after the right to fetch was compared."""
+        loop = asyncio.get_running_loop()
+        fits = isinstance(loop, asyncio.BaseEventLoop)
+        if not fits:
+            logger.info("UBI_FAST is left out, Scrapy's handler fetches: the loop is %r, not asyncio's own", loop)
+        return fits
 
     async def _by_scrapys(self, scrapys: HTTP11DownloadHandler, request: Request) -> Response:
         self._pool.counts["by_scrapys_handler"] += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrapy_ubi.cli.commands import mcp_options
+from scrapy_ubi.cli.commands import server_options
 from tests.cli.commands.test_ubi import Shell
 
 
@@ -12,6 +12,6 @@ from tests.cli.commands.test_ubi import Shell
 def test_without_the_sdk_one_sentence_names_the_extra(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, lacking: str
 ) -> None:
-    monkeypatch.setattr(mcp_options, "find_spec", lambda name: None if name == lacking else name)
+    monkeypatch.setattr(server_options, "find_spec", lambda name: None if name == lacking else name)
     assert shell("mcp") == 1
-    assert shell.err == f"scrapy ubi: {mcp_options.WITHOUT}\n" and shell.out == ""
+    assert shell.err == f"scrapy ubi: {server_options.WITHOUT_SDK}\n" and shell.out == ""

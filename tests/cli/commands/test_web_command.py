@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scrapy_ubi.cli.commands import web_options
+from scrapy_ubi.cli.commands import server_options
 from tests.cli.commands.test_ubi import Shell
 
 
@@ -33,9 +33,9 @@ def test_a_port_that_is_taken(shell: Shell) -> None:
 
 
 def test_without_aiohttp_the_remedy_is_said(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(web_options, "find_spec", lambda name: None)
+    monkeypatch.setattr(server_options, "find_spec", lambda name: None)
     assert shell("web") == 1
-    assert shell.err == f"scrapy ubi: {web_options.WITHOUT}\n"
+    assert shell.err == f"scrapy ubi: {server_options.WITHOUT_AIOHTTP}\n"
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "x"])
