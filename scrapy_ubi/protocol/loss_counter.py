@@ -27,7 +27,7 @@ Rules of this module:
   of the era of that disk. So many may be away as there are copies. Who may have gone on has to be back or, where lines
   name those in the view by which it is ahead, one of these: it knows what all in it knew, and misses its own
   (decision 0153). Ahead is a life, not a name: another disk may have had that since.
-* Nor does it miss whom it had seen dead, and who was not ahead, where a line tells that all have settled since in the
+* Nor does it miss whom it had seen dead, and who was not ahead, where lines tell that all have settled since in the
   last view that its disk knows: it had counted these deaths before it entered that, and others have copies since.
 * A life is judged by the latest that it has said: as it left, or as its name repeats. Words that are repeated are
   later than a line that knows less of this agent.
@@ -429,8 +429,14 @@ class LossCounter:
             self.book.miss(missed, spare)
 
     def _have_settled_since(self) -> bool:
-        """Whether a line tells that all have settled in the last view that this agent was in before it began again."""
-        return self._view_before in {line.complete for _, line in self._found.values()} - {""}
+        """Whether all have settled in the last view that this agent was in before it began again: a line tells so, or
+        those of all members do that they have."""
+        if not self._view_before:
+            return False
+        lines = [line for _, line in self._found.values()]
+        members = {life for line in lines if line.digest == self._view_before for life in line.members}
+        settled = {line.incarnation for line in lines if line.settled == self._view_before}
+        return any(line.complete == self._view_before for line in lines) or (bool(members) and members <= settled)
 
     def _ahead_by(self, line: Beat) -> list[str]:
         """The digests of the views by which who has said this may be ahead."""

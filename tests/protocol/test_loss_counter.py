@@ -773,6 +773,25 @@ def test_the_last_words_of_who_is_missed_are_of_the_view_that_the_disk_knows() -
         assert [loss.spare for loss in group.losses.book.missed] == [spare]
 
 
+@pytest.mark.parametrize(
+    ("settled", "members", "missed"),
+    [("bc", "bc", False), ("b", "bc", True), ("bc", "", True), ("bc", "bcf", True)],
+    ids=["all", "one had not", "members are not known", "one has no line"],
+)
+def test_that_all_have_settled_since_is_told_by_the_lines_of_all_together(
+    settled: str, members: str, missed: bool
+) -> None:
+    """Each was killed before it could tell that it had seen that of the others."""
+    group = membership()
+    group.losses.resume(True, peers("b"), lost={incarnation("d"): "d", incarnation("e"): "e"}, views=(OTHER,))
+    lives = tuple(map(incarnation, members))
+    lines = {one: beat(one, digest=OTHER, settled=OTHER if one in settled else "", members=lives) for one in "bc"}
+    group.read(0.0, 0.0, {**lines, "d": beat("d")})
+    all_settle(group, view("a"))
+    names = {name for loss in group.losses.book.missed for name, _ in loss.members}
+    assert ("d" in names) == missed
+
+
 def test_who_was_seen_dead_before_the_restart_is_missed_with_the_others() -> None:
     group = membership()
     group.losses.resume(False, peers("ab"), view=DIGEST, era=3, lost={incarnation("d"): "d"})

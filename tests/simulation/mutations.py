@@ -901,6 +901,12 @@ def _nobody_has_settled_since() -> Any:
     return patch.object(LossCounter, "_have_settled_since", lambda self: False)
 
 
+def _one_has_settled_for_all() -> Any:
+    """Who begins again misses nobody whom it had seen dead, where a line tells that its writer has settled since."""
+    one = lambda self: any(line.settled == self._view_before for _, line in self._found.values())  # noqa: E731
+    return patch.object(LossCounter, "_have_settled_since", one)
+
+
 def _repeated_words_are_of_unknown_time() -> Any:
     """Words that a name repeats are later only if they tell of more."""
     return patch.object(LossCounter, "_is_met_since", lambda self, said, known: False)
@@ -1192,6 +1198,13 @@ RARE: dict[str, tuple[Any, ...]] = {
         False,
         0,
         False,
+    ),
+    "one_has_settled_for_all": (
+        "tests.protocol.test_loss_counter",
+        "test_that_all_have_settled_since_is_told_by_the_lines_of_all_together",
+        "b",
+        "bc",
+        True,
     ),
     "repeated_words_are_of_unknown_time": (
         "tests.protocol.test_loss_counter",

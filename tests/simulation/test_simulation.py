@@ -141,6 +141,10 @@ ONCE_FAILED_EARLY_AS_DRAWN = {
         5200009195,
         True,
     ): "one met another before it had seen that it had settled alone (no alarm was due)",
+    (
+        5400005665,
+        False,
+    ): "one missed whom it had seen dead, as each was killed before it could tell that all had settled (no alarm was due)",
 }
 
 # With an end of all at about the same time, and a newcomer, in the first seconds.
