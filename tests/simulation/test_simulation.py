@@ -144,7 +144,7 @@ ONCE_FAILED_EARLY_AS_DRAWN = {
     (
         5400005665,
         False,
-    ): "one missed whom it had seen dead, as each was killed before it could tell that all had settled (no alarm was due)",
+    ): "one missed whom it had seen dead, as each was killed before it told that all had settled (no alarm due)",
 }
 
 # With an end of all at about the same time, and a newcomer, in the first seconds.
