@@ -114,6 +114,30 @@ def test_cookies_are_told_apart_by_values_then_by_names(recording: Recording) ->
         assert (found, body_of(outcome)) == (how, body)
 
 
+def test_each_of_several_logins_gets_back_its_own_form_whatever_the_order(recording: Recording) -> None:
+    url = "http://h.example/login"
+    for name in ("ann", "bob", "eve"):
+        recording.add(asked(url, meta={"cookiejar": name, "depth": 0}), Response(url, body=f"token of {name}".encode()))
+        recording.add(asked(f"{url}?q", cb_kwargs={"query": name}), Response(url, body=f"results of {name}".encode()))
+    for name in ("eve", "ann", "bob", "ann"):
+        meta = {"cookiejar": name, "depth": 0, "download_latency": 0.1, "an object": object()}
+        assert body_of(recording.find(asked(url, meta=meta))[1]) == f"token of {name}".encode()
+        found = recording.find(asked(f"{url}?q", cb_kwargs={"query": name}))[1]
+        assert body_of(found) == f"results of {name}".encode()
+
+
+def test_a_request_that_is_made_again_gets_the_next_answer_with_and_without_the_mark_of_a_retry(
+    recording: Recording,
+) -> None:
+    url = "http://h.example/"
+    recording.add(asked(url, meta={"depth": 1}), Response(url, status=503))
+    recording.add(asked(url, meta={"depth": 1, "retry_times": 1}), Response(url))
+    for name in ("a", "b"):
+        again = {"depth": 1} | ({"retry_times": 1} if name == "a" else {})
+        answers = [recording.find(asked(url, f"{name}=1", meta=meta))[1] for meta in ({"depth": 1}, again)]
+        assert [one.status for one in answers if isinstance(one, Response)] == [503, 200]
+
+
 def test_a_login_that_was_lost_is_said(recording: Recording) -> None:
     url = "http://h.example/account"
     recording.add(asked(url, "user=a"), Response(url, body=b"account"))
