@@ -41,8 +41,9 @@ from scrapy_ubi.addon.turn_on import refusal
 from scrapy_ubi.cli.commands.addon_remark import addon_remark
 from scrapy_ubi.cli.commands.compare_addon import GROUP, MODE, PLACE, RECORD, REPEAT, REQUESTS, RESULT, addons_with
 from scrapy_ubi.cli.commands.compare_items import Item, ItemComparison, Pair, compare_items
+from scrapy_ubi.cli.commands.compare_names import balanced_names
 from scrapy_ubi.cli.commands.compare_recording import FAILED, FEWER, NONE
-from scrapy_ubi.cli.commands.project_spiders import unknown_spider
+from scrapy_ubi.cli.commands.project_spiders import unknown_spider, with_spider
 from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.cli.commands.redis_connection import UbiNotFound
 from scrapy_ubi.cli.commands.run_plan import command_line_settings
@@ -52,6 +53,7 @@ from scrapy_ubi.cli.supervisor.agents import TAIL, error_in
 from scrapy_ubi.cli.supervisor.embedded_valkey import valkey_program
 from scrapy_ubi.errors import UbiDirectoryError, UbiRefused, UbiUnavailable
 from scrapy_ubi.ground.untrusted.terminal_text import cut, plain
+from scrapy_ubi.settings import UbiSettings
 
 STEP = 0.05  # s between two looks at a crawl
 LINE_EVERY = 10.0  # s between two lines where there is no terminal
@@ -185,11 +187,16 @@ def _check(settings: BaseSettings, opts: argparse.Namespace) -> str | None:
 
 def _refuse_what_agents_refuse(settings: BaseSettings) -> None:
     """Raises UbiRefused where the agents would not start, so that the site is not asked in vain."""
+    if why := refusal(_with_ours(settings)):
+        raise UbiRefused(why)
+
+
+def _with_ours(settings: BaseSettings) -> BaseSettings:
+    """A copy of the settings with what the agents of a comparison have besides."""
     theirs = settings.copy()
     for name, value in {**APART, **AGENTS}.items():
         theirs.set(name, value, "cmdline")
-    if why := refusal(theirs):
-        raise UbiRefused(why)
+    return theirs
 
 
 def _spiders(settings: BaseSettings) -> list[str]:
@@ -300,6 +307,8 @@ class Comparison:
             self._opts.spider,
             "--agents",
             str(self._opts.agents),
+            "--names",
+            ",".join(self._names(like)),
             "--crawl",
             "compare",
         ]
@@ -309,6 +318,11 @@ class Comparison:
         if kill is not None and not kill.done:
             self._screen.say("No agent was killed: the crawl was over before. Compare more pages (--pages).")
         return crawl
+
+    def _names(self, like: ComparedCrawl) -> list[str]:
+        """The names of the agents, by which each gets its part of what plain Scrapy has asked for."""
+        seen = with_spider(_with_ours(self._settings), self._opts.spider)
+        return balanced_names(UbiSettings.from_scrapy(seen), (url for _, url in like.urls), self._opts.agents)
 
     def _given(self, settings: Mapping[str, str]) -> list[str]:
         """The command line's own arguments and settings, and these, which win."""

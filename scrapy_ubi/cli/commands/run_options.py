@@ -30,6 +30,8 @@ def add_run_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentPars
     run = sub("run", "run a spider by several agents on this machine", RUN, EXAMPLES)
     run.add_argument("spider", metavar="SPIDER", help="the spider's name")
     run.add_argument("--agents", metavar="N", type=agents_number, help="so many agents (default: one for each core)")
+    # Of `scrapy ubi compare`: the names of new agents, by which each has its part of the hosts.
+    run.add_argument("--names", type=lambda text: text.split(","), help=argparse.SUPPRESS)
     run.add_argument(
         "-a", dest="spargs", metavar="NAME=VALUE", action="append", default=[], help="an argument of the spider"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
+from scrapy.settings import Settings
 from twisted.internet.error import ConnectionRefusedError as Refused
 
+from scrapy_ubi.cli.commands.compare_addon import PLACE, CompareAddon
 from scrapy_ubi.cli.commands.compare_items import compare_items
 from scrapy_ubi.cli.commands.compare_recording import EXACT, FAILED, FEWER, NONE, OTHER_COOKIES, Failed, Recording
 from scrapy_ubi.cli.supervisor.embedded_valkey import valkey_program
@@ -151,6 +154,21 @@ def test_a_download_that_failed_fails_again_by_the_same_exception(recording: Rec
     assert isinstance(outcome, Failed)
     assert isinstance(outcome.exception(), Refused)
     assert type(Failed("os.system", "x").exception()) is OSError
+
+
+# -- the add-on -----------------------------------------------------------------------------------------------
+
+
+def test_files_and_images_of_each_process_are_kept_apart_from_the_users_and_from_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PLACE, str(tmp_path))
+    settings = Settings({"FILES_STORE": "s3://bucket/files", "IMAGES_STORE": "", "SHOP_IMAGES_STORE": "images"})
+    CompareAddon().update_settings(settings)
+    stores = [settings["FILES_STORE"], settings["SHOP_IMAGES_STORE"]]
+    assert all(Path(store).parent == tmp_path and str(os.getpid()) in store for store in stores)
+    assert len(set(stores)) == 2
+    assert not settings["IMAGES_STORE"], "what is off stays off"
 
 
 # -- whole comparisons ----------------------------------------------------------------------------------------
