@@ -577,6 +577,7 @@ class _Report:
                     for pair in self.items.differing
                 ],
                 "fields_left_out": list(self.items.varying),
+                "fields_counted": list(self.items.counted),
                 "unsteady": self.items.unsteady,
             },
             "requests": {
@@ -613,6 +614,11 @@ class _Report:
         if items.varying:
             lines += _wrapped(
                 f"Left out, as they differ between two crawls of plain Scrapy: {', '.join(items.varying)}."
+            )
+        if items.counted:
+            lines += _wrapped(
+                f"Of these, {', '.join(items.counted)} had the same values in both, each once, and with agents others: "
+                "each process counts for itself."
             )
         if not any(crawl.items for crawl in self._crawls):
             lines.append("There are no items in any of the crawls: only requests were compared.")

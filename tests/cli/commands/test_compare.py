@@ -67,6 +67,27 @@ def test_the_field_that_tells_items_apart_never_counts_as_varying() -> None:
     assert not found.same
 
 
+@given(st.integers(3, 20), st.data())
+def test_a_number_that_each_process_counts_is_found_though_its_place_varies(number: int, data: st.DataObject) -> None:
+    def crawl(numbers: list[int]) -> list[dict[str, object]]:
+        return [{"url": url, "title": "x", "n": n} for url, n in enumerate(numbers)]
+
+    one, two = crawl([*range(number)]), crawl([*range(1, number), 0])
+    any_order = compare_items(one, two, crawl(data.draw(st.permutations(range(number)))))
+    assert (any_order.varying, any_order.same) == (("n",), True)
+    half = number // 2
+    found = compare_items(one, two, crawl([*range(half), *range(number - half)]))
+    assert (found.counted, found.same) == (("n",), False)
+
+
+def test_a_field_that_varies_by_chance_among_few_values_says_nothing() -> None:
+    one, two, ours = (
+        [{"url": url, "from": one} for url, one in enumerate(found)] for found in ("aabb", "abab", "aaab")
+    )
+    found = compare_items(one, two, ours)
+    assert (found.varying, found.counted, found.same) == (("from",), (), True)
+
+
 # -- the recording --------------------------------------------------------------------------------------------
 
 
