@@ -38,9 +38,9 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class ItemComparison:
-    """`equal`: how many items are the same; `varying`: fields left out; `counted`: those of them that have the same values
-    in both crawls of plain Scrapy, and others with agents; `unsteady`: items that plain Scrapy has in one of its crawls
-    only."""
+    """`equal`: how many items are the same; `varying`: fields left out; `counted`: those of them that have the same
+    values in both crawls of plain Scrapy, and others with agents; `unsteady`: items that plain Scrapy has in one of its
+    crawls only."""
 
     equal: int
     missing: tuple[Item, ...]
