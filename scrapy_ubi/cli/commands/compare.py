@@ -257,6 +257,12 @@ class Comparison:
         if not first.is_finished:  # what came last was recorded, and not all of it was looked at
             first = self._plain("plain Scrapy", "whole", REPEAT)
         second = self._plain("plain Scrapy, again", "again", REPEAT)
+        if all(how == FAILED for _, _, how in second.requests):
+            _keep(self._place)
+            raise UbiRefused(
+                f"The site has answered none of plain Scrapy's {count(len(first.requests))} requests: nothing to "
+                f"compare. {shlex.quote(str(first.place / 'log.txt'))} says why."
+            )
         number = self._opts.agents
         agents = self._agents("1 agent" if number == 1 else f"{number} agents", second)
         return first, second, agents
@@ -514,7 +520,7 @@ class _Report:
                 "The requests are the same, so it is what the project makes of the pages: by what a process remembers "
                 "(a counter, a set in a pipeline), by the time, or by the order of pages. Each agent is a process."
             )
-        if self._agents.fetchers < self._agents_wanted:
+        if 0 < self._agents.fetchers < self._agents_wanted:
             lines += _wrapped(
                 f"{count(self._agents.fetchers)} of {count(self._agents_wanted)} agents made all the requests, as a "
                 "host has one agent: what differs between agents cannot show here."

@@ -393,6 +393,21 @@ def test_what_agents_refuse_is_said_before_the_site_is_asked(made: tuple[Project
     assert not site.visits
 
 
+def test_a_site_that_answers_nothing_proves_nothing(made: tuple[Project, Site]) -> None:
+    project, _ = made
+    spider = """
+        import scrapy
+        class Dead(scrapy.Spider):
+            name = "dead"
+            start_urls = ["http://127.0.0.1:1/"]
+            custom_settings = {"HTTPPROXY_ENABLED": False, "RETRY_ENABLED": False, "ROBOTSTXT_OBEY": False}
+    """
+    (project.place / "project" / "spiders" / "dead.py").write_text(textwrap.dedent(spider))
+    status, output = project.run("ubi", "compare", "dead")
+    assert status == 1
+    assert "The site has answered none of plain Scrapy's 1 requests: nothing to compare. " in output
+
+
 def test_a_spider_that_asks_for_nothing_hears_why_where_it_is_known(made: tuple[Project, Site]) -> None:
     project, _ = made
     spider = (
