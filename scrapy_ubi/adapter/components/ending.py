@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("scrapy_ubi.scheduler")
 
 MOST_NAMES = 3  # in a sentence
+NOT_THE_PROJECTS = ("finished", "shutdown")  # Scrapy's reasons when nothing is left, and after a signal
 
 
 class Ending:
@@ -64,6 +65,16 @@ class Ending:
         scheduler.gate.close()
         if not scheduler.node.over:
             logger.info("%s", self.waits_for(scheduler.flights, scheduler.node, scheduler.settings))
+
+    def say_closed(self, reason: str, node: Node, settings: UbiSettings) -> None:
+        """The spider is closed for this reason: where the project has done that, the other agents go on."""
+        alone = settings.redis_url is None
+        if not (alone or node.over or self._endings or reason in NOT_THE_PROJECTS):
+            logger.warning(
+                "The project closes its spider (reason: %s), which is this agent only: the other agents take over its "
+                "hosts and go on. UBI_CRAWL_LIMITS and `scrapy ubi finish` end the crawl on all agents.",
+                plain(reason, 100),
+            )
 
     def drain(self) -> None:
         """A person wants this agent to leave: as by SIGTERM, but for the reason."""

@@ -26,7 +26,7 @@ from scrapy.utils.asyncio import is_asyncio_available
 from scrapy.utils.defer import deferred_from_coro
 from twisted.internet.defer import Deferred
 
-from scrapy_ubi.adapter.components.ending import say_cut_short
+from scrapy_ubi.adapter.components.ending import Ending, say_cut_short
 from scrapy_ubi.adapter.components.scheduler_builder import SchedulerBuilder
 from scrapy_ubi.adapter.process.log_once import Notices
 from scrapy_ubi.adapter.process.start_errors import ends_in_one_sentence, lacking, process_ended
@@ -73,6 +73,7 @@ class UbiScheduler(BaseScheduler):
     dequeue: Dequeue
     page_links: PageLinks
     loop_watch: LoopWatch
+    ending: Ending
     count: Callable[[str], None]  # adds one to a stat
     is_trial: bool = False  # whether this is only a look at a page or two (`scrapy shell` and the like)
 
@@ -126,6 +127,7 @@ class UbiScheduler(BaseScheduler):
 
     async def _leave(self, reason: str) -> None:
         self.loop_watch.stop()
+        self.ending.say_closed(reason, self.node, self.settings)
         async with self.closing:
             await self.start_items.close()
             await self.node.leave(reason)

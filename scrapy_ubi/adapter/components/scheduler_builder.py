@@ -138,7 +138,7 @@ class SchedulerBuilder:
         self.crawler = scheduler.crawler
         self.spider = spider
         self.stats = StatBuffer(self.crawler.stats)
-        self.ending = Ending(self.crawler)
+        self.ending = scheduler.ending = Ending(self.crawler)
         self.projects: list[PageObserver] = []  # the observers of UBI_OBSERVERS
 
     async def build(self) -> None:

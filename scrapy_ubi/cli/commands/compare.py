@@ -41,8 +41,9 @@ from scrapy_ubi.addon.turn_on import refusal
 from scrapy_ubi.cli.commands.addon_remark import addon_remark
 from scrapy_ubi.cli.commands.compare_addon import GROUP, MODE, PLACE, RECORD, REPEAT, REQUESTS, RESULT, addons_with
 from scrapy_ubi.cli.commands.compare_items import Item, ItemComparison, Pair, compare_items
+from scrapy_ubi.cli.commands.compare_names import balanced_names
 from scrapy_ubi.cli.commands.compare_recording import FAILED, FEWER, NONE
-from scrapy_ubi.cli.commands.project_spiders import unknown_spider
+from scrapy_ubi.cli.commands.project_spiders import unknown_spider, with_spider
 from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.cli.commands.redis_connection import UbiNotFound
 from scrapy_ubi.cli.commands.run_plan import command_line_settings
@@ -52,6 +53,7 @@ from scrapy_ubi.cli.supervisor.agents import TAIL, error_in
 from scrapy_ubi.cli.supervisor.embedded_valkey import valkey_program
 from scrapy_ubi.errors import UbiDirectoryError, UbiRefused, UbiUnavailable
 from scrapy_ubi.ground.untrusted.terminal_text import cut, plain
+from scrapy_ubi.settings import UbiSettings
 
 STEP = 0.05  # s between two looks at a crawl
 LINE_EVERY = 10.0  # s between two lines where there is no terminal
@@ -185,11 +187,16 @@ def _check(settings: BaseSettings, opts: argparse.Namespace) -> str | None:
 
 def _refuse_what_agents_refuse(settings: BaseSettings) -> None:
     """Raises UbiRefused where the agents would not start, so that the site is not asked in vain."""
+    if why := refusal(_with_ours(settings)):
+        raise UbiRefused(why)
+
+
+def _with_ours(settings: BaseSettings) -> BaseSettings:
+    """A copy of the settings with what the agents of a comparison have besides."""
     theirs = settings.copy()
     for name, value in {**APART, **AGENTS}.items():
         theirs.set(name, value, "cmdline")
-    if why := refusal(theirs):
-        raise UbiRefused(why)
+    return theirs
 
 
 def _spiders(settings: BaseSettings) -> list[str]:
@@ -250,6 +257,12 @@ class Comparison:
         if not first.is_finished:  # what came last was recorded, and not all of it was looked at
             first = self._plain("plain Scrapy", "whole", REPEAT)
         second = self._plain("plain Scrapy, again", "again", REPEAT)
+        if all(how == FAILED for _, _, how in second.requests):
+            _keep(self._place)
+            raise UbiRefused(
+                f"The site has answered none of plain Scrapy's {count(len(first.requests))} requests: nothing to "
+                f"compare. {shlex.quote(str(first.place / 'log.txt'))} says why."
+            )
         number = self._opts.agents
         agents = self._agents("1 agent" if number == 1 else f"{number} agents", second)
         return first, second, agents
@@ -300,6 +313,8 @@ class Comparison:
             self._opts.spider,
             "--agents",
             str(self._opts.agents),
+            "--names",
+            ",".join(self._names(like)),
             "--crawl",
             "compare",
         ]
@@ -309,6 +324,11 @@ class Comparison:
         if kill is not None and not kill.done:
             self._screen.say("No agent was killed: the crawl was over before. Compare more pages (--pages).")
         return crawl
+
+    def _names(self, like: ComparedCrawl) -> list[str]:
+        """The names of the agents, by which each gets its part of what plain Scrapy has asked for."""
+        seen = with_spider(_with_ours(self._settings), self._opts.spider)
+        return balanced_names(UbiSettings.from_scrapy(seen), (url for _, url in like.urls), self._opts.agents)
 
     def _given(self, settings: Mapping[str, str]) -> list[str]:
         """The command line's own arguments and settings, and these, which win."""
@@ -454,7 +474,8 @@ class _Report:
         self._not_made = sorted(not_made - second.unanswered)
         self._never_answered = sorted(not_made & second.unanswered)
         self._made_too = sorted(agents.urls - first.urls - second.urls)
-        self._without_cookies = max(0, agents.answered(FEWER) - second.answered(FEWER))
+        # Where the order of pages decides which cookies there are, plain Scrapy's own second crawl has some, too.
+        self._without_cookies = agents.answered(FEWER) if agents.answered(FEWER) > 2 * second.answered(FEWER) else 0
         # Requests that fail at any other agent, and after a restart.
         stuck = self._agents.untravelled().items()
         self._bound = sum(number for kind, number in stuck if kind.partition("/")[0] not in HARMLESS)
@@ -500,7 +521,7 @@ class _Report:
                 "The requests are the same, so it is what the project makes of the pages: by what a process remembers "
                 "(a counter, a set in a pipeline), by the time, or by the order of pages. Each agent is a process."
             )
-        if self._agents.fetchers < self._agents_wanted:
+        if 0 < self._agents.fetchers < self._agents_wanted:
             lines += _wrapped(
                 f"{count(self._agents.fetchers)} of {count(self._agents_wanted)} agents made all the requests, as a "
                 "host has one agent: what differs between agents cannot show here."
@@ -563,6 +584,7 @@ class _Report:
                     for pair in self.items.differing
                 ],
                 "fields_left_out": list(self.items.varying),
+                "fields_counted": list(self.items.counted),
                 "unsteady": self.items.unsteady,
             },
             "requests": {
@@ -599,6 +621,11 @@ class _Report:
         if items.varying:
             lines += _wrapped(
                 f"Left out, as they differ between two crawls of plain Scrapy: {', '.join(items.varying)}."
+            )
+        if items.counted:
+            lines += _wrapped(
+                f"Of these, {', '.join(items.counted)} had the same values in both, each once, and with agents others: "
+                "each process counts for itself."
             )
         if not any(crawl.items for crawl in self._crawls):
             lines.append("There are no items in any of the crawls: only requests were compared.")

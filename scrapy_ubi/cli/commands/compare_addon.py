@@ -10,6 +10,8 @@ Rules of this module:
   shows up as such between two crawls of plain Scrapy too.
 * Agents give no answer before all of them have seen each other: a small crawl would else be over before the second
   has come, and nothing said of what two processes do to it.
+* Each process keeps files and images in a directory of its own: what one crawl has left there, or the user's own, would
+  be *uptodate* for the next, and the user's store holds nothing of a comparison.
 * The recording is read in the loop's thread: it is a file of this machine, and this is no crawl that others wait for.
 """
 
@@ -43,6 +45,7 @@ PLACE, MODE, GROUP = "SCRAPY_UBI_COMPARE_PLACE", "SCRAPY_UBI_COMPARE_MODE", "SCR
 RECORD, REPEAT = "record", "repeat"
 RECORDING = "recording.sqlite"
 REQUESTS, RESULT = "requests", "result"  # how the files of a process begin
+STORES = ("FILES_STORE", "IMAGES_STORE")  # what the names of settings end with that say where media are kept
 SCHEMES = ("http", "https", "ftp", "s3")
 SLOWEST = 0.01  # s after which an answer is repeated, at most
 MET = "met"  # a file that says that all agents have seen each other
@@ -65,6 +68,9 @@ class CompareAddon:
         settings.set(_THEIRS, dict(wrapped), over)
         own = {**settings.getdict("DOWNLOAD_HANDLERS"), **dict.fromkeys(wrapped, CompareHandler)}
         settings.set("DOWNLOAD_HANDLERS", BaseSettings(own, "cmdline"), over)
+        for name in [name for name in settings if isinstance(name, str) and name.endswith(STORES) and settings[name]]:
+            own_store = Path(os.environ[PLACE]) / f"{name.lower()}-{os.getpid()}"
+            settings.set(name, str(own_store), max(over, settings.getpriority(name) or 0))
         place_component(settings, "EXTENSIONS", CompareRecord, 0)
 
 

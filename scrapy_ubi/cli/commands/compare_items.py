@@ -5,6 +5,8 @@ Rules of this module:
 * Items are compared as JSON, as often as they come, whatever their order.
 * A field that differs between two crawls of plain Scrapy for what is else the same item (a time, a number drawn, the
   page by which the item happened to be found first) says nothing of agents: it is left out, and named.
+* But where such a field has the same values in both crawls, each once, though at other items (a number that a process
+  counts), agents must not have others, nor one of them twice.
 * What plain Scrapy has in one of its two crawls only is neither missing nor too many with agents.
 * An item of the agents that equals a missing one but for a few fields is one that differs, not one missing and one too
   many. Pairs are sought among the first `MOST_PAIRED`.
@@ -21,6 +23,7 @@ from typing import Any
 Item = Mapping[str, Any]
 
 MOST_PAIRED = 500  # of each side
+LEAST_COUNTED = 3  # different values of a field that counts; fewer may be the same by chance
 LEAST_EQUAL = 0.5  # of the fields of two items that are taken for one
 
 
@@ -35,20 +38,22 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class ItemComparison:
-    """`equal`: how many items are the same; `varying`: fields left out; `unsteady`: items that plain Scrapy has in one
-    of its crawls only."""
+    """`equal`: how many items are the same; `varying`: fields left out; `counted`: those of them that have the same
+    values in both crawls of plain Scrapy, and others with agents; `unsteady`: items that plain Scrapy has in one of its
+    crawls only."""
 
     equal: int
     missing: tuple[Item, ...]
     too_many: tuple[Item, ...]
     differing: tuple[Pair, ...]
     varying: tuple[str, ...]
+    counted: tuple[str, ...]
     unsteady: int
 
     @property
     def same(self) -> bool:
         """Whether agents have given the items of plain Scrapy."""
-        return not (self.missing or self.too_many or self.differing)
+        return not (self.missing or self.too_many or self.differing or self.counted)
 
 
 def compare_items(
@@ -60,7 +65,7 @@ def compare_items(
 ) -> ItemComparison:
     """Compare the items of `agents` with those of two crawls of plain Scrapy. The other two are those of each crawl of
     plain Scrapy that agents must have, where they need not have all."""
-    first, second = list(first), list(second)
+    first, second, agents = list(first), list(second), list(agents)
     varying = _varying(first, second)
     one, two, ours = (_counted(items, varying) for items in (first, second, agents))
     always = _counted(first if needed_first is None else needed_first, varying)
@@ -75,6 +80,7 @@ def compare_items(
         too_many=tuple(map(json.loads, too_many)),
         differing=tuple(pairs),
         varying=varying,
+        counted=tuple(name for name in varying if _is_counted_anew(name, first, second, agents)),
         unsteady=(ever - (one & two)).total(),
     )
 
@@ -98,6 +104,14 @@ def _varying(first: list[Item], second: list[Item]) -> tuple[str, ...]:
         if len(_counted(first, [*found, field])) * 2 > len(one):
             found.append(field)
     return tuple(sorted(found))
+
+
+def _is_counted_anew(field: str, first: list[Item], second: list[Item], agents: list[Item]) -> bool:
+    """Whether the values of this field are the same in both crawls of plain Scrapy, each once, and others here."""
+    one, two, ours = (
+        Counter(_text({"": item[field]}) for item in items if field in item) for items in (first, second, agents)
+    )
+    return one == two and len(one) == one.total() >= LEAST_COUNTED and bool(ours - one)
 
 
 def _paired(left: list[str], right: list[str]) -> tuple[list[Pair], list[str], list[str]]:

@@ -6,6 +6,9 @@ Rules of this module:
   agents, so the site is asked once, and a bounded first crawl bounds the others.
 * The same request asked again gets the next answer that was recorded for it; after the last one the last again. Each
   process counts for itself.
+* Of several answers those count that were given to the request most alike in `meta` and `cb_kwargs`: two accounts ask
+  for one form of login, each with a cookie jar of its own, and must get back the token that they were given. (Requests
+  come in another order in each crawl.)
 * Cookies are part of a request as far as their values were recorded. Where they were not (sites give each visitor
   values of its own, and the order of pages differs), the answer to the same cookie *names* counts, else one to fewer
   names, else any; the last is said (`FEWER`), as a login may have been lost on the way.
@@ -18,6 +21,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -36,17 +41,19 @@ FAILURES = ("scrapy.", "twisted.", "builtins.")
 _TABLE = """
 CREATE TABLE answers (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL, names TEXT NOT NULL, credentials TEXT NOT NULL,
-    what TEXT NOT NULL, body BLOB NOT NULL
+    marks TEXT NOT NULL, what TEXT NOT NULL, body BLOB NOT NULL
 )
 """
 
 
 class Asked(NamedTuple):
-    """A request, as answers are looked up by it. `names`: of its cookies, sorted."""
+    """A request, as answers are looked up by it. `names`: of its cookies, sorted; `marks`: a digest of each thing that
+    the spider gave it to carry."""
 
     key: str
     names: tuple[str, ...]
     credentials: str
+    marks: frozenset[str]
 
     @classmethod
     def from_request(cls, request: Request) -> Asked:
@@ -58,7 +65,7 @@ class Asked(NamedTuple):
         cookies = b"; ".join(request.headers.getlist("Cookie"))
         names = sorted({part.partition(b"=")[0].strip().decode("latin-1") for part in cookies.split(b";")} - {""})
         secret = b"\0".join([*sorted(cookies.split(b"; ")), *request.headers.getlist("Authorization")])
-        return cls(key, tuple(names), sha256(secret).hexdigest()[:16])
+        return cls(key, tuple(names), sha256(secret).hexdigest()[:16], frozenset(_marks(request)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,7 @@ class Recording:
             self._base.execute("PRAGMA journal_mode = OFF")
             self._base.execute(_TABLE)
             self._base.execute("CREATE INDEX by_key ON answers (key)")
-        self._given: Counter[Asked] = Counter()
+        self._given: Counter[tuple[str, str, tuple[int, ...]]] = Counter()
 
     def close(self) -> None:
         """Close the file."""
@@ -120,21 +127,23 @@ class Recording:
             what = {"failed": f"{type(outcome).__module__}.{type(outcome).__qualname__}", "text": str(outcome)}
             body = b""
         self._base.execute(
-            "INSERT INTO answers (key, names, credentials, what, body) VALUES (?, ?, ?, ?, ?)",
-            (asked.key, "\n".join(asked.names), asked.credentials, json.dumps(what), body),
+            "INSERT INTO answers (key, names, credentials, marks, what, body) VALUES (?, ?, ?, ?, ?, ?)",
+            (asked.key, "\n".join(asked.names), asked.credentials, " ".join(asked.marks), json.dumps(what), body),
         )
 
     def find(self, request: Request) -> tuple[str, Response | Failed | None]:
         """How the request was found, and what came of it; None where the first crawl did not make it."""
         asked = Asked.from_request(request)
         rows = self._base.execute(
-            "SELECT id, names, credentials FROM answers WHERE key = ? ORDER BY id", (asked.key,)
+            "SELECT id, names, credentials, marks FROM answers WHERE key = ? ORDER BY id", (asked.key,)
         ).fetchall()
-        how, chosen = _choose(asked, rows)
-        if not chosen:
+        how, fitting = _choose(asked, [row[:3] for row in rows])
+        if not fitting:
             return NONE, None
-        turn = self._given[asked]
-        self._given[asked] += 1
+        chosen = _most_alike(asked, {row[0]: row[3] for row in rows}, fitting)
+        place = (asked.key, asked.credentials, chosen)
+        turn = self._given[place]
+        self._given[place] += 1
         number = chosen[min(turn, len(chosen) - 1)]
         what, body = self._base.execute("SELECT what, body FROM answers WHERE id = ?", (number,)).fetchone()
         outcome = _outcome(request, json.loads(what), body)
@@ -144,6 +153,15 @@ class Recording:
         """How many answers there are."""
         (number,) = self._base.execute("SELECT count(*) FROM answers").fetchone()
         return int(number)
+
+
+def _marks(request: Request) -> Iterator[str]:
+    """A digest of each thing in `meta` and `cb_kwargs` that is plain data."""
+    for held in (request.meta, request.cb_kwargs):
+        for name, value in held.items():
+            with suppress(TypeError, ValueError, RecursionError):
+                text = json.dumps([name, value], sort_keys=True)
+                yield sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _choose(asked: Asked, rows: list[tuple[int, str, str]]) -> tuple[str, list[int]]:
@@ -159,6 +177,14 @@ def _choose(asked: Asked, rows: list[tuple[int, str, str]]) -> tuple[str, list[i
         most = max(many for many, _ in below)
         return OTHER_COOKIES, [number for many, number in below if many == most]
     return FEWER, [number for number, _ in named]
+
+
+def _most_alike(asked: Asked, marks: Mapping[int, str], fitting: list[int]) -> tuple[int, ...]:
+    """Those of these answers whose requests have most of this one's marks. (A request that is made again has these, and
+    one of a retry besides: both answers are as fit for it, and come in their order.)"""
+    common = {number: len(asked.marks.intersection(marks[number].split())) for number in fitting}
+    most = max(common.values())
+    return tuple(number for number in fitting if common[number] == most)
 
 
 def _outcome(request: Request, what: dict[str, Any], body: bytes) -> Response | Failed:

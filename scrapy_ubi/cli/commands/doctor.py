@@ -152,7 +152,7 @@ def _agents_here(settings: BaseSettings, crawl: str | None) -> Iterator[Finding]
             yield Finding(WRONG, "directory", text)
     stopped = len(found) - len(running)
     parts = [f"running: {listed(running)}"] if running else []
-    parts += [f"stopped, and go on at the next start: {stopped}"] if stopped else []
+    parts += [f"stopped, and used again at the next start: {stopped}"] if stopped else []
     whose = "of this project" if crawl is None else f"of crawl {plain(crawl, 64)}"
     yield Finding(OK, "agents", f"{whose} here: {'; '.join(parts) or 'none'}")
 

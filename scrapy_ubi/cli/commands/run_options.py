@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Callable
 
 from scrapy_ubi.cli.commands.number_arguments import whole
@@ -30,6 +31,7 @@ def add_run_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentPars
     run = sub("run", "run a spider by several agents on this machine", RUN, EXAMPLES)
     run.add_argument("spider", metavar="SPIDER", help="the spider's name")
     run.add_argument("--agents", metavar="N", type=agents_number, help="so many agents (default: one for each core)")
+    run.add_argument("--names", metavar="A,B", type=_names, help="names of new agents (default: <host name>-<number>)")
     run.add_argument(
         "-a", dest="spargs", metavar="NAME=VALUE", action="append", default=[], help="an argument of the spider"
     )
@@ -38,3 +40,12 @@ def add_run_subcommand(sub: Callable[[str, str, str, str], argparse.ArgumentPars
         "-o", "--output", metavar="FILE", action="append", help="append items to FILE, or to a part for each agent"
     )
     items.add_argument("-O", "--overwrite-output", metavar="FILE", action="append", help="the same, overwriting")
+
+
+def _names(text: str) -> list[str]:
+    """`a,b`: identifiers of agents, which are names of directories as well."""
+    names = text.split(",")
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,63}", name):
+            raise argparse.ArgumentTypeError(f"{name!r:.80} is no name of an agent: letters, digits, '_', '.' and '-'")
+    return names

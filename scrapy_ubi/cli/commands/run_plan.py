@@ -107,7 +107,8 @@ def make_plan(settings: BaseSettings, opts: argparse.Namespace) -> RunPlan:
     _refuse_running(found, wanted.crawl)
     root = wanted.dir.absolute()
     places = [AgentPlace(one.agent, one.path.absolute(), _log(root, one.agent)) for one in found]
-    places += new_places(root, {place.name for place in places}, number - len(places))
+    names = getattr(opts, "names", None)
+    places += new_places(root, {place.name for place in places}, number - len(places), names)
     common = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
     if files.collected and (stores := stores_setting(wanted, seen)) is not None:
         settings.set("UBI_STORES", stores, "cmdline")
@@ -156,9 +157,10 @@ def _refuse_running(found: Iterable[FoundDirectory], crawl: str) -> None:
         )
 
 
-def new_places(root: Path, taken: set[str], number: int) -> list[AgentPlace]:
-    """So many agents that have no directory yet."""
-    names = (f"{host_name().partition('.')[0]}-{count}" for count in itertools.count(1))
+def new_places(root: Path, taken: set[str], number: int, given: Iterable[str] | None = None) -> list[AgentPlace]:
+    """So many agents that have no directory yet; with the names that are given, as far as these go."""
+    own = (f"{host_name().partition('.')[0]}-{count}" for count in itertools.count(1))
+    names = itertools.chain(given or (), own)
     free = (name for name in names if name not in taken and not (root / name).exists())
     return [AgentPlace(name, root / name, _log(root, name)) for name in itertools.islice(free, max(0, number))]
 

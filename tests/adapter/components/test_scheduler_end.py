@@ -15,6 +15,7 @@ from scrapy.http import Response
 
 from scrapy_ubi.adapter.components.find_scheduler import scheduler_of
 from scrapy_ubi.adapter.components.scheduler import SEED
+from scrapy_ubi.settings import UbiSettings
 from tests.adapter.components.unit import HOST, URL, FakeScheduler, Unit
 from tests.support.crawls import crawl
 from tests.support.fakenode import FakeNode
@@ -52,6 +53,36 @@ def test_what_comes_after_the_end_is_dropped(caplog: pytest.LogCaptureFixture) -
     unit.enqueue.mark_child(child, page)
     assert unit.enqueue_request(child) and unit.enqueue_request(Request(f"{HOST}/seed", meta={SEED: True}))
     assert unit.enqueue_request(page.replace(dont_filter=True)), "a retry"
+
+
+@pytest.mark.parametrize(
+    ("reason", "of_ours", "redis_url", "said"),
+    [
+        ("enough", False, "redis://h.example", True),
+        ("closespider_itemcount", False, "redis://h.example", True),
+        ("enough", False, None, False),
+        ("enough", True, "redis://h.example", False),
+        ("shutdown", False, "redis://h.example", False),
+        ("finished", False, "redis://h.example", False),
+    ],
+)
+def test_a_project_that_closes_its_spider_hears_that_it_closes_one_agent(
+    reason: str, of_ours: bool, redis_url: str | None, said: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def run() -> None:
+        unit = Unit()
+
+        async def close(*, reason: str) -> None:
+            pass
+
+        unit.crawler.engine = SimpleNamespace(close_spider_async=close)  # type: ignore[assignment]
+        if of_ours:
+            unit.parts.ending.end(reason)
+        unit.parts.ending.say_closed(reason, unit.node, UbiSettings(redis_url=redis_url))
+
+    asyncio.run(run())
+    warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [reason in text and "this agent only" in text for text in warnings] == [True] * said
 
 
 @pytest.fixture

@@ -80,6 +80,12 @@ def test_what_closes_one_agent_of_a_group_is_said(name: str) -> None:
     assert said(Settings({name: 0, **GROUP})) == []
 
 
+def test_that_a_limit_of_depth_depends_on_the_order_of_hosts_is_said_to_a_group() -> None:
+    (sentence,) = settings_remarks(Settings({"DEPTH_LIMIT": 3, **GROUP}), UbiSettings.from_scrapy(Settings(GROUP)))
+    assert sentence.startswith("DEPTH_LIMIT is set") and "beyond the limit" in sentence
+    assert said(Settings({"DEPTH_LIMIT": 3})) == said(Settings({"DEPTH_LIMIT": 0, **GROUP})) == []
+
+
 def test_all_settings_that_close_a_spider_are_among_them() -> None:
     assert {name for name in Settings() if name.startswith("CLOSESPIDER_")} == set(CLOSING)
 

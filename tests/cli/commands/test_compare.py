@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
+from scrapy.settings import Settings
 from twisted.internet.error import ConnectionRefusedError as Refused
 
+from scrapy_ubi.cli.commands.compare_addon import PLACE, CompareAddon
 from scrapy_ubi.cli.commands.compare_items import compare_items
 from scrapy_ubi.cli.commands.compare_recording import EXACT, FAILED, FEWER, NONE, OTHER_COOKIES, Failed, Recording
 from scrapy_ubi.cli.supervisor.embedded_valkey import valkey_program
@@ -62,6 +65,27 @@ def test_the_field_that_tells_items_apart_never_counts_as_varying() -> None:
     assert found.varying == ()
     assert found.unsteady == 6
     assert not found.same
+
+
+@given(st.integers(3, 20), st.data())
+def test_a_number_that_each_process_counts_is_found_though_its_place_varies(number: int, data: st.DataObject) -> None:
+    def crawl(numbers: list[int]) -> list[dict[str, object]]:
+        return [{"url": url, "title": "x", "n": n} for url, n in enumerate(numbers)]
+
+    one, two = crawl([*range(number)]), crawl([*range(1, number), 0])
+    any_order = compare_items(one, two, crawl(data.draw(st.permutations(range(number)))))
+    assert (any_order.varying, any_order.same) == (("n",), True)
+    half = number // 2
+    found = compare_items(one, two, crawl([*range(half), *range(number - half)]))
+    assert (found.counted, found.same) == (("n",), False)
+
+
+def test_a_field_that_varies_by_chance_among_few_values_says_nothing() -> None:
+    one, two, ours = (
+        [{"url": url, "from": one} for url, one in enumerate(found)] for found in ("aabb", "abab", "aaab")
+    )
+    found = compare_items(one, two, ours)
+    assert (found.varying, found.counted, found.same) == (("from",), (), True)
 
 
 # -- the recording --------------------------------------------------------------------------------------------
@@ -114,6 +138,30 @@ def test_cookies_are_told_apart_by_values_then_by_names(recording: Recording) ->
         assert (found, body_of(outcome)) == (how, body)
 
 
+def test_each_of_several_logins_gets_back_its_own_form_whatever_the_order(recording: Recording) -> None:
+    url = "http://h.example/login"
+    for name in ("ann", "bob", "eve"):
+        recording.add(asked(url, meta={"cookiejar": name, "depth": 0}), Response(url, body=f"token of {name}".encode()))
+        recording.add(asked(f"{url}?q", cb_kwargs={"query": name}), Response(url, body=f"results of {name}".encode()))
+    for name in ("eve", "ann", "bob", "ann"):
+        meta = {"cookiejar": name, "depth": 0, "download_latency": 0.1, "an object": object()}
+        assert body_of(recording.find(asked(url, meta=meta))[1]) == f"token of {name}".encode()
+        found = recording.find(asked(f"{url}?q", cb_kwargs={"query": name}))[1]
+        assert body_of(found) == f"results of {name}".encode()
+
+
+def test_a_request_that_is_made_again_gets_the_next_answer_with_and_without_the_mark_of_a_retry(
+    recording: Recording,
+) -> None:
+    url = "http://h.example/"
+    recording.add(asked(url, meta={"depth": 1}), Response(url, status=503))
+    recording.add(asked(url, meta={"depth": 1, "retry_times": 1}), Response(url))
+    for name in ("a", "b"):
+        again = {"depth": 1} | ({"retry_times": 1} if name == "a" else {})
+        answers = [recording.find(asked(url, f"{name}=1", meta=meta))[1] for meta in ({"depth": 1}, again)]
+        assert [one.status for one in answers if isinstance(one, Response)] == [503, 200]
+
+
 def test_a_login_that_was_lost_is_said(recording: Recording) -> None:
     url = "http://h.example/account"
     recording.add(asked(url, "user=a"), Response(url, body=b"account"))
@@ -127,6 +175,21 @@ def test_a_download_that_failed_fails_again_by_the_same_exception(recording: Rec
     assert isinstance(outcome, Failed)
     assert isinstance(outcome.exception(), Refused)
     assert type(Failed("os.system", "x").exception()) is OSError
+
+
+# -- the add-on -----------------------------------------------------------------------------------------------
+
+
+def test_files_and_images_of_each_process_are_kept_apart_from_the_users_and_from_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PLACE, str(tmp_path))
+    settings = Settings({"FILES_STORE": "s3://bucket/files", "IMAGES_STORE": "", "SHOP_IMAGES_STORE": "images"})
+    CompareAddon().update_settings(settings)
+    stores = [settings["FILES_STORE"], settings["SHOP_IMAGES_STORE"]]
+    assert all(Path(store).parent == tmp_path and str(os.getpid()) in store for store in stores)
+    assert len(set(stores)) == 2
+    assert not settings["IMAGES_STORE"], "what is off stays off"
 
 
 # -- whole comparisons ----------------------------------------------------------------------------------------
@@ -328,6 +391,21 @@ def test_what_agents_refuse_is_said_before_the_site_is_asked(made: tuple[Project
     status, output = project.run("ubi", "compare", "honest", "-s", "SCHEDULER=scrapy.core.scheduler.Scheduler2")
     assert status == 1 and "SCHEDULER is set to 'scrapy.core.scheduler.Scheduler2': remove it" in output, output
     assert not site.visits
+
+
+def test_a_site_that_answers_nothing_proves_nothing(made: tuple[Project, Site]) -> None:
+    project, _ = made
+    spider = """
+        import scrapy
+        class Dead(scrapy.Spider):
+            name = "dead"
+            start_urls = ["http://127.0.0.1:1/"]
+            custom_settings = {"HTTPPROXY_ENABLED": False, "RETRY_ENABLED": False, "ROBOTSTXT_OBEY": False}
+    """
+    (project.place / "project" / "spiders" / "dead.py").write_text(textwrap.dedent(spider))
+    status, output = project.run("ubi", "compare", "dead")
+    assert status == 1
+    assert "The site has answered none of plain Scrapy's 1 requests: nothing to compare. " in output
 
 
 def test_a_spider_that_asks_for_nothing_hears_why_where_it_is_known(made: tuple[Project, Site]) -> None:

@@ -82,7 +82,7 @@ def test_running_and_stopped_agents_of_this_directory_are_told_apart(tmp_path: P
     finally:
         lock.release()
     assert "running: a1" in said
-    assert "go on at the next start: 1" in said
+    assert "used again at the next start: 1" in said
 
 
 def test_a_redis_that_is_away_is_wrong() -> None:

@@ -121,6 +121,11 @@ def test_after_the_embedded_valkey_has_lost_all_agents_wait_as_usual_and_a_users
     assert not [word for word in it.arguments(it.places[0], True, None, False) if "REDIS" in word or "WAIT" in word]
 
 
+def test_new_agents_have_the_names_that_are_given_then_numbers(tmp_path: Path) -> None:
+    places = run_plan.new_places(tmp_path, {"a"}, 3, ["a", "b"])
+    assert places[0].name == "b" and [place.name[-2:] for place in places[1:]] == ["-1", "-2"]
+
+
 def test_new_agents_have_names_and_directories_that_are_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_plan, "host_name", lambda: "host.example.org")
     (tmp_path / "host-2").mkdir()
