@@ -26,7 +26,7 @@ PIECE = 256  # rows read at once by those who want all
 CHEAP = 32  # times as many as are put into it a head may have to be sorted for it: to put in one costs about as much
 MOST_UNKNOWN = 10_000  # keys of which it is remembered for a moment that they are new
 
-Head = list[bytes]  # rows of the queue with their values (`rows.read_queue`); ascending
+Head = list[bytes]  # rows of the queue with their values (`queue_rows.read_queue`); ascending
 NO_HEAD: Head = []  # shared by all who have none; never changed
 
 

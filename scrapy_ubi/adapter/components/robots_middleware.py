@@ -4,7 +4,7 @@ Rules of this module:
 
 * Nothing of an authority is fetched before its robots.txt; all who wait for it wait for one fetch. A request that waits
   holds no permit, so robots.txt can be loaded, under a permit and with the host's delay like everything else.
-* Where robots.txt cannot be read, the host is put off (`agent.hosts.postpone`) and its page goes back to the queue. So
+* Where robots.txt cannot be read, the host is put off (`HostNotes.postpone`) and its page goes back to the queue. So
   it waits beside the crawl, not in it. After `UBI_ROBOTS_GIVE_UP` its pages fail, so that the crawl ends. There, too,
   the delay after robots.txt was read is waited for.
 * A page of a host that cannot be connected to fails with the error that it would have had by itself, after all its

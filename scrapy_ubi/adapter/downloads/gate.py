@@ -3,8 +3,8 @@
 Everything passes it, as it stands in the innermost downloader middleware: requests of the queue, and robots.txt, media
 and each hop of their redirects, which bypass the scheduler (`unscheduled`). Rules of this module:
 
-* Where a request stands is one state with a table of transitions (`requests.transfer`). The permit is held in some of
-  these states and in no other.
+* Where a request stands is one state with a table of transitions (`requests.transfer_states`). The permit is held in
+  some of these states and in no other.
 * The right to load is asked for three times: when the queue chooses the request, when its permit is granted, and where
   its bytes leave (`socket_gate`), and before a connection is made for them. Of a download handler that does not ask by
   itself, it is asked for when the transfer starts.

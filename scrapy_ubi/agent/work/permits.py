@@ -9,9 +9,9 @@ Rules of this module:
 * A permit is given only when, at that moment, the agent owns the host, the host is not held, the lease holds, and the
   politeness delay has passed. What can still become true is waited for; what cannot (another agent's host) is denied.
 * A *foreign* permit is that of a load beside the scheduler from a host that another agent owns. It asks for the lease
-  and for the delay since this agent's own last load of that host (`politeness.foreign`), not for the host. There is one
-  such permit a host here, and no other beside it: where the host becomes this agent's own meanwhile, its pages wait for
-  that load.
+  and for the delay since this agent's own last load of that host (`hosts.foreign_hosts`), not for the host. There is
+  one such permit a host here, and no other beside it: where the host becomes this agent's own meanwhile, its pages wait
+  for that load.
 * Of a host with several permits the delay counts from the start of a load, when its permit is given; else from its end.
 * The waiters of a host stand in a line. Only the first one takes the permit; each that leaves the line wakes the next.
   So a release costs one check, however many wait, for this host or for others. A request of the queue checks at every
