@@ -257,7 +257,7 @@ class UbiRobotsMiddleware:
             else:
                 self._answered(response)
                 values = response.headers.getlist("Retry-After")
-                asked = min(retry_after.asked(response.status, values) or 0.0, scheduler.settings.max_retry_after)
+                asked = retry_after.asked(response.status, values, scheduler.settings.max_retry_after) or 0.0
                 fetched = response.request
                 proxy = fetched.meta.get("proxy") if fetched is not None else None
                 no_server = failing.says_unreachable(response.status, proxy)

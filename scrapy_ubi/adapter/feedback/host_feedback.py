@@ -124,6 +124,7 @@ DEAD_HOST, BUSY_HOST, FAILING_HOST = "host/dead", "host/busy", "host/failing"  #
 
 TOO_MANY = 429
 GROWTH = 16  # a host that asks again is left alone for UBI_HOST_PAUSE / 16 at least, twice as long each time
+MOST_GROWTH = 60  # doublings: by then it is longer than any UBI_MAX_RETRY_AFTER
 
 # The loads that count against a host: no connection, none that lasted until a response, or one that did not end in time
 # (DOWNLOAD_TIMEOUT, UBI_MAX_LOAD_SECONDS): else a host that drips would take that time for each of its pages. One that
@@ -278,17 +279,18 @@ class HostFeedback:
 
     def asked(self, response: Response) -> float | None:
         """For how long (s) a server that asks to be left alone is; None when it does not ask, or cannot be read."""
-        if response.status not in retry_after.STATUSES or not self._settings.max_retry_after:
+        if response.status not in retry_after.STATUSES:
             return None
-        asked = retry_after.asked(response.status, response.headers.getlist("Retry-After"))
-        return None if asked is None else min(asked, self._settings.max_retry_after)
+        values = response.headers.getlist("Retry-After")
+        return retry_after.asked(response.status, values, self._settings.max_retry_after)
 
     def _count_unread(self) -> None:
         if self._settings.max_retry_after:
             self._crawler.stats.inc_value("ubi/politeness/retry_after_unread")
 
-    def _leave_alone(self, state: HostState, visit: Visit | None, seconds: float, late: bool) -> bool:
-        """A host has asked to come back later; whether its page goes back to the queue with all its retries."""
+    def _leave_alone(self, state: HostState, visit: Visit | None, asked: float, late: bool) -> bool:
+        """Put off a host that has asked for so long (s). True where its page goes back to the queue with all its
+        retries."""
         hosts, tries, failures = self._node.hosts, self._settings.host_tries, self._settings.host_failures
         asks = retry_after.read(hosts.get(state, BUSY))
         if not late:
@@ -297,13 +299,13 @@ class HostFeedback:
         if asks.times > tries and failures and len(asks.pages) >= min(failures, tries + 1, retry_after.MOST_PAGES):
             self._give_up(state, BUSY_HOST, f"has asked {asks.times} times in a row to come back later")
             return True
-        most, asked = self._settings.max_retry_after, seconds
+        seconds = asked
         if asks.times > 1:
-            growth = min(
-                asks.times - 1, tries, 60
-            )  # a page that always asks is no reason to leave the others for hours
-            seconds = max(seconds, self._settings.host_pause / GROWTH * 2.0**growth)
-        self._put_off(state, min(seconds, most), RETRY_AFTER, min(asked, most))
+            # UBI_HOST_TRIES bounds the growth: a page that always asks is no reason to leave the others for hours.
+            growth = min(asks.times - 1, tries, MOST_GROWTH)
+            grown = self._settings.host_pause / GROWTH * 2.0**growth
+            seconds = max(asked, min(grown, self._settings.max_retry_after))
+        self._put_off(state, seconds, RETRY_AFTER, asked)
         return late or asks.times <= tries
 
     def _is_retried(self, request: Request, response: Response) -> bool:
