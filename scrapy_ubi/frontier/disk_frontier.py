@@ -416,7 +416,7 @@ class DiskFrontier:
             self._flushes.of(state)
 
     def load(self, now: float, allowed: Callable[[HostState], bool]) -> bool:
-        """Read what is needed, here and now; whether there was anything."""
+        """Read what is needed, here and now. Return whether there was anything."""
         scans = self.needs(now, allowed)
         self.take(self.read(scans))
         return bool(scans)

@@ -264,9 +264,8 @@ class DiskState(HostState):
 
     def append(self, queued: Head, entry: Entry) -> bool:
         """Put entries into the head: behind all others, where they belong there, else among them, where these are so
-        few that sorting all is cheap; whether they were put. They are in their order, and each is as deep as this one,
-        with its priority.
-        """
+        few that sorting all is cheap. Return whether they were put. They are in their order, and each is as deep as
+        this one, with its priority."""
         head, first = self.head, queued[0]
         among = bool(head) and first < head[-1]
         if among and len(head) > CHEAP * len(queued):

@@ -118,7 +118,7 @@ class Window:
 
     def append(self, state: DiskState, queued: Head, entry: Entry) -> bool:
         """Entries that wait from now on were put into the host's queue: into its head, where all are like this one, and
-        there is room; whether they are there.
+        there is room. Return whether they are there.
         """
         count = len(queued)
         weight = queue_rows.weight(queued) if count > 1 else 1 + (len(queued[0]) >> HEAVY)

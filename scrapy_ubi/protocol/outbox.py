@@ -12,8 +12,8 @@ Rules of this module:
   for, and it is told again when one of those who were there is gone. That ends when acknowledgements stand for all
   copies again; until then no done mark leaves, so none stands on a thin one. To a leaver, which keeps no copy of what
   it tells, it never ends.
-* What comes back refused waits a moment before it is routed again, so that two agents whose views differ do not play
-  ball.
+* What comes back refused waits a moment before it is routed again, so that two agents whose views differ do not send
+  it to and fro.
 """
 
 from __future__ import annotations

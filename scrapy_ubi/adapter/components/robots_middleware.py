@@ -379,7 +379,8 @@ class UbiRobotsMiddleware:
             node.hosts.begin_delay(state)  # it holds between this load and the first page
 
     def _follow_delay(self, state: HostState, records: dict[str, RobotsRecord], scheduler: UbiScheduler) -> bool:
-        """Let the host have the largest Crawl-delay of its authorities, within bounds; whether it has or had one."""
+        """Let the host have the largest Crawl-delay of its authorities, within bounds. Return whether it has or had
+        one."""
         hosts, most = scheduler.node.hosts, scheduler.settings.max_delay
         delay = max(one.delay for one in records.values())
         if delay > most > 0:

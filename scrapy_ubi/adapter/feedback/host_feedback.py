@@ -336,8 +336,8 @@ class HostFeedback:
         return (response.status >= 500 or response.status == TOO_MANY) and self._is_retried(request, response)
 
     def _count_error(self, visit: Visit, what: str, gateway: bool) -> bool:
-        """A page's load has ended with an error; whether the page is spared. `gateway`: a proxy says that it cannot
-        reach the host."""
+        """A page's load has ended with an error. Return whether the page is spared. `gateway`: a proxy says that it
+        cannot reach the host."""
         hosts, state = self._node.hosts, visit.state
         streak = failing.read(hosts.get(state, FAILING))
         if streak is None or (streak.gone and not gateway):

@@ -72,12 +72,12 @@ class NoDisk:
 
     @property
     def holds_outputs(self) -> bool:
-        """There are none."""
+        """Whether outputs are kept here: never."""
         return False
 
     @property
     def due(self) -> bool:
-        """Nothing ever is."""
+        """Whether a flush is due: never."""
         return False
 
     def collect(self, changes: Changes, facts: Mapping[str, Any] | None) -> None:

@@ -195,7 +195,7 @@ class Barrier:
             discovery.discover_all(host, entries, found[0].page.outlinks)
 
     def _tell(self, host: str, endings: Sequence[VisitEnd]) -> bool:
-        """Tell the ranker of the pages; whether it has heard of all."""
+        """Tell the ranker of the pages. Return whether it has heard of all."""
         ranker = self._iterations.ranker
         assert ranker is not None
         try:
