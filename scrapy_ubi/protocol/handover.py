@@ -97,8 +97,8 @@ class Handover:
         self._paused_until = min(now + seconds, self._paused_since + MOST_PAUSES * seconds)
 
     def read(self, alive: Mapping[str, Beat]) -> None:
-        """Take in the beats of everybody alive. Where one that was relied on, or was telling keepers, is gone, hosts are
-        gone through again."""
+        """Take in the beats of everybody alive. Where one that was relied on, or was telling keepers, is gone, hosts
+        are gone through again."""
         for agent, incarnation in list(self._telling):
             beat = alive.get(agent)
             if beat is None or beat.incarnation != incarnation:
