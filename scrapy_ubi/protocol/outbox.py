@@ -71,7 +71,7 @@ class Outbox:
             self._open(record.flush)
 
     def put_entries(self, receiver: str, kind: str, records: Sequence[Record], view: View) -> None:
-        """The same for entries of one flush, at once: what one page has told of one host."""
+        """Put records of entries of one flush, at once: what one page has told of one host."""
         if records:
             self.lane(receiver, kind, view).put_all(records)
             if records[0].flush:

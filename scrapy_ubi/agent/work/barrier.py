@@ -101,7 +101,7 @@ class IteratedDiscoverer(Discoverer):
         return Verdict.FOUND if self._iterations.hold(page, entry) else Verdict.KNOWN
 
     def discover_all(self, host: str, entries: Sequence[Entry], page: Visit) -> Sequence[tuple[Entry, Verdict]]:
-        """The same for all that a page says of one host, with one depth: what was no news, and why."""
+        """Take in all URLs that a page says of one host, with one depth. Return what was no news, and why."""
         if not self._is_held(host, entries[0], page):
             return super().discover_all(host, entries, page)
         return [(entry, Verdict.KNOWN) for entry in entries if not self._iterations.hold(page, entry)]

@@ -103,7 +103,7 @@ class Discoverer:
         return news
 
     def discover_all(self, host: str, entries: Sequence[Entry], page: Visit) -> Sequence[tuple[Entry, Verdict]]:
-        """The same for all that a page says of one host, with one depth: what was no news, and why."""
+        """Take in all URLs that a page says of one host, with one depth. Return what was no news, and why."""
         if reason := self._crawl_limits.refuses_depth(entries[0].depth):
             for _ in entries:
                 self._limits.refuse(reason, host)

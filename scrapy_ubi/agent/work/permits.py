@@ -183,7 +183,8 @@ class Permits:
         return max(self._own_next_at(state), met)
 
     def _own_next_at(self, state: HostState) -> float:
-        """The same of an own host, as far as it is known by its state, or by its loads while its pages rest."""
+        """The time before which politeness forbids the next load of an own host, as far as it is known by its state, or
+        by its loads while its pages rest."""
         if state.next_at > self._clock() and self._rests(state):
             return self._free_at.get(state.host, LONG_AGO)
         return state.next_at
