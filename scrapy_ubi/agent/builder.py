@@ -176,7 +176,7 @@ def build_node(
         clock,
     )
     live.follow(publisher.soon)
-    Steered(live, pace, crawl, (limits, crawl_limits), access, waker, seeds)
+    Steered(live, pace, crawl, limits, crawl_limits, access, waker, seeds)
     turns = Turns(
         crawl,
         exchanges,

@@ -30,7 +30,8 @@ class Steered:
         live: RuntimeSettings,
         pace: HostPace,
         crawl: Crawl,
-        limits: tuple[HostLimits, CrawlLimits],
+        limits: HostLimits,
+        crawl_limits: CrawlLimits,
         access: HostAccess,
         waker: EngineWakeup,
         seeds: SeedInbox,
@@ -40,7 +41,8 @@ class Steered:
         self._crawl = crawl
         self._access = access
         self._waker = waker
-        self._limits, self._crawl_limits = limits
+        self._limits = limits
+        self._crawl_limits = crawl_limits
         live.follow(self._follow)
 
     def _follow(self, live: RuntimeSettings) -> None:

@@ -1,6 +1,6 @@
 """The frontier on disk: millions of URLs in little memory, and a crawl that goes on where it was.
 
-It keeps the contract `protocol.frontier.Frontier`, as the one in memory does. It is made of the hosts' states
+It keeps the contract `protocol.frontier_contract.Frontier`, as the one in memory does. It is made of the hosts' states
 (`disk_state`) and their entries (`entries`), the part of their queues that is in memory (`window`), what is not written
 yet (`flushes`), and the failures kept (`Failures`).
 
@@ -416,7 +416,7 @@ class DiskFrontier:
             self._flushes.of(state)
 
     def load(self, now: float, allowed: Callable[[HostState], bool]) -> bool:
-        """Read what is needed, here and now; whether there was anything."""
+        """Read what is needed, here and now. Return whether there was anything."""
         scans = self.needs(now, allowed)
         self.take(self.read(scans))
         return bool(scans)

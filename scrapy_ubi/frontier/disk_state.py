@@ -26,7 +26,7 @@ PIECE = 256  # rows read at once by those who want all
 CHEAP = 32  # times as many as are put into it a head may have to be sorted for it: to put in one costs about as much
 MOST_UNKNOWN = 10_000  # keys of which it is remembered for a moment that they are new
 
-Head = list[bytes]  # rows of the queue with their values (`rows.read_queue`); ascending
+Head = list[bytes]  # rows of the queue with their values (`queue_rows.read_queue`); ascending
 NO_HEAD: Head = []  # shared by all who have none; never changed
 
 
@@ -264,9 +264,8 @@ class DiskState(HostState):
 
     def append(self, queued: Head, entry: Entry) -> bool:
         """Put entries into the head: behind all others, where they belong there, else among them, where these are so
-        few that sorting all is cheap; whether they were put. They are in their order, and each is as deep as this one,
-        with its priority.
-        """
+        few that sorting all is cheap. Return whether they were put. They are in their order, and each is as deep as
+        this one, with its priority."""
         head, first = self.head, queued[0]
         among = bool(head) and first < head[-1]
         if among and len(head) > CHEAP * len(queued):

@@ -31,7 +31,8 @@ class HostLoads:
         self._open: dict[str, tuple[int, float]] = {}  # how many, and when the next one has its turn
 
     def handed_out(self, host: str, next_at: float) -> bool:
-        """One more request of this host was handed out; whether another one may be, beside it, from that time on."""
+        """One more request of this host was handed out. Return whether another one may be, beside it, from that time
+        on."""
         limit = self._limit(host)
         if not limit:
             return False

@@ -1,7 +1,7 @@
 """The frontier in memory: every host's state and queue, and the workbench. It is gone when the process ends.
 
-It keeps the contract `protocol.frontier.Frontier`, the one that a frontier on disk fulfils too. Its bound is the memory
-of the machine: about 300 bytes a waiting URL and 80 a done one.
+It keeps the contract `protocol.frontier_contract.Frontier`, the one that a frontier on disk fulfils too. Its bound is
+the memory of the machine: about 300 bytes a waiting URL and 80 a done one.
 
 The queue of a host is breadth first, that is by priority, then depth, then arrival. Priority is Scrapy's and comes
 first because a spider that sets it means it; without it the visit of a host is breadth first (UbiCrawler 3.2). An entry

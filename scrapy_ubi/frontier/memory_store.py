@@ -1,4 +1,4 @@
-"""A store in memory: the contract of the one on disk, for tests and the simulator, with accidents to order.
+"""A store in memory: the contract of the one on disk, for tests and the simulator, with faults that a test asks for.
 
 What is written is `rows`; it outlives the store object the way a disk outlives a process: `MemoryStore(rows)` is what
 the next process finds.

@@ -101,9 +101,8 @@ def queued(hid: bytes, host: str, entry: Entry, arrival: int) -> bytes:
 
 
 def queued_all(hid: bytes, host: str, entries: Iterable[Entry], arrival: int) -> list[bytes]:
-    """The same of several entries, one after the other. Those of one page differ in key and URL only: what they have in
-    common is made once, which pays for three and more.
-    """
+    """Several entries that wait, as `queued` makes them, one after the other. Those of one page differ in key and URL
+    only: what they have in common is made once, which pays for three and more."""
     found: list[bytes] = []
     common: tuple[object, ...] = ()
     head, request, start, flag = b"", b"", "", 0

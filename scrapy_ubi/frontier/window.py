@@ -4,8 +4,9 @@ A host with waiting entries is in exactly one of two places: on the *workbench* 
 or among the *resting* (its waiting entries are in the store or in the changes only), which is a workbench of its own:
 waiting there means that its turn to be read has not come, busy there that it is being read.
 
-* At most about `most` rows of queues are in memory, where one with a large request counts as several (`rows.weight`).
-  While less than half of that is used, heads grow up to `GROWN` rows and stay complete: a small crawl reads nothing.
+* At most about `most` rows of queues are in memory, where one with a large request counts as several
+  (`queue_rows.weight`). While less than half of that is used, heads grow up to `GROWN` rows and stay complete: a small
+  crawl reads nothing.
   Beyond, a head has `HEAD` rows, and hosts that may not be fetched here, or not for long, give theirs away; those that
   keep one from before get none. So they have half of it at most.
 * A host whose head is used up goes behind those that rest, so all have their turn.
@@ -117,7 +118,7 @@ class Window:
 
     def append(self, state: DiskState, queued: Head, entry: Entry) -> bool:
         """Entries that wait from now on were put into the host's queue: into its head, where all are like this one, and
-        there is room; whether they are there.
+        there is room. Return whether they are there.
         """
         count = len(queued)
         weight = queue_rows.weight(queued) if count > 1 else 1 + (len(queued[0]) >> HEAVY)

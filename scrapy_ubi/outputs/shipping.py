@@ -80,7 +80,7 @@ class Shipper:
         self._ended.set()
 
     def round(self) -> bool:
-        """Send what is sealed and not sent; whether all is."""
+        """Send what is sealed and not sent. Return whether all is."""
         record = read_record(self._out)
         run = str(record.get("run") or "")
         if not run:

@@ -8,8 +8,9 @@ Rules of this module:
   know what others think of it, and most of its loads have ended meanwhile: what is thrown away now is fetched again, by
   itself where it is alone. So its loads wait for word, while no other one starts: the first read of beats that was
   sent since. Others who took its hosts over hold it dead, and say so in their beats: it joins again, and cancels. Where
-  Redis has forgotten meanwhile nobody may have said so, and it cancels as well. Else its loads go on.
-* So it is where a beat was acknowledged, after too long a gap, before anybody had looked.
+  Redis has forgotten meanwhile nobody may have said so, and it cancels as well. Otherwise its loads go on.
+* The same holds where a beat was acknowledged, after too long a gap, before anything here had seen that the lease was
+  over.
 * Where no word comes within a grace they are cancelled. Who sleeps again meanwhile begins to wait anew.
 """
 

@@ -104,7 +104,7 @@ class Discovery:
         return news
 
     def discover_all(self, host: str, entries: Sequence[Entry], outlinks: Outlinks) -> list[Entry]:
-        """The same for what one page says of one host, at once: that costs half as much. Those that were news."""
+        """Take in what one page says of one host, at once: that costs half as much. Return those that were news."""
         if self.refuses is not nothing:  # which may depend on those before
             return [entry for entry in entries if self.discover(host, entry, outlinks)]
         self._counters.links += len(entries)

@@ -141,7 +141,8 @@ class Frontier(Protocol):
         ...
 
     def elsewhere(self, agent: str) -> Iterator[Failure]:
-        """The pages whose outputs are at that agent, as far as is known here, in any order."""
+        """The pages that are done here, and whose outputs that agent has, as far as is known here, in any order. They
+        are given as failures with the reason `OUTPUTS_LOST`, since that is what they are once it is lost."""
         ...
 
     def forget_elsewhere(self, agent: str, page: Failure) -> None:

@@ -97,7 +97,8 @@ class Handover:
         self._paused_until = min(now + seconds, self._paused_since + MOST_PAUSES * seconds)
 
     def read(self, alive: Mapping[str, Beat]) -> None:
-        """Whether those relied on are still there, by the beats of everybody alive."""
+        """Take in the beats of everybody alive. Where one that was relied on, or was telling keepers, is gone, hosts
+        are gone through again."""
         for agent, incarnation in list(self._telling):
             beat = alive.get(agent)
             if beat is None or beat.incarnation != incarnation:
@@ -291,7 +292,7 @@ class Handover:
 
     @property
     def settled(self) -> bool:
-        """The same, with pending hosts that are few enough to be named."""
+        """Whether everything is handed on, as `brought` says, and pending hosts are few enough to be named."""
         return self.brought and len(self.pending) <= self._most_pending
 
     def _drop(self, host: str) -> None:

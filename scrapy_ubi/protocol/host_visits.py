@@ -61,7 +61,7 @@ class HostVisits:
         self.closing[key] = ClosingVisits(before) if told is None else told._replace(visits=told.visits + 1)
 
     def closed(self, key: int) -> bool:
-        """What such a visit has found is safe; whether the row of the page may be told."""
+        """What such a visit has found is safe. Return whether the row of the page may be told."""
         told = self.closing.pop(key)
         if told.visits > 1:
             self.closing[key] = told._replace(visits=told.visits - 1)

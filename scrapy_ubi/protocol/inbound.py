@@ -28,9 +28,8 @@ from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.received import Delta, Received
 from scrapy_ubi.protocol.records import Record, done_mark
 
-MOST_OUTCOMES = (
-    1024  # answers remembered a lane: far above any window; a sender that never raises its floor gets no further ones
-)
+# Answers remembered a lane: far above any window. A sender that never raises its floor gets no further ones.
+MOST_OUTCOMES = 1024
 _request = itemgetter(4)  # of an entry
 MOST_ANSWER = 20  # times as many characters as a letter may have: a third of what a transport takes
 

@@ -50,8 +50,8 @@ class Letter:
     size: int = 0
 
     def add(self, record: Record, bounds: Bounds) -> bool:
-        """Append a record where the letter keeps to its bounds with it, too; whether it does. One record has room in
-        any letter."""
+        """Append a record where the letter keeps to its bounds with it, too. Return whether it does. One record has
+        room in any letter."""
         grown = self.size + size(record)
         if self.records and (len(self.records) >= bounds.records or grown > bounds.size):
             return False

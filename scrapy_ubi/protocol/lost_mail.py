@@ -42,7 +42,7 @@ class LostMail:
         self._heard: dict[str, tuple[str, int]] = {}  # sender -> life and number
 
     def note_memory(self, memory: str) -> bool:
-        """What names the memory of the own mail slot now; whether it has lost something, or may have."""
+        """Note what names the memory of the own mail slot now. Return whether it has lost something, or may have."""
         before, self._memory = self._memory, memory or self._memory
         is_lost = bool(before and memory and before != memory)
         if is_lost:

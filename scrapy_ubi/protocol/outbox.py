@@ -12,8 +12,8 @@ Rules of this module:
   for, and it is told again when one of those who were there is gone. That ends when acknowledgements stand for all
   copies again; until then no done mark leaves, so none stands on a thin one. To a leaver, which keeps no copy of what
   it tells, it never ends.
-* What comes back refused waits a moment before it is routed again, so that two agents whose views differ do not play
-  ball.
+* What comes back refused waits a moment before it is routed again, so that two agents whose views differ do not send
+  it to and fro.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Outbox:
             self._open(record.flush)
 
     def put_entries(self, receiver: str, kind: str, records: Sequence[Record], view: View) -> None:
-        """The same for entries of one flush, at once: what one page has told of one host."""
+        """Put records of entries of one flush, at once: what one page has told of one host."""
         if records:
             self.lane(receiver, kind, view).put_all(records)
             if records[0].flush:

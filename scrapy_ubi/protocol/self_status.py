@@ -75,7 +75,7 @@ class Standing:
 
     @property
     def _brought(self) -> bool:
-        """The same, however many hosts are pending."""
+        """Whether all is handed on but for the pending hosts, however many these are."""
         if not self._group.sure or not self._handover.brought or self._outbox.orphans:
             return False
         return all(

@@ -211,8 +211,9 @@ class Work:
             self._counters.visited += 1
 
     def also_done(self, state: HostState, entry: Entry) -> None:
-        """Another key of this host is done with a page that ended right before, and may be told no earlier: a mark that
-        never waits. Were its owner lost meanwhile, `entry` is what an heir would fetch for it.
+        """Count `entry` as done with the page that ended right before: its key belongs to the same page. Its done mark
+        leaves no earlier than that page's, and waits for nothing else. Should this agent be lost before, the next owner
+        fetches `entry`.
         """
         if state.is_known(entry.key):
             return

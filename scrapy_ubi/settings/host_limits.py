@@ -108,7 +108,7 @@ class HostLimitsTable(NamedTuple):
         return "; ".join(filter(None, (*parts, more, f"all others: {self.others}" if self.others.said else "")))
 
     def as_json(self) -> object:
-        """As it may be written: a text for all hosts, or a mapping as JSON text."""
+        """The limits as they may be written: a text for all hosts, or a mapping as JSON text."""
         if not self.named:
             return str(self.others)
         rows = {**self.named, **({OTHERS: self.others} if self.others.said else {})}

@@ -75,5 +75,5 @@ class GivenCredentials(CredentialProvider):
         raise CredentialsFailed(f"it gave {len(parts)} texts, not user and password")
 
     async def get_credentials_async(self) -> Given:
-        """The same, in another thread."""
+        """User and password, got in another thread. Raises CredentialsFailed."""
         return await asyncio.to_thread(self.get_credentials)

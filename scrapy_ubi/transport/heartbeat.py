@@ -185,7 +185,7 @@ class Heartbeat:
             return False
 
     def _attempt(self) -> bool:
-        """One beat; whether it succeeded, or was not to be sent."""
+        """One beat. Return whether it succeeded, or was not to be sent."""
         try:
             if self._stalled():
                 self._counts["beats_stalled"] += 1

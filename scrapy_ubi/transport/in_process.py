@@ -360,7 +360,8 @@ class MemoryTransport:
         return replace(out, letters=letters, acks=acks, forget_acks=forget) if away else out, put_off
 
     def _apply(self, out: Outgoing, leaving: tuple[str, ...]) -> bool:
-        """Run the writes in the order of the Redis transport; whether some were refused. Raises TransportDown."""
+        """Run the writes in the order of the Redis transport. Return whether some were refused. Raises
+        TransportDown."""
         most, self._hub.break_after = self._hub.break_after, None
         refused = False
         for number, (needs_memory, write) in enumerate([*self._deletions(out, leaving), *self._writes(out)]):

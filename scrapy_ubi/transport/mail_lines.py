@@ -82,7 +82,7 @@ class MailLine:
         return bool(self.why) and now < self.retry_at
 
     def put(self, command: RedisCommand) -> bool:
-        """Let this wait for the next batch; whether there is room."""
+        """Let this wait for the next batch. Return whether there is room."""
         size = _size_of(command)
         if self.waiting and (len(self.waiting) >= MOST_WAITING or self._size + size > MOST_BYTES):
             return False
@@ -507,7 +507,7 @@ def _size_of(command: RedisCommand) -> int:
 
 
 def probe_of(memory: str) -> RedisCommand:
-    """Whether a master takes writes: it refuses this one, too, when it is full; the token that is there stays."""
+    """A command that shows whether a master takes writes: a full one refuses it, too. The token that is there stays."""
     return RedisCommand(("SET", memory, secrets.token_hex(4), "NX"), memory, "string")
 
 

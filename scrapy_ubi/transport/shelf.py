@@ -152,7 +152,7 @@ class Shelf:
             self.agents[encode(agent)] = encode(profile)
 
     def sum_up(self, gone: Fields, before: str | None, after: str) -> bool:
-        """Take away these profiles, and put the sum there, where all is as it is given; whether it was."""
+        """Take away these profiles, and put the sum there, where all is as it is given. Return whether it was."""
         name = encode(SUMMED_UP)
         if self.agents.get(name) != (None if before is None else encode(before)):
             return False

@@ -7,7 +7,7 @@ brings along; it is never fetched, so agents with the same tldextract agree. Suf
 (`github.io`) do not count as public. Where there is no registered domain (IP addresses, unknown suffixes, a suffix
 itself) the host is the key.
 
-With rules for hosts (`urls.hosts`) the host is the one that they resolve it to, for either kind of key.
+With rules for hosts (`urls.host_rules`) the host is the one that they resolve it to, for either kind of key.
 """
 
 from __future__ import annotations

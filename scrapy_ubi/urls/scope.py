@@ -29,7 +29,7 @@ class Scope(NamedTuple):
         return place in self.places
 
     def as_list(self) -> list[str]:
-        """As it travels in meta."""
+        """The scope as it travels in meta."""
         return [self.kind, *self.places]
 
 

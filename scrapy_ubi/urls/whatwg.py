@@ -156,7 +156,7 @@ def _label(label: str) -> str:
 
 
 def _check(label: str) -> None:
-    """Whether a label that is not ASCII is valid. Raises ValueError."""
+    """Refuse a label that is not ASCII and not valid. Raises ValueError."""
     if label[0] in _letters().marks:
         raise ValueError(f"{label!r} begins with a mark")
     for at, character in enumerate(label):

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
-from scrapy_ubi.cli.monitor import ahead
+from scrapy_ubi.cli.monitor import ahead, crawl_warnings
 from scrapy_ubi.cli.monitor.document import Document, standing
 from scrapy_ubi.cli.monitor.render_report import measures_of
 from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
@@ -16,7 +16,6 @@ from scrapy_ubi.web.crawl_ring import fair_shares, replicas_of, shares
 
 MOST_AGENTS = 1_000
 MOST_REASONS = 100
-MOST_IDLE = 5  # sentences of agents that fetch nothing
 
 _LEFT_OUT = ("speeds", "failed_at", "noted_at", "examples")
 _COUNTERS = ("pages", "done", "unique", "known", "queued", "in_flight", "hosts", "forwarded", "outbox")
@@ -40,7 +39,8 @@ def view(status: CrawlStatus, lives: bool, events: Sequence[Event]) -> Document:
         "views": status.views,
         "settled": is_settled(status),
         "remaining": ahead.document(status),
-        "idle": ahead.idle_sentences(status)[:MOST_IDLE],
+        "idle": ahead.idle_shown(status),
+        "warnings": crawl_warnings.sentences(status),
         "unreadable": status.unreadable,
         "measures": _measures(status),
         "agents_total": len(status.agents),

@@ -125,7 +125,7 @@ def metrics_text(status: CrawlStatus, name: str = "") -> str:
 
 
 def away_text(crawl: str) -> str:
-    """The same while the crawl cannot be read."""
+    """What Prometheus reads while the crawl cannot be read."""
     page = Exposition()
     page.put("ubi_redis_up", 0, labels({"crawl": crawl}))
     return page.text()

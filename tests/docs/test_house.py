@@ -134,7 +134,7 @@ def test_the_pages_name_only_directories_that_exist() -> None:
             assert (ROOT / directory).exists(), directory
 
 
-@pytest.mark.parametrize("way", ["One link's way", "One response's way"])
+@pytest.mark.parametrize("way", ["One link's way", "One response's way", "An agent's death"])
 def test_a_way_is_short_and_every_hop_names_a_function(way: str) -> None:
     hops = rows(section(way))
     assert [int(row[0]) for row in hops] == [*range(1, len(hops) + 1)]

@@ -1,7 +1,7 @@
 """How many requests an agent has under way, where it finds that by itself (UBI_CONCURRENCY = "auto(500)"): the rules
 (`AtOnce`), and the extension that gives Scrapy's downloader so many places.
 
-The extension is there where the agent finds that number by itself (`adapter.process.own_number`), and looks at the
+The extension is there where the agent finds that number by itself (`process.own_number`), and looks at the
 crawler's settings once more, as an add-on that comes later may have set a number. It looks twice a second; a page costs
 nothing more. What people set while the crawl runs (`scrapy ubi set CONCURRENT_REQUESTS=8`) holds as long as it is set.
 

@@ -4,7 +4,7 @@ Rules of this module:
 
 * Nothing of an authority is fetched before its robots.txt; all who wait for it wait for one fetch. A request that waits
   holds no permit, so robots.txt can be loaded, under a permit and with the host's delay like everything else.
-* Where robots.txt cannot be read, the host is put off (`agent.hosts.postpone`) and its page goes back to the queue. So
+* Where robots.txt cannot be read, the host is put off (`HostNotes.postpone`) and its page goes back to the queue. So
   it waits beside the crawl, not in it. After `UBI_ROBOTS_GIVE_UP` its pages fail, so that the crawl ends. There, too,
   the delay after robots.txt was read is waited for.
 * A page of a host that cannot be connected to fails with the error that it would have had by itself, after all its
@@ -257,7 +257,7 @@ class UbiRobotsMiddleware:
             else:
                 self._answered(response)
                 values = response.headers.getlist("Retry-After")
-                asked = min(retry_after.asked(response.status, values) or 0.0, scheduler.settings.max_retry_after)
+                asked = retry_after.asked(response.status, values, scheduler.settings.max_retry_after) or 0.0
                 fetched = response.request
                 proxy = fetched.meta.get("proxy") if fetched is not None else None
                 no_server = failing.says_unreachable(response.status, proxy)
@@ -379,7 +379,8 @@ class UbiRobotsMiddleware:
             node.hosts.begin_delay(state)  # it holds between this load and the first page
 
     def _follow_delay(self, state: HostState, records: dict[str, RobotsRecord], scheduler: UbiScheduler) -> bool:
-        """Let the host have the largest Crawl-delay of its authorities, within bounds; whether it has or had one."""
+        """Let the host have the largest Crawl-delay of its authorities, within bounds. Return whether it has or had
+        one."""
         hosts, most = scheduler.node.hosts, scheduler.settings.max_delay
         delay = max(one.delay for one in records.values())
         if delay > most > 0:

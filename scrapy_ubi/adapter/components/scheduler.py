@@ -162,12 +162,12 @@ class UbiScheduler(BaseScheduler):
 
     @property
     def start_waits(self) -> bool:
-        """Whether `start()` should wait before it yields more (`Node.crowded`)."""
+        """Whether `start()` should wait before it yields more (`Status.crowded`)."""
         return self._opened and (self.node.status.crowded or self.sources.local.many)
 
     @property
     def output_waits(self) -> bool:
-        """Whether a page that yields very many links should wait before it yields more (`Node.congested`); not while
+        """Whether a page that yields very many links should wait before it yields more (`Status.congested`); not while
         the spider is being closed, which waits for its callbacks."""
         return self._opened and not self.gate.closing and self.node.status.congested
 

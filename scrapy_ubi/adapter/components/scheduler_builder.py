@@ -283,7 +283,7 @@ class SchedulerBuilder:
             crawler.engine.crawl(request)
 
         def take_requisite(request: Request, parent: Request) -> bool:
-            """A page or style sheet needs this; whether it was not known."""
+            """A page or style sheet needs this. Return whether it was not known."""
             if enqueue.is_visited(request):
                 return False
             found(request, parent)

@@ -28,7 +28,8 @@ class Sources:
         self.tell()
 
     def idle(self, held: bool) -> bool:
-        """The engine is idle; whether a handler of the user's holds the spider open. True when it has to stay open."""
+        """The engine is idle. Return whether a handler of the user's holds the spider open. True when it has to stay
+        open."""
         self._held = held
         self.tell()
         return not self._node.over

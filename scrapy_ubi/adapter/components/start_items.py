@@ -85,7 +85,7 @@ class StartItems:
             crawler.signals.connect(self.through, signal)
 
     def through(self, item: Any, response: Any) -> None:
-        """This one is."""
+        """Count an item of start() that is through the pipelines."""
         self._passed += response is None  # as those of start() have none
 
     async def is_own(self, item: Any) -> bool:

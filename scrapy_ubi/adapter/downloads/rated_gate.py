@@ -73,7 +73,7 @@ class RatedGate(Gate):
         return read[:MOST_LABELS]
 
     async def _permit(self, flight: Flight, again: bool = False) -> None:
-        """As it is, and then the rates."""
+        """Wait for the permit, then for room in the rates."""
         await super()._permit(flight, again)
         names = self.names_of(flight)
         if not names:
@@ -98,7 +98,7 @@ class RatedGate(Gate):
         self._withdraw(flight)
 
     def _right(self, flight: Flight) -> Callable[[str], bool]:
-        """As it is, while the shares hold."""
+        """The check of the gate before a write, and that the shares of the rates hold."""
         may, names = super()._right(flight), self._taken.get(flight, ())
         return lambda host: may(host) and self._rated.holds(names)
 
@@ -107,16 +107,16 @@ class RatedGate(Gate):
             self._rated.end_load(names)
 
     def responded(self, request: Request, response: Response) -> None:
-        """As it is; the load has ended."""
+        """Give back the load, then do what the gate does at a response."""
         self._end(self._flights.get(request))
         super().responded(request, response)
 
     def failed(self, request: Request, error: Exception) -> None:
-        """As it is; the load has ended."""
+        """Give back the load, then do what the gate does at an error."""
         self._end(self._flights.get(request))
         super().failed(request, error)
 
     def release(self, flight: Flight, again: bool = False) -> None:
-        """As it is; the load has ended, or there was none."""
+        """Give back the load, if there was one, then the permit."""
         self._end(flight)
         super().release(flight, again)

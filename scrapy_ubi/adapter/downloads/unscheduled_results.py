@@ -6,7 +6,7 @@ module:
 * A download is one call of `engine.download_async`, with all its retries and redirects: what counts is its end.
 * It has failed where it ended in an error, or in a status of 300 or more: media pipelines keep nothing of such a
   response. A robots.txt is none.
-* Each failure has a reason, a word as those of pages (`requests.failure_reasons`): in the stats, and with its host in
+* Each failure has a reason, a word as those of pages (`requests.page_outcome`): in the stats, and with its host in
   the report.
 * Where any failed, one line says so at the end of the log: a warning where this package has refused or ended some.
 """

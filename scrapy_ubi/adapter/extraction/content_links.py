@@ -116,7 +116,7 @@ class ContentLinks:
         return taken.urls
 
     async def read_urls(self, response: Response, extractor: Extractor, anchors: bool = False) -> dict[str, str]:
-        """The same, and of a PDF, too; others have their turns meanwhile."""
+        """The URLs that a response leads to, also of a PDF, as `urls` gives them. The loop turns meanwhile."""
         taken = _Taken(response.url, extractor, anchors)
         received = _fetched(response)
         await _in_turns(self._steps(response, received, extractor, taken))

@@ -198,15 +198,16 @@ class UbiLinkExtractor(LxmlLinkExtractor):
     def _links_in(
         self, first: dict[str, Node], rels: dict[str, str | None], text_of: Callable[[Node], str], joiner: Joiner
     ) -> list[Link]:
-        """The same for values of the usual attribute, each with its first element, and the `rel` of those that have
-        one."""
+        """The links, as `_links` gives them, of values of the usual attribute, each with its first element, and the
+        `rel` of those that have one."""
         links = links_at(urls(first, joiner, self._allowed, self._stripped), first, rels, text_of)
         return self._finish(links) if self._rarely else links
 
     def _links_of_some(
         self, nodes: list[LexborNode], text_of: Callable[[LexborNode], str], joiner: Joiner
     ) -> list[Link]:
-        """The same for those that want several attributes, every link however often, or a function of the user's."""
+        """The links, as `_links` gives them, for extractors that want several attributes, every link however often, or
+        a function of the user's."""
         links: list[Link] = []
         passes, join = self._allowed.passes, joiner.join
         seen: set[str] | None = set() if self._unique else None

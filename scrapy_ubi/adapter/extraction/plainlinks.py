@@ -137,7 +137,7 @@ def _distinct(listed: list[Any]) -> list[Any]:
 
 
 def _distinct_with(listed: list[Any], **given: Iterable[str] | None) -> tuple[list[Any], list[list[str]]]:
-    """The same, and the texts of these."""
+    """Each URL once, where it is first, and the given texts of these."""
     texts = [list(each or ()) for each in given.values()]
     for (name, said), each in zip(given.items(), texts, strict=True):
         if said is not None and len(each) != len(listed):

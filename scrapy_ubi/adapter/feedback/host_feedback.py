@@ -16,8 +16,8 @@ The gate reports every load that had the host's permit: pages, robots.txt, media
   proxy says that it cannot be reached (`failing`). Other answers of 5xx are as any answer.
 * A load that lets the host rest, or ends it, uses up none of its page's retries: the page goes back to its queue.
 * A robots.txt that asks to come back later, or that cannot be loaded, is the matter of `scrapy_ubi.adapter.robots`.
-* Of a host that is given up everything that waits fails with that reason (`HostNotes.end`), so that the crawl ends;
-  `scrapy ubi requeue` brings it back.
+* Of a host that is given up everything that waits fails with that reason (`HostNotes.end_host`), so that the crawl
+  ends; `scrapy ubi requeue` brings it back.
 * What bypasses the scheduler knows no rests and no end of a host (`adapter.downloads.beside`), so it may fail many
   times while the host rests: that counts neither for the health of the host nor for its end.
 * Of several parallel loads of a host those that began before it was put off say the same as the one that has put it
@@ -124,6 +124,7 @@ DEAD_HOST, BUSY_HOST, FAILING_HOST = "host/dead", "host/busy", "host/failing"  #
 
 TOO_MANY = 429
 GROWTH = 16  # a host that asks again is left alone for UBI_HOST_PAUSE / 16 at least, twice as long each time
+MOST_GROWTH = 60  # doublings: by then it is longer than any UBI_MAX_RETRY_AFTER
 
 # The loads that count against a host: no connection, none that lasted until a response, or one that did not end in time
 # (DOWNLOAD_TIMEOUT, UBI_MAX_LOAD_SECONDS): else a host that drips would take that time for each of its pages. One that
@@ -278,17 +279,18 @@ class HostFeedback:
 
     def asked(self, response: Response) -> float | None:
         """For how long (s) a server that asks to be left alone is; None when it does not ask, or cannot be read."""
-        if response.status not in retry_after.STATUSES or not self._settings.max_retry_after:
+        if response.status not in retry_after.STATUSES:
             return None
-        asked = retry_after.asked(response.status, response.headers.getlist("Retry-After"))
-        return None if asked is None else min(asked, self._settings.max_retry_after)
+        values = response.headers.getlist("Retry-After")
+        return retry_after.asked(response.status, values, self._settings.max_retry_after)
 
     def _count_unread(self) -> None:
         if self._settings.max_retry_after:
             self._crawler.stats.inc_value("ubi/politeness/retry_after_unread")
 
-    def _leave_alone(self, state: HostState, visit: Visit | None, seconds: float, late: bool) -> bool:
-        """A host has asked to come back later; whether its page goes back to the queue with all its retries."""
+    def _leave_alone(self, state: HostState, visit: Visit | None, asked: float, late: bool) -> bool:
+        """Put off a host that has asked for so long (s). True where its page goes back to the queue with all its
+        retries."""
         hosts, tries, failures = self._node.hosts, self._settings.host_tries, self._settings.host_failures
         asks = retry_after.read(hosts.get(state, BUSY))
         if not late:
@@ -297,13 +299,13 @@ class HostFeedback:
         if asks.times > tries and failures and len(asks.pages) >= min(failures, tries + 1, retry_after.MOST_PAGES):
             self._give_up(state, BUSY_HOST, f"has asked {asks.times} times in a row to come back later")
             return True
-        most, asked = self._settings.max_retry_after, seconds
+        seconds = asked
         if asks.times > 1:
-            growth = min(
-                asks.times - 1, tries, 60
-            )  # a page that always asks is no reason to leave the others for hours
-            seconds = max(seconds, self._settings.host_pause / GROWTH * 2.0**growth)
-        self._put_off(state, min(seconds, most), RETRY_AFTER, min(asked, most))
+            # UBI_HOST_TRIES bounds the growth: a page that always asks is no reason to leave the others for hours.
+            growth = min(asks.times - 1, tries, MOST_GROWTH)
+            grown = self._settings.host_pause / GROWTH * 2.0**growth
+            seconds = max(asked, min(grown, self._settings.max_retry_after))
+        self._put_off(state, seconds, RETRY_AFTER, asked)
         return late or asks.times <= tries
 
     def _is_retried(self, request: Request, response: Response) -> bool:
@@ -334,8 +336,8 @@ class HostFeedback:
         return (response.status >= 500 or response.status == TOO_MANY) and self._is_retried(request, response)
 
     def _count_error(self, visit: Visit, what: str, gateway: bool) -> bool:
-        """A page's load has ended with an error; whether the page is spared. `gateway`: a proxy says that it cannot
-        reach the host."""
+        """A page's load has ended with an error. Return whether the page is spared. `gateway`: a proxy says that it
+        cannot reach the host."""
         hosts, state = self._node.hosts, visit.state
         streak = failing.read(hosts.get(state, FAILING))
         if streak is None or (streak.gone and not gateway):

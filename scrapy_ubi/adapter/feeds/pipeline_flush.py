@@ -141,7 +141,7 @@ class PipelineFlush:
         return []
 
     def settled(self, mark: Mark) -> None:
-        """Nothing follows from it."""
+        """Do nothing: what a pipeline has written needs no seal."""
 
     def finish(self, rows: Store) -> None:
         """In the disk's thread: what waits for a call waits no longer."""

@@ -5,7 +5,7 @@ Rules of this module:
 * With Scrapy's own class the keys are those of `identity`, which take for one whatever it takes for one, and cost a
   twentieth. Any other class (scrapy-poet's, scrapy-zyte-api's, one of the project's) is asked for each request.
 * The key is 64 bits of the fingerprint and of the nonce. Where the request belongs is decided by its URL, as always.
-* A request that was taken in again (`node.nonces.again_nonce`) has the key that its URL and its nonce make: another
+* A request that was taken in again (`agent.keys.again_nonce`) has the key that its URL and its nonce make: another
   agent or a command that takes it in has no fingerprinter.
 * All agents must ask the same class, so its name is among the settings that agents compare; and it must give the same
   bytes in every process.

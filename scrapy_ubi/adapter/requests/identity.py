@@ -122,7 +122,7 @@ class RequestKeys:
             return None
 
     def named_place(self, request: Request) -> Place | None:
-        """The same, but raises BadHost for a request that names its host wrongly."""
+        """The request's host and normal form, as `place` gives them. Raises BadHost where it names its host wrongly."""
         place = self.place_of(request.url)
         if place is None or not (self.asks or HOST in request.meta):
             return place

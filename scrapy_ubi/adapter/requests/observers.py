@@ -38,7 +38,7 @@ class PageObserver:
     wants_links = False  # whether `flight.links` is to say where pages lead to
 
     def full(self) -> str:
-        """Return why no further request may be taken now: `MEMORY` or `OUTPUTS` of `agent.report.idle_reason`; empty
+        """Return why no further request may be taken now: `MEMORY` or `OUTPUTS` of `agent.profile.idle_reason`; empty
         where one may. Asked often."""
         return ""
 

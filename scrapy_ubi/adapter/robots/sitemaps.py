@@ -122,7 +122,7 @@ def read(response: Response, mark: Mark, since: float = 0.0) -> Reading:
 
 
 def read_in_steps(response: Response, mark: Mark, since: float) -> Generator[None, None, Reading]:
-    """The same, in steps between which others may have their turns: one may have 50 MB."""
+    """Read a sitemap, as `read` does, in steps between which others may have their turns: one may have 50 MB."""
     most = min(mark.most, MOST_OF_ONE)
     left_out: Counter[str] = Counter()
     pages: list[Listed] = []

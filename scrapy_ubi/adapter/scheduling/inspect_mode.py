@@ -1,4 +1,4 @@
-"""A look at a page or two (`scrapy_private.is_trial`): alone, and without a trace."""
+"""A look at a page or two (`scrapy_private.runs.is_trial`): alone, and without a trace."""
 
 from __future__ import annotations
 

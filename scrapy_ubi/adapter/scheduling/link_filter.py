@@ -112,7 +112,8 @@ class LinkFilter:
         return self.refuses_link(link, lambda: self._is_known(request), redirect)
 
     def refuses_link(self, link: Link, is_known: Callable[[], bool], redirect: bool = False) -> bool:
-        """The same for a link without a request. `is_known`: whether the frontier knows it, for `visited`."""
+        """Whether a filter refuses a link without a request; counted if so. `is_known`: whether the frontier knows it,
+        for `visited`."""
         self._asked = is_known
         refusal = self._chain.refusal(link, redirect)
         if refusal is None:

@@ -24,7 +24,7 @@ from twisted.internet.defer import Deferred
 
 from scrapy_ubi.adapter.scrapy_private.engines import engine_of
 
-HOOK = "ubi_flush_items"  # the method of a pipeline that writes what it holds (`outputs.pipeline_flush`)
+HOOK = "ubi_flush_items"  # the method of a pipeline that writes what it holds (`feeds.pipeline_flush`)
 
 
 def pipelines(crawler: Crawler) -> tuple[Any, ...]:

@@ -82,13 +82,13 @@ class Reaches(Protocol):
     """Which addresses hosts may be connected to (`scrapy_ubi.adapter.downloads.reach`)."""
 
     def permits(self, host: str, address: str) -> bool:
-        """Whether that is so, as far as is known."""
+        """Whether this host may be connected to at this address, as far as is known."""
 
     def refuse(self, host: str, address: str) -> NoReturn:
-        """Raise the error that says it is not."""
+        """Raise the error that says that this host may not be connected to at this address."""
 
     async def is_intranet(self) -> bool:
-        """Find out more."""
+        """Whether the crawl is one of private addresses, as far as that can be found out now (`Reach.is_intranet`)."""
 
 
 def gate(pool: HTTPConnectionPool, transport_of: Callable[[Any], Any], reach: Reaches | None = None) -> None:

@@ -13,7 +13,7 @@ Rules of this module:
 * After a restart no host is fetched before its delay has passed: it is not known what was under
   way when a process was killed.
 * What is kept of the crawl beside the protocol's matter: the *run* it belongs to, whether that is finished, the
-  settings that may not change while URLs wait (`group.pinned_settings`), and the counters.
+  settings that may not change while URLs wait (`pinned_settings`), and the counters.
 * What pages leave behind beside the store (`Beside`: files, a user's database) is written before the flush that says of
   them that they are done, and the lengths of the files stand in that flush (P9).
 * `NoDisk` stands in where nothing is to be kept (a look at a page or two).
@@ -72,12 +72,12 @@ class NoDisk:
 
     @property
     def holds_outputs(self) -> bool:
-        """There are none."""
+        """Whether outputs are kept here: never."""
         return False
 
     @property
     def due(self) -> bool:
-        """Nothing ever is."""
+        """Whether a flush is due: never."""
         return False
 
     def collect(self, changes: Changes, facts: Mapping[str, Any] | None) -> None:

@@ -95,7 +95,7 @@ class Disk(Protocol):
 class Beside(Protocol):
     """What pages that are done have left behind beside the store, and must be there before a flush says that they are
     done: files whose lengths stand in its flushes (`outputs.writer`), or a database of the user's
-    (`outputs.pipeline_flush`)."""
+    (`adapter.feeds.pipeline_flush`)."""
 
     @property
     def keeps_elsewhere(self) -> bool:

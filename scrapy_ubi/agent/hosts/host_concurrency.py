@@ -93,7 +93,7 @@ class SinglePages:
         return 0
 
     def shown(self, host: str) -> str:
-        """The same for people: "8", "3 of auto(8)"; empty for one page at a time."""
+        """The number of loads at once, for people: "8", "3 of auto(8)"; empty for one page at a time."""
         return ""
 
 

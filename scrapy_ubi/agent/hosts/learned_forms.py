@@ -43,7 +43,7 @@ MOST_PAGES = 50_000  # 10 MB
 MOST_JOINED = 10_000  # 5 MB, with usual URLs
 MARK = "ubi-class"  # in place of a nonce, in the key of a class
 
-# Flags of a response of which only the beginning is there: `body.FLAG`, and Scrapy's.
+# Flags of a response of which only the beginning is there: `components.truncate.FLAG`, and Scrapy's.
 CUT = ("truncated", "dataloss", "download_stopped")
 
 NOT_FOUND = -1

@@ -42,7 +42,7 @@ class ListedPages:
         return len(self._listed)
 
     def listed(self, frontier: Frontier, state: HostState, key: int, lastmod: float) -> bool:
-        """A sitemap says that the page of this key was changed then; whether the page is due earlier for it."""
+        """A sitemap says that the page of this key was changed then. Return whether the page is due earlier for it."""
         self._listed.pop(key, None)
         self._listed[key] = lastmod = min(lastmod, self._wall())
         if len(self._listed) > MOST_LISTED:

@@ -38,7 +38,7 @@ class ItemClaims:
         return said
 
     async def try_once(self, claims: Claims) -> bool:
-        """The same, where nothing waits for what comes of it: whether Redis has heard of all."""
+        """Say these claims once. Nothing waits for the answers. Return whether Redis has heard of all."""
         waiting = iter(claims.items())
         while some := dict(islice(waiting, AT_ONCE)):
             if await self._ask(some) is None:

@@ -56,7 +56,7 @@ class Exposition:
         self._lines[name].append(f"{name}{{{labels}}} {_number(value)}\n")
 
     def put_histogram(self, name: str, histogram: Histogram, labels: str) -> None:
-        """The same of a histogram: its buckets add up."""
+        """Put the buckets of a histogram, which add up, with these `labels`."""
         lines, total = self._lines[name], 0
         for bound, count in zip((*histogram.bounds, inf), list(histogram.counts), strict=True):
             total += count

@@ -18,15 +18,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import groupby
 from math import isfinite
-from typing import Any
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.hosts.crawl_limits import CrawlLimits
+from scrapy_ubi.agent.hosts.host_limits import HostLimits
+from scrapy_ubi.agent.hosts.host_times import HostTimes
 from scrapy_ubi.agent.work.discover import Discoverer
 from scrapy_ubi.agent.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.agent.work.iterations import Iteration, Iterations
 from scrapy_ubi.agent.work.link_verdict import Verdict
 from scrapy_ubi.agent.work.visits import Visit, VisitEnd, Visits
+from scrapy_ubi.frontier.host_loads import Limit
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.urls.scores import MOST_SCORE
 
@@ -40,8 +42,10 @@ RETRIED = 10**11  # that of what is fetched again in its iteration: it comes nex
 class IteratedVisits(Visits):
     """Visits whose ends count at the barrier."""
 
-    def __init__(self, iterations: Iterations, *parts: Any) -> None:
-        super().__init__(*parts)
+    def __init__(
+        self, iterations: Iterations, crawl: Crawl, clock: Callable[[], float], limit: Limit, times: HostTimes
+    ) -> None:
+        super().__init__(crawl, clock, limit, times)
         self._iterations = iterations
 
     def begin_visit(self, state: HostState, entry: Entry, now: float) -> Visit:
@@ -78,8 +82,16 @@ class IteratedVisits(Visits):
 class IteratedDiscoverer(Discoverer):
     """Holds what pages say of their own hosts."""
 
-    def __init__(self, iterations: Iterations, *parts: Any) -> None:
-        super().__init__(*parts)
+    def __init__(
+        self,
+        iterations: Iterations,
+        crawl: Crawl,
+        crawl_limits: CrawlLimits,
+        limits: HostLimits,
+        waker: EngineWakeup,
+        on_news: Callable[[], None],
+    ) -> None:
+        super().__init__(crawl, crawl_limits, limits, waker, on_news)
         self._iterations = iterations
 
     def discover(self, host: str, entry: Entry, seed: bool = False, page: Visit | None = None) -> Verdict:
@@ -89,7 +101,7 @@ class IteratedDiscoverer(Discoverer):
         return Verdict.FOUND if self._iterations.hold(page, entry) else Verdict.KNOWN
 
     def discover_all(self, host: str, entries: Sequence[Entry], page: Visit) -> Sequence[tuple[Entry, Verdict]]:
-        """The same for all that a page says of one host, with one depth: what was no news, and why."""
+        """Take in all URLs that a page says of one host, with one depth. Return what was no news, and why."""
         if not self._is_held(host, entries[0], page):
             return super().discover_all(host, entries, page)
         return [(entry, Verdict.KNOWN) for entry in entries if not self._iterations.hold(page, entry)]
@@ -98,7 +110,11 @@ class IteratedDiscoverer(Discoverer):
         return host == page.host and self._iterations.holds(page) and not self._crawl_limits.refuses_depth(entry.depth)
 
 
-def made_by(iterations: Iterations | None) -> tuple[Callable[..., Discoverer], Callable[..., Visits]]:
+MakeDiscoverer = Callable[[Crawl, CrawlLimits, HostLimits, EngineWakeup, Callable[[], None]], Discoverer]
+MakeVisits = Callable[[Crawl, Callable[[], float], Limit, HostTimes], Visits]
+
+
+def made_by(iterations: Iterations | None) -> tuple[MakeDiscoverer, MakeVisits]:
     """What makes a discoverer and visits, whose work counts at the barriers of these, if there are any."""
     if iterations is None:
         return Discoverer, Visits
@@ -179,7 +195,7 @@ class Barrier:
             discovery.discover_all(host, entries, found[0].page.outlinks)
 
     def _tell(self, host: str, endings: Sequence[VisitEnd]) -> bool:
-        """Tell the ranker of the pages; whether it has heard of all."""
+        """Tell the ranker of the pages. Return whether it has heard of all."""
         ranker = self._iterations.ranker
         assert ranker is not None
         try:

@@ -26,16 +26,16 @@ Holds = Callable[[int, int, int], bool]
 
 
 def nothing(key: int, depth: int, priority: int) -> bool:
-    """What is known of a host that nothing is known of."""
+    """Whether a key is known, of a host that this agent has never met: no key is."""
     return False
 
 
 def holders(agent: Agent) -> Callable[[str], Holds]:
-    """What tells of a host what tells of a key, depth and priority whether this agent knows it; of another's host,
-    whether that one was told.
+    """A function that takes a host, and gives a second function: whether a key of that host, with its depth and
+    priority, is known here. For the host of another agent: whether that agent was told of it.
 
-    It holds for a moment of the loop: until the view changes, or a host is met that was not known. `Agent.met` is the
-    same for one link, strays and counting included.
+    Both may be used until the view changes, or a host is met that was not known. For one link there is
+    `Discovery.met`, which also looks at strays, and counts.
     """
     me, find, keeping = agent.me, agent.frontier.find, agent.keeping
     owner, told = keeping.ring.owner if keeping.view.members else None, agent.discovery.told
@@ -103,7 +103,7 @@ class Discoverer:
         return news
 
     def discover_all(self, host: str, entries: Sequence[Entry], page: Visit) -> Sequence[tuple[Entry, Verdict]]:
-        """The same for all that a page says of one host, with one depth: what was no news, and why."""
+        """Take in all URLs that a page says of one host, with one depth. Return what was no news, and why."""
         if reason := self._crawl_limits.refuses_depth(entries[0].depth):
             for _ in entries:
                 self._limits.refuse(reason, host)

@@ -84,7 +84,8 @@ class HostAccess:
         return self._agent.work.may_fetch(state, self._clock())
 
     def may_load(self, host: str) -> bool:
-        """The same for a load beside the scheduler that holds the permit of this host, which may be a foreign one."""
+        """Whether a load beside the scheduler may start now that holds the permit of this host, which may be a foreign
+        one."""
         return self._agent.work.may_act(self._clock()) if self.permits.is_foreign(host) else self.may_fetch(host)
 
     def is_own(self, host: str) -> bool:

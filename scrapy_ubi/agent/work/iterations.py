@@ -74,7 +74,7 @@ class AtBarrier(Protocol):
         """This host may be asked for again."""
 
     def close_stalled(self) -> None:
-        """Call `Iterations.look`."""
+        """Call `Iterations.close_stalled`."""
 
 
 class Iterations:

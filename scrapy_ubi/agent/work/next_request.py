@@ -5,8 +5,9 @@ Rules of this module:
 * The frontier says whose turn it is. Of hosts that are ended, and beyond a limit of theirs, requests fail when their
   turn has come; what is joined with another page is done (`NextUnjoined`). Neither takes a load, nor the delay of its
   host. A page of an ended host that was to be visited again never is.
-* That is done a slice at a time (`ENDED_AT_ONCE`): after it the loop turns, and the engine asks again. So it is where
-  the frontier has not looked at all hosts whose time has come, as very many of them may not be fetched here.
+* That is done a slice at a time (`ENDED_AT_ONCE`): after it the loop turns, and the engine asks again. The engine is
+  also made to ask again where the frontier has not looked at all hosts whose time has come, as very many of them may
+  not be fetched here.
 * The queues of hosts whose turn is near are read ahead: the loop never waits for the disk.
 """
 
@@ -14,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.crawl.fatal import Fatal
@@ -104,8 +104,17 @@ class NextRequest:
 class NextUnjoined(NextRequest):
     """Passes over what is joined with another page (a normal form that is learned), too."""
 
-    def __init__(self, learner: LearnedForms, *parts: Any) -> None:
-        super().__init__(*parts)
+    def __init__(
+        self,
+        learner: LearnedForms,
+        crawl: Crawl,
+        halt: Fatal,
+        hosts: HostNotes,
+        limits: HostLimits,
+        on_given_up: Callable[[str], None],
+        arm: Callable[[], None],
+    ) -> None:
+        super().__init__(crawl, halt, hosts, limits, on_given_up, arm)
         self._learner = learner
 
     def find_next(self, now: float) -> Found | None:

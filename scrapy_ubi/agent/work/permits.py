@@ -9,9 +9,9 @@ Rules of this module:
 * A permit is given only when, at that moment, the agent owns the host, the host is not held, the lease holds, and the
   politeness delay has passed. What can still become true is waited for; what cannot (another agent's host) is denied.
 * A *foreign* permit is that of a load beside the scheduler from a host that another agent owns. It asks for the lease
-  and for the delay since this agent's own last load of that host (`politeness.foreign`), not for the host. There is one
-  such permit a host here, and no other beside it: where the host becomes this agent's own meanwhile, its pages wait for
-  that load.
+  and for the delay since this agent's own last load of that host (`hosts.foreign_hosts`), not for the host. There is
+  one such permit a host here, and no other beside it: where the host becomes this agent's own meanwhile, its pages wait
+  for that load.
 * Of a host with several permits the delay counts from the start of a load, when its permit is given; else from its end.
 * The waiters of a host stand in a line. Only the first one takes the permit; each that leaves the line wakes the next.
   So a release costs one check, however many wait, for this host or for others. A request of the queue checks at every
@@ -183,7 +183,8 @@ class Permits:
         return max(self._own_next_at(state), met)
 
     def _own_next_at(self, state: HostState) -> float:
-        """The same of an own host, as far as it is known by its state, or by its loads while its pages rest."""
+        """The time before which politeness forbids the next load of an own host, as far as it is known by its state, or
+        by its loads while its pages rest."""
         if state.next_at > self._clock() and self._rests(state):
             return self._free_at.get(state.host, LONG_AGO)
         return state.next_at

@@ -168,7 +168,7 @@ def _parquet(collector: Collector, output: Path, said: list[str]) -> CollectTall
 
 
 def _directory(collector: IndexCollector, output: Path, beside: Path) -> CollectTally:
-    """The same for an index that is a directory: what is there under its name is an index, or is left alone."""
+    """An index that is a directory: what is there under its name is an index, or is left alone."""
     if output.exists():
         search_forms.existing(output)
     search_forms.remove(beside)
@@ -183,7 +183,7 @@ def _directory(collector: IndexCollector, output: Path, beside: Path) -> Collect
 
 
 def _tree(collector: MarkdownCollector, output: Path) -> CollectTally:
-    """The same for a tree of files."""
+    """A tree of files; what is there under its name is one, or is left alone."""
     markdown_collector.check_tree(output)
     beside = output.with_name(f"{output.name}.part")
     search_forms.remove(beside)

@@ -33,6 +33,6 @@ def gather_history(
 
 
 def history(settings: BaseSettings, opts: argparse.Namespace, span: float = 0.0, points: int = 360) -> Document:
-    """The same as a document. Raises UbiError."""
+    """The history of the last `span` seconds as a document. Raises UbiError."""
     found = gather_history(settings, opts, span, points)
     return {**found.told.document(), **document(found.history)}

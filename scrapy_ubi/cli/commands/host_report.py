@@ -45,7 +45,12 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
     sort, limit, search = opts.sort, opts.limit, (opts.search or "").lower()
     most = min(limit + 1, MOST_ROWS)  # one more says whether there are more
     asked = Question(
-        *("hosts", 0.0, opts.agent or "", sort, most, opts.copies),
+        "hosts",
+        expires=0.0,
+        agent=opts.agent or "",
+        sort=sort,
+        limit=most,
+        copies=opts.copies,
         search=search,
         after=opts.after or "",
         complete=opts.complete,

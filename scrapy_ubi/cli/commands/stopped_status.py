@@ -62,7 +62,7 @@ def figures(settings: BaseSettings, opts: argparse.Namespace) -> CrawlStatus:
 
 
 def read_figures(settings: BaseSettings, opts: argparse.Namespace) -> tuple[CrawlStatus, bool]:
-    """The same, and whether it is from directories. Raises UbiError."""
+    """The status of the crawl that is meant, and whether it is from directories. Raises UbiError."""
     crawl = given_crawl(settings, opts)
     if named := getattr(opts, "dir", None):
         return status_of(settings, directories.named(named), crawl), True

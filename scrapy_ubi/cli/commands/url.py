@@ -92,7 +92,7 @@ def _document(place: Spot, owned: Ownership | None) -> Document:
 
 
 def _place_rows(place: Spot, owned: Ownership | None) -> list[tuple[str, str]]:
-    """The same for people."""
+    """Where a URL belongs, for people."""
     successors = ", ".join(owned.successors) if owned is not None else ""
     return [
         ("url", place.url),

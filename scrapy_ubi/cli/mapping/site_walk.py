@@ -148,7 +148,7 @@ class SiteWalk:
     async def _read_sitemap(
         self, fetched: Fetched, nesting: int, waiting: deque[tuple[str, int]], is_guess: bool = False
     ) -> bool:
-        """List the pages of a sitemap, and let the sitemaps that it names wait; whether it was one."""
+        """List the pages of a sitemap, and let the sitemaps that it names wait. Return whether it was one."""
         found = False
         async for entry in self._entries(sitemap_entries(fetched.body), fetched.url, is_guess):
             found = True

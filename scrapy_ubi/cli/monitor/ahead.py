@@ -29,6 +29,7 @@ from scrapy_ubi.cli.monitor.text_table import count, span
 from scrapy_ubi.ground.untrusted.terminal_text import plain
 
 FEW = 3  # agents that a line names
+MOST_IDLE = 5  # sentences of agents that fetch nothing
 SERVES = "UBI_SERVE"
 SAID = 60.0  # s; what takes less needs no reason
 
@@ -157,6 +158,13 @@ def idle_sentences(status: CrawlStatus) -> list[str]:
             said = sentence(why, status.now)
             named.setdefault(said, []).append(agent.name)
     return [f"{_few(names)}: {said}" for said, names in named.items()]
+
+
+def idle_shown(status: CrawlStatus) -> list[str]:
+    """The first `MOST_IDLE` of `idle_sentences`, and how many more there are."""
+    said = idle_sentences(status)
+    more = len(said) - MOST_IDLE
+    return [*said[:MOST_IDLE], f"... and {more} more"] if more > 0 else said
 
 
 def _told_kinds(status: CrawlStatus) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ _FAILURE: Mapping[str, Check] = {**_ENTRY, "reason": _is_text, "when": _is_time}
 
 
 def _list_of(checks: Mapping[str, Check]) -> Check:
-    """Whether a value is a list of objects with these names, and no other."""
+    """A check: whether a value is a list of objects with these names, and no other."""
 
     def holds(value: Any) -> bool:
         return (

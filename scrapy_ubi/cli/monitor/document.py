@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from scrapy_ubi.cli.monitor import ahead
+from scrapy_ubi.cli.monitor import ahead, crawl_warnings
 from scrapy_ubi.cli.monitor.inbox_text import Box, InboxLetter
 from scrapy_ubi.cli.monitor.render_report import measures_of
 from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
@@ -41,6 +41,7 @@ def status(of: CrawlStatus) -> Document:
         "remaining": ahead.document(of),
         "unreadable": of.unreadable,
         "idle": ahead.idle_sentences(of),
+        "warnings": crawl_warnings.sentences(of),
         "agents": [agent(one) for one in of.agents],
         "summed_up": _summed_up(of),
     }

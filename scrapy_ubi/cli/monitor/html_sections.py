@@ -190,7 +190,7 @@ def failures(facts: ReportFacts) -> str:
 
 
 def politeness(facts: ReportFacts) -> str:
-    """Whether hosts were left alone for as long as their delay."""
+    """The section that says whether hosts were left alone for as long as their delay."""
     measured, short = int(facts.last.get("gaps", 0)), int(facts.last.get("short", 0))
     if not measured:
         return ""

@@ -172,8 +172,8 @@ class CrawlStatus:
         return max(0.0, ago) if self.state == "finished" and ago < math.inf else None
 
     def starting(self) -> CrawlStatus:
-        """The same, as agents begin a new run: without the figures of the run before, and without who took part in that
-        one only."""
+        """This status as agents begin a new run: without the figures of the run before, and without who took part in
+        that one only."""
         come = [replace(one, profile=None, age=None) for one in self.agents if one.state == JOINING]
         return replace(self, agents=tuple(come), summed_up=None, starts=True)
 

@@ -93,7 +93,7 @@ class CheckedTable:
         return key in self._values
 
     def flag(self, key: str, default: bool) -> bool:
-        """true or false."""
+        """The bool of a key, or this default. Raises where it is neither true nor false."""
         value = self._take(key, default)
         if not isinstance(value, bool):
             raise self.refused((key,), f"is {_shown(value)}", "write true or false")

@@ -53,7 +53,7 @@ class _Reader:
         return self._lines
 
     def _skip(self, pattern: re.Pattern[str]) -> bool:
-        """Pass over what matches; whether there is more."""
+        """Pass over what matches. Return whether there is more."""
         match = pattern.match(self._text, self._at)
         assert match is not None
         self._at = match.end()

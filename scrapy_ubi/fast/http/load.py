@@ -214,7 +214,7 @@ class Load:
             self.done.set_exception(error)
 
     def _stop(self, signal: object, **arguments: Any) -> bool:
-        """Tell who listens; whether one of them wants the rest left out."""
+        """Tell who listens. Return whether one of them wants the rest left out."""
         self.stopped = stopped = scrapys.stopped_by(signal, self.crawler, self.request, arguments)
         if stopped is None:
             return False

@@ -7,8 +7,8 @@ So a server sees the same handshake, and answers as it does there; and most hand
 * Between the transport of the socket below and the `Connection` above: a protocol for the one, a transport for the
   other. What is written is given to the transport below at once.
 * A session is kept when the first bytes of an answer have come, as the tickets of TLS 1.3 come with them; never that of
-  a connection that failed: then hands are shaken once more, without (`Dialer`). OpenSSL gives a session up when its
-  connection is dropped without a word: so it is told that words were said.
+  a connection that failed: then the handshake is made once more, without it (`Dialer`). OpenSSL gives a session up when
+  its connection is dropped without a word: so it is told that words were said.
 * What goes wrong in the handshake ends `ready` with the error; afterwards the connection is told that it is lost, and
   why.
 * Nothing is kept without a bound: records are read as they come, what cannot be written while a server of TLS 1.2
@@ -192,7 +192,7 @@ class TlsTransport(asyncio.Protocol):
             self.resume_writing()
 
     def _flush(self) -> bool:
-        """Send what TLS has to send; whether there was anything."""
+        """Send what TLS has to send. Return whether there was anything."""
         sent = False
         try:
             while True:

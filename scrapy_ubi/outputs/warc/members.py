@@ -114,7 +114,7 @@ def record(kind: str, fields: Fields, *block: bytes) -> bytes:
 
 
 def framed(kind: str, fields: str, *block: bytes) -> bytes:
-    """The same, with the fields written already: each with its line end."""
+    """A record as text, whose fields are written already: each with its line end."""
     length = sum(map(len, block))
     head = f"WARC/1.1\r\nWARC-Type: {kind}\r\n{fields}Content-Length: {length}\r\n\r\n"
     return b"".join((head.encode("utf-8", "replace"), *block, b"\r\n\r\n"))

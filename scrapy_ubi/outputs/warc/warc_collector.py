@@ -2,7 +2,7 @@
 
 Rules of this module:
 
-* What counts of a page is chosen as for every store (`outputs.collect`), by the indexes alone. Then the parts are read
+* What counts of a page is chosen as for every store (`outputs.choice`), by the indexes alone. Then the parts are read
   one after the other, and the records that count are copied as they are: the order is that of parts, not of names.
 * A revisit whose record was removed (the page was fetched by two agents, and the other one's counts) becomes a response
   again, with the payload of what was removed. Of a page that was not modified (304), the record names none then.

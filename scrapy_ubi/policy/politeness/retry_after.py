@@ -49,10 +49,13 @@ def longest(values: Iterable[bytes], now: float) -> float | None:
     return max((one for value in values if (one := seconds(value, now)) is not None), default=None)
 
 
-def asked(status: int, values: Iterable[bytes]) -> float | None:
-    """For how long (s) a response with this status and these headers wants its server to be left alone; None where it
-    does not say so, or it cannot be read."""
-    return longest(values, time.time()) if status in STATUSES else None
+def asked(status: int, values: Iterable[bytes], most: float) -> float | None:
+    """For how long (s) a response with this status and these headers wants its server to be left alone, `most` at most;
+    None where it does not say so, or it cannot be read, or `most` is 0: nothing of it is obeyed."""
+    if status not in STATUSES or not most:
+        return None
+    found = longest(values, time.time())
+    return None if found is None else min(found, most)
 
 
 class Asks(NamedTuple):

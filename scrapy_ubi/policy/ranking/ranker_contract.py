@@ -46,7 +46,7 @@ class Candidate(Protocol):
 
     @property
     def url(self) -> str:
-        """As it will be fetched."""
+        """The URL, as it will be fetched."""
 
     @property
     def depth(self) -> int:

@@ -51,8 +51,8 @@ def usage_of(rules: str, url: str) -> Usage:
 
 
 def note(rules: str, url: str, meta: dict[str, object]) -> bool:
-    """Let the `meta` of a request say what these rules say of its URL, and nothing where that is nothing; whether they
-    say something."""
+    """Let the `meta` of a request say what these rules say of its URL, and nothing where that is nothing. Return
+    whether they say something."""
     meta.pop(USAGE, None)
     if rules and (said := usage_of(rules, url)):
         meta[USAGE] = said

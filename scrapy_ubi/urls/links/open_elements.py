@@ -420,7 +420,7 @@ class OpenElements:
     # -- foreign elements ----------------------------------------------------------------------------------------------
 
     def _in_foreign(self, name: bytes, whole: bool) -> bool:
-        """A start tag where foreign elements are open; whether that was all there was to do."""
+        """A start tag where foreign elements are open. Return whether that was all there was to do."""
         names = self._names
         if not self._top_is_sure():
             self.steps += len(names) + 1
@@ -443,7 +443,7 @@ class OpenElements:
         return True
 
     def _end_in_foreign(self, name: bytes) -> bool:
-        """An end tag where foreign elements are open; whether that was all there was to do."""
+        """An end tag where foreign elements are open. Return whether that was all there was to do."""
         names = self._names
         if not self._top_is_sure():
             if names and names[-1].rpartition(b":")[2] == name:

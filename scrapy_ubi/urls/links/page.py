@@ -186,7 +186,7 @@ def readable(selectors: Iterable[str]) -> bool:
 
 
 def _names(some: Collection[str], none: Collection[str]) -> Wanted:
-    """Whether a name is one of `some` (`*`: any), and none of `none`. As extractors can be pickled, no lambda."""
+    """A check whether a name is one of `some` (`*`: any), and none of `none`. No lambda: extractors are pickled."""
     return partial(_is_other, none) if "*" in some else frozenset(some).difference(none).__contains__
 
 

@@ -68,11 +68,12 @@ function crawlHead() {
   const fill = el("span", { cls: "fill" });
   const told = el("span", { cls: "quiet" });
   const idle = div();
+  const warnings = el("div", { role: "status", "aria-label": "Warnings" });
   const track = el("div", { cls: "progress", role: "progressbar", "aria-label": "Known URLs that are done", "aria-valuemin": 0, "aria-valuemax": 100 }, fill);
   const turn = verb("Pause the crawl", () => (live.crawl?.paused ? verbs.resume() : verbs.pause()));
   const end = verb("Finish", () => verbs.finish());
   const node = el("section", { cls: "card head", "aria-label": "Progress" },
-    el("div", { cls: "words" }, first, second, idle, track, told),
+    el("div", { cls: "words" }, first, second, idle, warnings, track, told),
     el("div", { cls: "row verbs" }, turn, end));
 
   function set(crawl, sentences) {
@@ -81,6 +82,7 @@ function crawlHead() {
     second.hidden = !more.length;
     renew(second, more.map((part) => part.textContent ?? part), () => more);
     renew(idle, crawl.idle ?? [], () => (crawl.idle ?? []).map((one) => quiet(plain(one))));
+    renew(warnings, crawl.warnings ?? [], () => (crawl.warnings ?? []).map((one) => notice(one)));
     const { totals, seconds } = crawl.measures;
     const share = totals.known ? Math.min(1, totals.unique / totals.known) : 0;
     fill.style.width = `${(100 * share).toFixed(2)}%`;

@@ -86,7 +86,7 @@ def _flag(help: str) -> Parameter:
 
 
 def _fixed(answer: Answerer, **values: Any) -> Answerer:
-    """The same, with these options."""
+    """An answerer that answers with these options."""
 
     def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
         for name, value in values.items():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.policy.politeness.retry_after import FOREVER, MOST_PAGES, Asks, longest, read, seconds
+from scrapy_ubi.policy.politeness.retry_after import FOREVER, MOST_PAGES, Asks, asked, longest, read, seconds
 
 NOW = datetime(1994, 11, 6, 8, 49, 0, tzinfo=UTC).timestamp()
 
@@ -65,6 +65,24 @@ def test_of_several_values_the_longest_counts() -> None:
     assert longest([b"3", b"nonsense", b"7", b"-9"], NOW) == 7.0
     assert longest([b"nonsense"], NOW) is None
     assert longest([], NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "values", "most", "wanted"),
+    [
+        (429, [b"7"], 100.0, 7.0),
+        (503, [b"7", b"300"], 100.0, 100.0),
+        (503, [b"0"], 100.0, 0.0),
+        (200, [b"7"], 100.0, None),
+        (503, [b"7"], 0.0, None),
+        (503, [], 100.0, None),
+        (429, [b"nonsense"], 100.0, None),
+    ],
+)
+def test_what_a_response_asks_for_is_bounded(
+    status: int, values: list[bytes], most: float, wanted: float | None
+) -> None:
+    assert asked(status, values, most) == wanted
 
 
 @given(st.binary(max_size=200))

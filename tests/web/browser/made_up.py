@@ -74,6 +74,7 @@ class MadeUp:
         if hostile:
             self.names[0] = HOSTILE
         self.paused = False
+        self.warnings: list[str] = []
         self.changed: list[Answer] = []
         self.answers: list[Answer] = []
         if long:
@@ -152,6 +153,7 @@ class MadeUp:
             "views": 1,
             "settled": True,
             "unreadable": 0,
+            "warnings": self.warnings,
             "measures": {
                 "agents": len(rows),
                 "totals": totals,

@@ -211,6 +211,17 @@ def test_a_dead_agent_is_told_aloud(tab: Tab, serve: Serve) -> None:
     tab.until("return document.querySelector('.events li').textContent.includes('dead')")
 
 
+def test_a_warning_is_shown_as_long_as_it_holds(tab: Tab, serve: Serve) -> None:
+    crawl = MadeUp()
+    tab.open(serve(crawl))
+    tab.until_says("What has happened")
+    assert not tab.run("return document.querySelector('.head .notice')")
+    crawl.warnings = ["URLs from outside that wait: 7; the next agent that is started takes them."]
+    tab.until_says("URLs from outside that wait: 7")
+    crawl.warnings = []
+    tab.until("return !document.querySelector('.head .notice')")
+
+
 def test_focus_survives_new_figures(tab: Tab, serve: Serve) -> None:
     tab.open(serve(MadeUp()))
     tab.until("return document.querySelector('td .verb')")
