@@ -182,7 +182,7 @@ class Exchanges:
     def __init__(self, replication: int, pages: int) -> None:
         self.drains: list[list[tuple[str, Lane, str, Letter]]] = []
         self.texts: list[Fields] = []
-        real, drain = outbound.encode, outbound.Sending.letters
+        real, drain = outbound.encode, outbound.Outbound.letters
         keep = [False]
 
         def encode(sender: str, lane: Lane, store: str, letter: Letter) -> Fields:
@@ -192,11 +192,11 @@ class Exchanges:
                 self.texts.append(fields)
             return fields
 
-        def letters(sending: outbound.Sending, now: float) -> tuple[tuple[str, Fields], ...]:
+        def letters(sending: outbound.Outbound, now: float) -> tuple[tuple[str, Fields], ...]:
             self.drains.append([])
             return drain(sending, now)
 
-        outbound.encode, outbound.Sending.letters = encode, letters  # type: ignore[method-assign]
+        outbound.encode, outbound.Outbound.letters = encode, letters  # type: ignore[method-assign]
         try:
             with sharing_views():
                 crawl = Crawl(4, replication, 0.75, 1)
@@ -204,7 +204,7 @@ class Exchanges:
                 self.drains, keep[0] = [], True
                 crawl.until(pages // 2 + pages)
         finally:
-            outbound.encode, outbound.Sending.letters = real, drain  # type: ignore[method-assign]
+            outbound.encode, outbound.Outbound.letters = real, drain  # type: ignore[method-assign]
         self.pages = pages
 
     def figures(self, rounds: int) -> dict[str, float]:

@@ -18,7 +18,7 @@ from scrapy import Request
 
 from scrapy_ubi.adapter.scheduling import hostless
 from scrapy_ubi.agent.hosts import learned_forms
-from scrapy_ubi.protocol.done_mark_delivery import Closing
+from scrapy_ubi.protocol.done_mark_delivery import DoneMarkDelivery
 from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.settings import UbiSettings
@@ -58,7 +58,7 @@ def learned_pages() -> Callable[[int], object]:
 
 def strays() -> Callable[[int], object]:
     """Links found on no page, forgotten flush by flush."""
-    closing = Closing(Outbox("store", Bounds(2, 3, 10_000, 5.0)), lambda state, record: 0, lambda state: None)
+    closing = DoneMarkDelivery(Outbox("store", Bounds(2, 3, 10_000, 5.0)), lambda state, record: 0, lambda state: None)
 
     def step(number: int) -> None:
         closing.stray(number, number // 100)

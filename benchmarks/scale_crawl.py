@@ -229,7 +229,7 @@ class Crawl:
                 peer.agent.lease.acknowledged(0.0)
                 peer.agent.read(0.0, 0.0, beats)
                 peer.agent.tick(0.0)
-        assert all(peer.agent.tenure.complete is peer.agent.view for peer in self.peers)
+        assert all(peer.agent.view_history.complete is peer.agent.view for peer in self.peers)
 
     def at(self, time: float, what: Callable[[], None]) -> None:
         """Let something happen at that time."""
@@ -282,7 +282,7 @@ class One(Crawl):
             agent.tick(0.0)
             digest = agent.view.digest
             beats = {a: replace(b, digest=digest, settled=digest, counter=counter) for a, b in beats.items()}
-        assert agent.tenure.complete is agent.view
+        assert agent.view_history.complete is agent.view
 
     def _answer(self, receiver: str, fields: dict[str, str]) -> None:
         """What is posted is acknowledged at the next exchange but one, about as soon as by a real agent."""

@@ -201,7 +201,7 @@ class Group:
             return
         if (change.agent in agent.view.members) == (change.kind == "join"):
             change.entered.setdefault(peer.name, self.now)
-            if agent.tenure.complete is agent.view:
+            if agent.view_history.complete is agent.view:
                 change.complete.setdefault(peer.name, self.now)
 
     def agreed(self) -> bool:
@@ -235,7 +235,7 @@ class Group:
 
     def _gone(self, peer: Peer) -> None:
         """The leaver has nothing left to hand on: it says so and ends."""
-        self.until(peer.agent.standing.may_go, self.timing.failure)
+        self.until(peer.agent.self_status.may_go, self.timing.failure)
         self.beats[peer.name] = replace(peer.agent.last_beat(), counter=peer.counter + 1)
         peer.up = False
         del self.peers[peer.name]

@@ -323,7 +323,7 @@ def _change(crawl: Busy, begin: Any, members: int) -> dict[str, float]:
     crawl.snapshot()
     _until(crawl, lambda: len(agent.view.members) == members, begun)
     entered, crawl.outbox = crawl.now, []
-    _until(crawl, lambda: agent.tenure.complete is agent.view, entered)
+    _until(crawl, lambda: agent.view_history.complete is agent.view, entered)
     most = max(crawl.outbox, default=0)
     crawl.snapshot()
     return {

@@ -32,7 +32,7 @@ from scrapy_ubi.adapter.components.scheduler_builder import REFUSAL
 from scrapy_ubi.adapter.downloads.name_servers import servers_of
 from scrapy_ubi.adapter.downloads.resolver import ReactorNames
 from scrapy_ubi.adapter.feedback import scrapy_delays
-from scrapy_ubi.adapter.process.own_number import found_by_agent
+from scrapy_ubi.adapter.process.own_concurrency_limit import found_by_agent
 from scrapy_ubi.adapter.scrapy_private import versions
 from scrapy_ubi.addon import at_least_addon
 from scrapy_ubi.errors import UbiSettingError

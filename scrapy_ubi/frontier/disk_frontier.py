@@ -375,7 +375,7 @@ class DiskFrontier:
         """A page is done here, and its outputs are at that agent."""
         self._entries.elsewhere.keep(host, entry, agent)
 
-    def elsewhere(self, agent: str) -> Iterator[Failure]:
+    def pages_kept_by(self, agent: str) -> Iterator[Failure]:
         """The pages whose outputs are at that agent, as far as is known here."""
         return self._entries.elsewhere.pages(agent, self._states)
 

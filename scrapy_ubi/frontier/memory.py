@@ -375,7 +375,7 @@ class MemoryFrontier:
     def keep_elsewhere(self, host: str, entry: Entry, agent: str) -> None:
         """Nothing is kept: agents with outputs have a disk."""
 
-    def elsewhere(self, agent: str) -> Iterator[Failure]:
+    def pages_kept_by(self, agent: str) -> Iterator[Failure]:
         """Not known."""
         return iter(())
 

@@ -25,25 +25,25 @@ from scrapy_ubi.protocol.beat import BLANK, LEFT, LOSSY, OVER, PASSIVE, Beat
 from scrapy_ubi.protocol.cancelling import Cancelling
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.discovery import Discovery
-from scrapy_ubi.protocol.done_mark_delivery import Closing
+from scrapy_ubi.protocol.done_mark_delivery import DoneMarkDelivery
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
-from scrapy_ubi.protocol.inbound import Reception
+from scrapy_ubi.protocol.inbound import Inbound
 from scrapy_ubi.protocol.journal import Journal
-from scrapy_ubi.protocol.keepers import Keeping
+from scrapy_ubi.protocol.keepers import Keepers
 from scrapy_ubi.protocol.lost_mail import LostMail
 from scrapy_ubi.protocol.membership import Membership
-from scrapy_ubi.protocol.outbound import Sending
+from scrapy_ubi.protocol.outbound import Outbound
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.rates import GroupRates, NoGroupRates
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.ring import Ring
-from scrapy_ubi.protocol.self_status import Standing
+from scrapy_ubi.protocol.self_status import SelfStatus
 from scrapy_ubi.protocol.talk import Talk
 from scrapy_ubi.protocol.view import View
-from scrapy_ubi.protocol.view_change import Tenure
+from scrapy_ubi.protocol.view_change import ViewHistory
 from scrapy_ubi.protocol.work import Work
 
 
@@ -103,7 +103,7 @@ class Agent:
         self.counters = Counters()
         self.group = Membership(me, config, self.counters, new_incarnation)
         self.lease, self.watch = self.group.lease, self.group.watch
-        self.tenure = Tenure(me, config.replication)
+        self.view_history = ViewHistory(me, config.replication)
         self.outbox = Outbox(store, config.bounds)
         self.journal = Journal()
         self.quiescence = Quiescence()
@@ -119,29 +119,29 @@ class Agent:
         self.talks: list[Talk] = []
         self._held_lease = False
         self._enter(self.group.view(), now)
-        self.beat = self.standing.beat(now, self.start_exhausted)
+        self.beat = self.self_status.beat(now, self.start_exhausted)
 
     def _put_together(self, policy: HostPolicy) -> None:
-        group, tenure, outbox, quiescence = self.group, self.tenure, self.outbox, self.quiescence
-        self.keeping = keeping = Keeping(
-            self.me, self.config, self.counters, self.frontier, group, tenure, outbox, self.journal
+        group, view_history, outbox, quiescence = self.group, self.view_history, self.outbox, self.quiescence
+        self.keeping = keeping = Keepers(
+            self.me, self.config, self.counters, self.frontier, group, view_history, outbox, self.journal
         )
         self.handover = handover = Handover(
             self.me,
             self.frontier,
             outbox,
-            tenure,
+            view_history,
             keeping.keepers,
             self.config.failure_timeout,
             self.config.most_pending,
             group.loads_end,
         )
-        self.closing = Closing(outbox, keeping.replicate, handover.closed_work)
+        self.closing = DoneMarkDelivery(outbox, keeping.replicate, handover.closed_work)
         self.discovery = Discovery(keeping, self.closing, quiescence, policy)
         self.work = Work(keeping, self.discovery, self.closing, handover, quiescence, policy)
-        self.reception = Reception(keeping, self.discovery, handover, quiescence, policy)
-        self.sending = Sending(keeping, handover, quiescence)
-        self.standing = Standing(keeping, handover, self.closing, self.work, self.reception, quiescence)
+        self.inbound = Inbound(keeping, self.discovery, handover, quiescence, policy)
+        self.outbound = Outbound(keeping, handover, quiescence)
+        self.self_status = SelfStatus(keeping, handover, self.closing, self.work, self.inbound, quiescence)
 
     def _bind(self) -> None:
         """The events that a part takes without the agent: no call is spent on them. What is asked is asked of the
@@ -149,7 +149,7 @@ class Agent:
         work = self.work
         self.discover, self.next = self.discovery.discover, work.next
         self.freed, self.ended, self.put_back = work.freed, work.ended, work.put_back
-        self.receive, self.answered = self.reception.receive, self.sending.answered
+        self.receive, self.answered = self.inbound.receive, self.outbound.answered
 
     # ------------------------------------------------------------------ who is alive
 
@@ -204,7 +204,7 @@ class Agent:
             self._rejoin()
         self._notice_gaps()
         self.cancelling.read(sent, received, self.group.forgotten)
-        self._look(received)
+        self._enter_view_if_new(received)
         self.group.losses.count_leavers()
         self.handover.read(alive)
         own = alive.get(self.me)
@@ -214,16 +214,16 @@ class Agent:
 
     def _agree(self, alive: Mapping[str, Beat], sent: float) -> None:
         """What follows from everybody's published views, asked for at this time (s)."""
-        view, copied = self.keeping.view, self.tenure.released
-        if self.tenure.read(alive):
-            if self.tenure.released and not copied:
+        view, copied = self.keeping.view, self.view_history.released
+        if self.view_history.read(alive):
+            if self.view_history.released and not copied:
                 self.group.losses.released(view, alive.values())
                 self.group.make_sure()
-            if self.tenure.complete is view:
+            if self.view_history.complete is view:
                 self.handover.completed()
             self.frontier.look_again()
         if self.group.mend(alive, view.digest):
-            self.tenure.doubt(view)  # Redis may have forgotten this agent, and a newcomer been sure without it
+            self.view_history.doubt(view)  # Redis may have forgotten this agent, and a newcomer been sure without it
             self.frontier.look_again()
         self.ending = None
         if self.quiescence.read(alive, view.digest, frozenset(alive), sent):
@@ -266,7 +266,7 @@ class Agent:
             return (
                 lender(name) == (self.me, self.incarnation)
                 and self.work.may_act(now)
-                and not self.tenure.is_overdue(name, group.alive)
+                and not self.view_history.is_overdue(name, group.alive)
             )
 
         lease, expiry = self.config.lease_timeout, self.config.failure_timeout
@@ -291,7 +291,7 @@ class Agent:
         if self.group.notice_gaps():
             self.rates.lose_all()
 
-    def _look(self, now: float) -> None:
+    def _enter_view_if_new(self, now: float) -> None:
         """Enter the view that follows from what is seen, when it is another one."""
         if self.finished:
             return
@@ -305,16 +305,16 @@ class Agent:
         self.group.rejoin()
         self.cancelling.cancel()
         self.rates.lose_all()
-        self.tenure.forget()
+        self.view_history.forget()
         for state in self.frontier.states():
             state.dirty = True
 
     def _enter(self, view: View, now: float) -> None:
         """Believe in another view."""
-        before = self.tenure.entered[-1] if self.tenure.entered else None
+        before = self.view_history.entered[-1] if self.view_history.entered else None
         self.quiescence.activity += 1
         self.keeping.enter(view)
-        self.tenure.enter(view, now)
+        self.view_history.enter(view, now)
         self.group.losses.entered(view)
         self.rates.view_entered()
         thin: list[Record] = []
@@ -327,8 +327,8 @@ class Agent:
         gone, entries, states = self.outbox.take_back(view)
         self.handover.gone(gone)
         for record in states:
-            self.sending.lost(record)
-        self.handover.enter()
+            self.outbound.lost(record)
+        self.handover.rescan()
         # Done marks that have not left go to the keepers of this view, before it is handed over to them: what was spent
         # for them goes first.
         self.keeping.noted.update((state.host, None) for _, state, _ in self.closing.unsent if state.notes.spent)
@@ -369,7 +369,7 @@ class Agent:
         """Redis has forgotten, or what it had for these agents: send everything under way to them again, and say every
         answer again."""
         self.outbox.hurry(of)
-        self.reception.repeat(of)
+        self.inbound.repeat(of)
 
     def keep_mail_slot(self) -> LostMail:
         """Have this agent tell others when its mail slot has lost something, and hear of theirs."""
@@ -385,7 +385,7 @@ class Agent:
             self.keeping.tell_notes()  # before copies are dropped
         self._notice_gaps()
         self.cancelling.tick(now, self.group.forgotten)
-        self._look(now)
+        self._enter_view_if_new(now)
         holds = self.lease.holds(now)
         if holds and not self._held_lease:
             self.frontier.look_again()
@@ -396,18 +396,18 @@ class Agent:
         self.handover.work(self.group.alive, now)
         if self.group.sure:
             self.outbox.close_orphans(self.handover.busy)
-        if self.tenure.waits and now - self.tenure.since > self.config.handoff_timeout and holds:
+        if self.view_history.waits and now - self.view_history.since > self.config.handoff_timeout and holds:
             self.counters.handoff_timeouts += 1
             self.work.count_overdue()
-            self.tenure.force()
+            self.view_history.force()
             self.frontier.look_again()
         self._overdue += self.work.overdue() or 0
         enough = self.keeping.enough(now)
         if enough and not self.group.leaving:  # who leaves keeps no copy but what it has told, as long as it is there
             self.outbox.thin.clear()
         self.closing.send(self.journal.flush, self.config.bounds.size, enough)
-        self.reception.release()
-        self.beat = self.standing.beat(now, self.start_exhausted)
+        self.inbound.release()
+        self.beat = self.self_status.beat(now, self.start_exhausted)
         self._took = self._took and PASSIVE not in self.beat.flags
         self.rates.check_lending(now)
         return self._effects()
@@ -419,25 +419,25 @@ class Agent:
         """Go: out of the views, handing on everything, until `may_go`."""
         self.group.leaving = True
         self.start_exhausted = True
-        self._look(now)
+        self._enter_view_if_new(now)
 
     def record_leave(self) -> None:
         """This agent is about to say its last, with the crawl not over: note what nobody else goes on with."""
-        if not self.outlived and not self.view.members and not self.standing.is_clean(self.finished):
+        if not self.outlived and not self.view.members and not self.self_status.is_clean(self.finished):
             self.group.losses.leave_alone()
 
     def last_beat(self) -> Beat:
-        """What a leaver says last (`Standing.last_beat`)."""
+        """What a leaver says last (`SelfStatus.last_beat`)."""
         if self.outlived:
             return replace(self.beat, flags=LEFT, settled="", pending=())
-        return self.standing.last_beat(self.beat, self.finished)
+        return self.self_status.last_beat(self.beat, self.finished)
 
     def drain(self, now: float) -> Effects:
         """What is to be done about everything since the last drain; this ends the flush."""
         if self.outlived:
             return self._effects()
-        letters = self.sending.letters(now)
-        answers = self.reception.answers()
+        letters = self.outbound.letters(now)
+        answers = self.inbound.answers()
         for talk in self.talks:
             answers = {**answers, **talk.messages(now)}
         effects = replace(self._effects(), letters=letters, answers=answers, forget=tuple(self.outbox.forgotten))
@@ -447,7 +447,7 @@ class Agent:
 
     def check_invariants(self) -> None:
         """Assert every invariant of the agent."""
-        assert self.view is self.tenure.view is self.tenure.entered[-1]
+        assert self.view is self.view_history.view is self.view_history.entered[-1]
         assert self.ring is self.view.ring
         assert self.work.stopped or not self.finished
         self.outbox.check_invariants()

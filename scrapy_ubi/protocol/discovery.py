@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from scrapy_ubi.protocol.done_mark_delivery import Closing, Outlinks
+from scrapy_ubi.protocol.done_mark_delivery import DoneMarkDelivery, Outlinks
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.host_policy import HostPolicy, nothing
-from scrapy_ubi.protocol.keepers import Keeping
+from scrapy_ubi.protocol.host_policy import HostPolicy, refuses_none
+from scrapy_ubi.protocol.keepers import Keepers
 from scrapy_ubi.protocol.key_memory import KeyMemory
 from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.quiescence import Quiescence
@@ -46,7 +46,7 @@ def _firsts(entries: Sequence[Entry]) -> Sequence[Entry]:
 class Discovery:
     """What one agent finds, under this policy. `forwarded` has what owners were told."""
 
-    def __init__(self, keeping: Keeping, closing: Closing, quiescence: Quiescence, policy: HostPolicy) -> None:
+    def __init__(self, keeping: Keepers, closing: DoneMarkDelivery, quiescence: Quiescence, policy: HostPolicy) -> None:
         self._me = keeping.me
         self._keeping = keeping
         self._config = keeping.config
@@ -105,7 +105,7 @@ class Discovery:
 
     def discover_all(self, host: str, entries: Sequence[Entry], outlinks: Outlinks) -> list[Entry]:
         """Take in what one page says of one host, at once: that costs half as much. Return those that were news."""
-        if self.refuses is not nothing:  # which may depend on those before
+        if self.refuses is not refuses_none:  # which may depend on those before
             return [entry for entry in entries if self.discover(host, entry, outlinks)]
         self._counters.links += len(entries)
         owner = self._keeping.owner(host)

@@ -27,7 +27,7 @@ Outlinks = list[tuple[str, Entry]]  # what one page has taught: hosts and entrie
 MakeRedo = Callable[[], Redo]
 
 
-class Closing:
+class DoneMarkDelivery:
     """The pages of one agent that are closing. `replicate` tells the other keepers of a host, and returns how many they
     are; `settled(state)` is called for each page once its mark has left. `strays` has the links found on no page that
     may not be acknowledged yet: key -> flush in which they were told on.

@@ -10,7 +10,7 @@ from typing import Protocol
 from scrapy_ubi.protocol.host import Entry, Failure, HostState, VisitRow
 from scrapy_ubi.protocol.notes import Notes
 
-OUTPUTS_LOST = "outputs"  # the reason with which `elsewhere` gives pages
+OUTPUTS_LOST = "outputs"  # the reason with which `pages_kept_by` gives pages
 
 MOST_FAILED = 100_000  # failures kept by an agent; what fails beyond is only counted
 
@@ -140,7 +140,7 @@ class Frontier(Protocol):
         """A page is done here, and its outputs are at that agent."""
         ...
 
-    def elsewhere(self, agent: str) -> Iterator[Failure]:
+    def pages_kept_by(self, agent: str) -> Iterator[Failure]:
         """The pages that are done here, and whose outputs that agent has, as far as is known here, in any order. They
         are given as failures with the reason `OUTPUTS_LOST`, since that is what they are once it is lost."""
         ...

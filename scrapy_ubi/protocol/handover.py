@@ -4,7 +4,7 @@
 Rules of this module:
 
 * The hosts held are gone through in slices, so that a change of view never blocks the loop for long.
-* For every host that it answers for (`Tenure.answers_for`), or whose copy is *dirty*, an agent brings its state to
+* For every host that it answers for (`ViewHistory.answers_for`), or whose copy is *dirty*, an agent brings its state to
   the present keepers that may lack it: whole where a keeper surely has nothing, else by an *offer* (sizes and XOR of
   the key sets) that the keeper answers with *want* or not.
 * Who leaves a host to those who have owned it *relies on* them. One that is outside the present view is leaving, and
@@ -37,7 +37,7 @@ from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.records import Record, Sync, whole
 from scrapy_ubi.protocol.view import View
-from scrapy_ubi.protocol.view_change import Alive, Tenure
+from scrapy_ubi.protocol.view_change import Alive, ViewHistory
 
 SLICE = 2000  # hosts gone through a tick: some milliseconds
 MOST_PAUSES = 3  # that follow each other without a break: agents may leave one after the other
@@ -56,7 +56,7 @@ class Handover:
         me: str,
         frontier: Frontier,
         outbox: Outbox,
-        tenure: Tenure,
+        view_history: ViewHistory,
         keepers: Callable[[HostState], tuple[str, ...]],
         failure_timeout: float,
         most_pending: int,
@@ -65,7 +65,7 @@ class Handover:
         self.me = me
         self.frontier = frontier
         self.outbox = outbox
-        self.tenure = tenure
+        self.view_history = view_history
         self.keepers = keepers
         self.todo: deque[str] = deque()
         self.to_drop: deque[str] = deque()
@@ -82,7 +82,7 @@ class Handover:
         self._telling: dict[tuple[str, str], set[str]] = {}
         self._paused_since = self._paused_until = -math.inf
 
-    def enter(self) -> None:
+    def rescan(self) -> None:
         """Go through all hosts: the view has changed, or one relied on is gone."""
         self.todo = deque(state.host for state in self.frontier.states())
         self.to_drop.clear()
@@ -103,15 +103,15 @@ class Handover:
             beat = alive.get(agent)
             if beat is None or beat.incarnation != incarnation:
                 for state in filter(None, map(self.frontier.find, self._telling.pop((agent, incarnation)))):
-                    self.soil(state)
-            elif beat.has_brought(self.tenure.view.digest):
+                    self.mark_dirty(state)
+            elif beat.has_brought(self.view_history.view.digest):
                 del self._telling[agent, incarnation]
         for agent, incarnation in list(self.relied_on.items()):
             beat = alive.get(agent)
             if beat is None or beat.incarnation != incarnation:
-                self.enter()
+                self.rescan()
                 return
-            if beat.has_brought(self.tenure.view.digest):
+            if beat.has_brought(self.view_history.view.digest):
                 del self.relied_on[agent]
 
     def tells(self, leaver: str, incarnation: str, state: HostState) -> None:
@@ -119,13 +119,13 @@ class Handover:
         if incarnation:
             self._telling.setdefault((leaver, incarnation), set()).add(state.host)
         else:  # it has gone
-            self.soil(state)
+            self.mark_dirty(state)
 
     def completed(self) -> None:
         """The view is complete: copies that are not needed may go."""
         self.to_drop = deque(state.host for state in self.frontier.states())
 
-    def soil(self, state: HostState) -> None:
+    def mark_dirty(self, state: HostState) -> None:
         """The copy of this host may hold what its owner lacks."""
         state.dirty = True
         if state.host not in self.again:
@@ -166,7 +166,7 @@ class Handover:
         others = [keeper for keeper in keepers if keeper != self.me]
         for keeper in [keeper for keeper in self.open.get(state.host, ()) if keeper not in others]:
             self._cancel(state.host, keeper)
-        if state.dirty or self.tenure.answers_for(state.host, alive) or not self._rely(state.host):
+        if state.dirty or self.view_history.answers_for(state.host, alive) or not self._rely(state.host):
             for keeper in others:
                 self._bring_to(state, keeper)
         if state.dirty and state.host not in self.open:
@@ -174,8 +174,8 @@ class Handover:
 
     def _rely(self, host: str) -> bool:
         """Rely on those who have owned this host, who are all alive, to bring it; False where that may not be."""
-        view = self.tenure.view
-        outside = {owner: life for owner, life in self.tenure.owners(host) if view.incarnation(owner) != life}
+        view = self.view_history.view
+        outside = {owner: life for owner, life in self.view_history.owners(host) if view.incarnation(owner) != life}
         if outside and self.me not in view.members:
             return False
         self.relied_on.update(outside)
@@ -184,12 +184,16 @@ class Handover:
     def loaded_until(self, host: str) -> float:
         """Until when those can have loaded of a host who may have fetched it before this agent: `ABROAD` unless all of
         them are dead, and known."""
-        if self.tenure.complete is None:
+        if self.view_history.complete is None:
             return ABROAD
-        return max((self._loads_end(*former) for former in self.tenure.before_me(host)), default=ABROAD)
+        return max((self._loads_end(*former) for former in self.view_history.before_me(host)), default=ABROAD)
 
     def _was_mine(self, host: str) -> bool:
-        views = [view for view in (self.tenure.complete, *self.tenure.entered) if view is not None and view.members]
+        views = [
+            view
+            for view in (self.view_history.complete, *self.view_history.entered)
+            if view is not None and view.members
+        ]
         return all(view.ring.owner(host) == self.me for view in views)
 
     def _bring_to(self, state: HostState, keeper: str) -> None:
@@ -198,8 +202,8 @@ class Handover:
             if state.dirty and state.host not in self.again:
                 self.again.add(state.host)  # once more when this one has ended
             return
-        view = self.tenure.view
-        has = None if state.dirty else self.tenure.has_copy(state.host, keeper, view.incarnation(keeper))
+        view = self.view_history.view
+        has = None if state.dirty else self.view_history.has_copy(state.host, keeper, view.incarnation(keeper))
         if has:
             return
         if has is None:
@@ -254,7 +258,7 @@ class Handover:
             self.todo.append(host)
         else:
             state.dirty = False
-            if self.me not in self.keepers(state) and self.tenure.complete is self.tenure.view:
+            if self.me not in self.keepers(state) and self.view_history.complete is self.view_history.view:
                 self.to_drop.append(host)
 
     def gone(self, receivers: set[str]) -> None:
@@ -271,7 +275,7 @@ class Handover:
         if state.open_work:
             return
         self.pending.pop(state.host, None)
-        if self.me not in self.keepers(state) and self.tenure.complete is self.tenure.view:
+        if self.me not in self.keepers(state) and self.view_history.complete is self.view_history.view:
             self.to_drop.append(state.host)
 
     def busy(self, hosts: Iterable[str]) -> bool:
@@ -300,7 +304,7 @@ class Handover:
         if state is None or state.open_work or state.dirty or host in self.open or host in self.again:
             return
         keepers = self.keepers(state)
-        if self.me in keepers or len(keepers) <= self.tenure.replication:  # the last to leave keep what they have
+        if self.me in keepers or len(keepers) <= self.view_history.replication:  # the last to leave keep what they have
             return
         if state.stays_until > self.now:
             self._later.append((state.stays_until, host))

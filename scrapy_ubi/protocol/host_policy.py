@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from scrapy_ubi.protocol.host import Entry, HostState, VisitRow
 
 
-def nothing(state: HostState | None, entry: Entry) -> bool:
+def refuses_none(state: HostState | None, entry: Entry) -> bool:
     """What is refused where there are no limits."""
     return False
 
@@ -49,7 +49,7 @@ class HostPolicy:
     elsewhere what is believed of it.
     """
 
-    refuses: Callable[[HostState | None, Entry], bool] = nothing
+    refuses: Callable[[HostState | None, Entry], bool] = refuses_none
     on_turn: Callable[[HostState, float], None] = _pass_turn
     on_notes: Callable[[HostState], None] = _pass_notes
     on_request: Callable[[HostState, Entry], None] = _pass_request

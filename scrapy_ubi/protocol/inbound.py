@@ -1,4 +1,4 @@
-"""Reception: what an agent does with the letters it receives (docs/explanation/protocol.md#mail).
+"""Inbound: what an agent does with the letters it receives (docs/explanation/protocol.md#mail).
 
 Rules of this module:
 
@@ -21,8 +21,8 @@ from scrapy_ubi.protocol.custody import Custody, Held
 from scrapy_ubi.protocol.discovery import Discovery
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import Entry, HostState
-from scrapy_ubi.protocol.host_policy import HostPolicy, nothing
-from scrapy_ubi.protocol.keepers import Keeping
+from scrapy_ubi.protocol.host_policy import HostPolicy, refuses_none
+from scrapy_ubi.protocol.keepers import Keepers
 from scrapy_ubi.protocol.lane import DISCOVERY, MOST_LANES_IN, LaneIn
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.received import Delta, Received
@@ -34,17 +34,17 @@ _request = itemgetter(4)  # of an entry
 MOST_ANSWER = 20  # times as many characters as a letter may have: a third of what a transport takes
 
 
-class Reception:
+class Inbound:
     """The receiving end of one agent: lanes in, custody, and the answers to give."""
 
     def __init__(
-        self, keeping: Keeping, discovery: Discovery, handover: Handover, quiescence: Quiescence, policy: HostPolicy
+        self, keeping: Keepers, discovery: Discovery, handover: Handover, quiescence: Quiescence, policy: HostPolicy
     ) -> None:
         self._me = keeping.me
         self._keeping = keeping
         self._frontier = keeping.frontier
         self._journal = keeping.journal
-        self._discoverer = discovery
+        self._discovery = discovery
         self._handover = handover
         self._quiescence = quiescence
         self._on_notes, self._visit_told = policy.on_notes, policy.visit_told
@@ -71,7 +71,7 @@ class Reception:
         self._quiescence.activity += 1
         if letter.kind == DISCOVERY:
             lane.outcomes[letter.seq] = None
-            self._discovery(letter)
+            self._receive_discovery(letter)
         else:
             lane.outcomes[letter.seq] = self._state(letter)
             self._decided(letter.lane)
@@ -100,7 +100,7 @@ class Reception:
         self.lanes.move_to_end(name)
         return lane
 
-    def _discovery(self, letter: Received) -> None:
+    def _receive_discovery(self, letter: Received) -> None:
         keeping, flush, hosts, refused = self._keeping, self._journal.flush, [], {}
         need: dict[str, int] = {}
         for delta in letter.deltas:
@@ -119,13 +119,13 @@ class Reception:
 
     def _unknown(self, delta: Delta) -> tuple[Entry, ...]:
         """What several agents find is news once: not again when another's text would come first in a merge."""
-        state, refuses = self._frontier.find(delta.host), self._discoverer.refuses
+        state, refuses = self._frontier.find(delta.host), self._discovery.refuses
         if state is None:
             return delta.discovered
         holds = state.holds
         news = tuple([e for e in delta.discovered if not holds(e[0], e[2], e[3])])
-        self._discoverer.announce(state, news)
-        return news if refuses is nothing else tuple([e for e in news if not refuses(state, e)])
+        self._discovery.announce(state, news)
+        return news if refuses is refuses_none else tuple([e for e in news if not refuses(state, e)])
 
     def _state(self, letter: Received) -> Outcome:
         want = []
@@ -145,7 +145,7 @@ class Reception:
         if not any((discovered, marks, visited, redos, notes)):
             return frontier.find(host)
         if any(map(_request, discovered)) and self._keeping.owns(host):
-            self._discoverer.announce(frontier.find(host), discovered)
+            self._discovery.announce(frontier.find(host), discovered)
         state, news = frontier.add(host, discovered)
         for redo in redos:
             state.keep_redo(redo)
@@ -174,8 +174,8 @@ class Reception:
         keeping = self._keeping
         keepers = keeping.keepers(state)
         if self._me not in keepers or not self._is_covered(letter, keepers[0]):
-            self._handover.soil(state)
-        elif keepers[0] == self._me and keeping.tenure.released:
+            self._handover.mark_dirty(state)
+        elif keepers[0] == self._me and keeping.view_history.released:
             # What an earlier owner still brings; while the view is not released that one tells every keeper itself.
             flush, sender = self._journal.flush, letter.sender
             keeping.found(state, news, flush, but=sender)
@@ -191,7 +191,7 @@ class Reception:
         """Whether the sender of this letter, in which state of a host came, tells every keeper of that host itself."""
         if letter.view == self._keeping.view.digest:
             return True
-        return owner == letter.sender and not self._keeping.tenure.is_former(owner, letter.view)
+        return owner == letter.sender and not self._keeping.view_history.is_former(owner, letter.view)
 
     def remember(self, name: str, sender: str, floor: int, outcomes: Mapping[int, Outcome]) -> None:
         """What a disk holds of a lane: its letters need not be merged again."""
@@ -204,7 +204,7 @@ class Reception:
         where they are too few, before everybody knows that (`Outbox.thin`).
         """
         keeping = self._keeping
-        if not keeping.group.sure or keeping.tenure.few_unheard:
+        if not keeping.group.sure or keeping.view_history.few_unheard:
             return
         answered = self.custody.release(
             keeping.outbox, keeping.keepers_of, self._handover.busy, self._journal.flush, keeping.view_no

@@ -1,4 +1,4 @@
-"""Keeping: who keeps a host under the present view, and what its other keepers are told of it
+"""Keepers: who keeps a host under the present view, and what its other keepers are told of it
 (docs/explanation/protocol.md#assignment).
 
 Rules of this module:
@@ -25,10 +25,10 @@ from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.protocol.view import View
-from scrapy_ubi.protocol.view_change import Tenure
+from scrapy_ubi.protocol.view_change import ViewHistory
 
 
-class Keeping:
+class Keepers:
     """The keepers of hosts, as one agent sees them. `view` is the one believed in, `ring` the assignment under it;
     `view_no` counts the views, and `view_flush` is the flush in which the present one was entered. `noted` has the
     hosts of which something was noted here and not told yet.
@@ -44,7 +44,7 @@ class Keeping:
         counters: Counters,
         frontier: Frontier,
         group: Membership,
-        tenure: Tenure,
+        view_history: ViewHistory,
         outbox: Outbox,
         journal: Journal,
     ) -> None:
@@ -53,7 +53,7 @@ class Keeping:
         self.counters = counters
         self.frontier = frontier
         self.group = group
-        self.tenure = tenure
+        self.view_history = view_history
         self.outbox = outbox
         self.journal = journal
         self.view_no = 0
@@ -73,7 +73,7 @@ class Keeping:
         if state.keepers_at != self.view_no:
             if state.keepers_at < 0:  # met for the first time: whose was it until now?
                 alone = self.group.sure and len(self.view.members) == 1
-                state.abroad = NEVER_ABROAD if alone or self.tenure.complete is self.view else ABROAD
+                state.abroad = NEVER_ABROAD if alone or self.view_history.complete is self.view else ABROAD
             state.keepers = self.keepers_of(state.host)
             state.keepers_at = self.view_no
         return state.keepers
@@ -95,7 +95,7 @@ class Keeping:
 
         Who is fenced may be held dead: what was acknowledged since has as many copies as there are agents without it.
         """
-        return self.group.lease.holds(now) and self.tenure.enough
+        return self.group.lease.holds(now) and self.view_history.enough
 
     # -- what they are told
 

@@ -1,4 +1,4 @@
-"""Sending: the letters that leave an agent, and what follows when they are answered
+"""Outbound: the letters that leave an agent, and what follows when they are answered
 (docs/explanation/protocol.md#mail).
 
 Rules of this module:
@@ -17,7 +17,7 @@ from collections.abc import Container, Mapping
 
 from scrapy_ubi.protocol.answer import read_answer
 from scrapy_ubi.protocol.handover import Handover
-from scrapy_ubi.protocol.keepers import Keeping
+from scrapy_ubi.protocol.keepers import Keepers
 from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.outbox import REFUSED_PAUSE
 from scrapy_ubi.protocol.quiescence import Quiescence
@@ -25,10 +25,10 @@ from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.wire import encode
 
 
-class Sending:
+class Outbound:
     """The sending end of one agent."""
 
-    def __init__(self, keeping: Keeping, handover: Handover, quiescence: Quiescence) -> None:
+    def __init__(self, keeping: Keepers, handover: Handover, quiescence: Quiescence) -> None:
         self._me = keeping.me
         self._keeping = keeping
         self._counters = keeping.counters

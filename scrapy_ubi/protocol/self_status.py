@@ -1,4 +1,4 @@
-"""Standing: how far one agent is, as it tells the others in its beat. Everything here is read from its other parts, and
+"""Status: how far one agent is, as it tells the others in its beat. Everything here is read from its other parts, and
 changes nothing.
 
 * *settled*: it has handed on all it holds under the present view, but for the pending hosts
@@ -29,10 +29,10 @@ from scrapy_ubi.protocol.beat import (
     RELIEVED,
     Beat,
 )
-from scrapy_ubi.protocol.done_mark_delivery import Closing
+from scrapy_ubi.protocol.done_mark_delivery import DoneMarkDelivery
 from scrapy_ubi.protocol.handover import Handover
-from scrapy_ubi.protocol.inbound import Reception
-from scrapy_ubi.protocol.keepers import Keeping
+from scrapy_ubi.protocol.inbound import Inbound
+from scrapy_ubi.protocol.keepers import Keepers
 from scrapy_ubi.protocol.lane import STATE
 from scrapy_ubi.protocol.loss_counter import BEGUN
 from scrapy_ubi.protocol.quiescence import Quiescence
@@ -42,16 +42,16 @@ from scrapy_ubi.protocol.work import Work
 LISTS_APART = 0.5  # s between two lists of the hosts that are left
 
 
-class Standing:
+class SelfStatus:
     """The standing of one agent, read from these parts of it."""
 
     def __init__(
         self,
-        keeping: Keeping,
+        keeping: Keepers,
         handover: Handover,
-        closing: Closing,
+        closing: DoneMarkDelivery,
         work: Work,
-        reception: Reception,
+        inbound: Inbound,
         quiescence: Quiescence,
     ) -> None:
         self._me = keeping.me
@@ -59,12 +59,12 @@ class Standing:
         self._keeping = keeping
         self._frontier = keeping.frontier
         self._group = keeping.group
-        self._tenure = keeping.tenure
+        self._view_history = keeping.view_history
         self._outbox = keeping.outbox
         self._handover = handover
         self._closing = closing
         self._work = work
-        self._reception = reception
+        self._inbound = inbound
         self._quiescence = quiescence
         self._listed: tuple[int, float, frozenset[str]] = (-1, 0.0, frozenset())  # view, until when (s), hosts
 
@@ -91,10 +91,10 @@ class Standing:
             and not self._work.out
             and not self._closing
             and not len(self._outbox)
-            and self._reception.idle
+            and self._inbound.idle
             and self._group.lease.holds(now)
             and self.settled
-            and self._tenure.released
+            and self._view_history.released
             and self._group.losses.book.is_published
             and not self._frontier.waits(lambda state: self._keeping.keepers(state)[:1] == (self._me,))
             and not self._work.awaits_visits()
@@ -104,20 +104,20 @@ class Standing:
         """Whether a leaving agent has handed on all it holds, and no agent counts on its copies any longer: all
         have published *settled* for the view without it.
         """
-        quiet = self._handover.settled and not self._handover.pending and not self._closing and self._reception.idle
-        relieved = self._tenure.released or not self._keeping.view.members
+        quiet = self._handover.settled and not self._handover.pending and not self._closing and self._inbound.idle
+        relieved = self._view_history.released or not self._keeping.view.members
         return self._group.leaving and quiet and relieved and not len(self._outbox) and not self._work.out
 
     def beat(self, now: float, exhausted: bool) -> Beat:
         """What this agent says of itself at this time (s)."""
-        group, tenure, view = self._group, self._tenure, self._keeping.view
+        group, view_history, view = self._group, self._view_history, self._keeping.view
         losses = group.losses
         flags = LEAVING if group.leaving else ""
         if passive := self.passive(now, exhausted):
             flags += PASSIVE if len(self._frontier) else PASSIVE + BLANK
         flags += "" if group.lease.holds(now) else FENCED
         flags += LOSSY if losses.lossy else ""
-        if tenure.complete is None or (not tenure.complete.members and losses.base <= BEGUN):
+        if view_history.complete is None or (not view_history.complete.members and losses.base <= BEGUN):
             flags += NEW  # a view without members is that of a leaver, and tells of nothing
         settled = view.digest if self.settled else ""
         flags += MANY if not self._handover.settled and self._brought else ""

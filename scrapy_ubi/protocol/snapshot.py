@@ -144,8 +144,8 @@ def changes(agent: Agent) -> Changes:
         ),
         numbers=agent.outbox.new_numbers(),
         lanes_in={
-            name: _lane_in(agent.reception.lanes[name]) if name in agent.reception.lanes else None
-            for name in agent.reception.take_touched()
+            name: _lane_in(agent.inbound.lanes[name]) if name in agent.inbound.lanes else None
+            for name in agent.inbound.take_touched()
         },
         parts=tuple(agent.journal.parts(oldest)),
         settled=tuple(agent.journal.settled(oldest)),
@@ -193,6 +193,6 @@ def restore(
         elif state.is_done(unsent.before.key):
             agent.closing.resume_visit(unsent.flush, state, unsent.before.key, unsent.before)
     for name, lane in saved.lanes_in.items():
-        agent.reception.remember(name, lane.sender, lane.floor, lane.outcomes)
-    agent.beat = agent.standing.beat(now, agent.start_exhausted)  # its first line says how far its disk has come
+        agent.inbound.remember(name, lane.sender, lane.floor, lane.outcomes)
+    agent.beat = agent.self_status.beat(now, agent.start_exhausted)  # its first line says how far its disk has come
     return agent

@@ -38,7 +38,7 @@ def point(host: str) -> str:
 Alive = Callable[[str, str], bool]
 
 
-class Tenure:
+class ViewHistory:
     """What an agent knows of the views it has been in. `entered` ends with `view`, the present one."""
 
     view: View
@@ -128,7 +128,7 @@ class Tenure:
         """The handoff time-out has passed: fetch without agreement. No copy is counted on for that."""
         self.forced = True
 
-    def free(self, host: str, alive: Alive) -> bool:
+    def may_fetch(self, host: str, alive: Alive) -> bool:
         """Whether the owner of this host may fetch it now, as far as views are concerned."""
         if self.released:
             if not self.listed or point(host) not in self.listed:

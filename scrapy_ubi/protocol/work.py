@@ -19,11 +19,11 @@ from functools import partial
 from itertools import islice
 
 from scrapy_ubi.protocol.discovery import Discovery
-from scrapy_ubi.protocol.done_mark_delivery import Closing, MakeRedo, Outlinks
+from scrapy_ubi.protocol.done_mark_delivery import DoneMarkDelivery, MakeRedo, Outlinks
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import ABROAD, NEVER_ABROAD, Entry, HostState, Redo, VisitRow
 from scrapy_ubi.protocol.host_policy import HostPolicy
-from scrapy_ubi.protocol.keepers import Keeping
+from scrapy_ubi.protocol.keepers import Keepers
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.records import row_weight
 
@@ -36,9 +36,9 @@ class Work:
 
     def __init__(
         self,
-        keeping: Keeping,
+        keeping: Keepers,
         discovery: Discovery,
-        closing: Closing,
+        closing: DoneMarkDelivery,
         handover: Handover,
         quiescence: Quiescence,
         policy: HostPolicy,
@@ -50,7 +50,7 @@ class Work:
         self._frontier = keeping.frontier
         self._group = keeping.group
         self._lease = keeping.group.lease
-        self._tenure = keeping.tenure
+        self._view_history = keeping.view_history
         self._outbox = keeping.outbox
         self._journal = keeping.journal
         self._discovery = discovery
@@ -71,7 +71,7 @@ class Work:
             self._keeping.keepers(state)[:1] == (self._me,)
             and self._group.may_act(now)
             and not self.stopped
-            and self._tenure.free(state.host, self._group.alive)
+            and self._view_history.may_fetch(state.host, self._group.alive)
         )
 
     def may_act(self, now: float) -> bool:
@@ -137,7 +137,7 @@ class Work:
         """
         if self._uncounted is None:
             return None
-        some = [*islice(self._uncounted, COUNTED if self._tenure.forced else 0)]
+        some = [*islice(self._uncounted, COUNTED if self._view_history.forced else 0)]
         self._overdue += sum(map(self._is_overdue, some))
         if len(some) == COUNTED:
             return None
@@ -146,14 +146,14 @@ class Work:
 
     def _is_overdue(self, state: HostState) -> bool:
         mine = bool(state.waiting) and self._keeping.keepers(state)[:1] == (self._me,)
-        tenure, host = self._tenure, state.host
-        return mine and tenure.is_overdue(host, self._group.alive) and not tenure.is_brought(host)
+        view_history, host = self._view_history, state.host
+        return mine and view_history.is_overdue(host, self._group.alive) and not view_history.is_brought(host)
 
     def is_left(self) -> bool:
         """Whether something waits here, or is out, in a copy that is not to be dropped as others keep the host."""
         return self.awaits_visits() or any(
             (state.waiting or state.out)
-            and (self._tenure.complete is not self._keeping.view or self._me in self._keeping.keepers(state))
+            and (self._view_history.complete is not self._keeping.view or self._me in self._keeping.keepers(state))
             for state in self._frontier.states()
         )
 
@@ -210,7 +210,7 @@ class Work:
             self._journal.visited(self._journal.flush, state.host, before)
             self._counters.visited += 1
 
-    def also_done(self, state: HostState, entry: Entry) -> None:
+    def mark_joined_done(self, state: HostState, entry: Entry) -> None:
         """Count `entry` as done with the page that ended right before: its key belongs to the same page. Its done mark
         leaves no earlier than that page's, and waits for nothing else. Should this agent be lost before, the next owner
         fetches `entry`.

@@ -17,7 +17,6 @@ from redis.retry import Retry
 from scrapy_ubi.ground import clock
 from scrapy_ubi.transport import scripts
 from scrapy_ubi.transport.address import Address
-from scrapy_ubi.transport.beat_text import encode, texts, writer
 from scrapy_ubi.transport.contract import MEMORY, WATCHED
 from scrapy_ubi.transport.faults import FAULTS, NotReplicated, fault, moved_to, need_master, spoilt
 from scrapy_ubi.transport.pulses import MOST_SLOTS, WIDTH, BeatLine, PulseBook, Wanted, Whole, cell_of, said_by
@@ -26,6 +25,7 @@ from scrapy_ubi.transport.round_trips import paired
 from scrapy_ubi.transport.server_facts import evicts_by, informed, server_name
 from scrapy_ubi.transport.topology import ServerFinder, ServerPlace
 from scrapy_ubi.transport.watched import DENIED, UNTOLD, Watched
+from scrapy_ubi.transport.wire_text import encode, texts, writer
 
 logger = logging.getLogger(__name__)
 

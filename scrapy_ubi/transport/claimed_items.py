@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from scrapy_ubi.transport.beat_text import encode, texts
 from scrapy_ubi.transport.contract import Fields, Transport
 from scrapy_ubi.transport.signer import Signer
+from scrapy_ubi.transport.wire_text import encode, texts
 
 Claims = Mapping[str, tuple[str | None, str]]
 KIND = "start"  # of what is signed

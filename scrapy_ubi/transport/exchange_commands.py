@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scrapy_ubi.transport import scripts, seed_scripts
-from scrapy_ubi.transport.beat_text import FROM, encode
 from scrapy_ubi.transport.contract import (
     ANSWER,
     DEAD_LETTERS,
@@ -33,6 +32,7 @@ from scrapy_ubi.transport.contract import (
 from scrapy_ubi.transport.packed_letters import packed
 from scrapy_ubi.transport.redis_keys import AGENT_KEYS, RedisKeys
 from scrapy_ubi.transport.round_trips import RedisCommand
+from scrapy_ubi.transport.wire_text import FROM, encode
 
 GROUP = "agents"  # of the seeds' readers
 CONSUMER_FOR = 3_600_000  # ms after which the name of an agent that reads no seeds, and has none, is forgotten

@@ -16,7 +16,6 @@ from functools import partial
 from itertools import count
 
 from scrapy_ubi.ground import clock
-from scrapy_ubi.transport.beat_text import encode, marker, size_of, texts, writer
 from scrapy_ubi.transport.claimed_items import said_of
 from scrapy_ubi.transport.contract import (
     INBOX,
@@ -40,6 +39,7 @@ from scrapy_ubi.transport.loop_heartbeat import LoopBeats
 from scrapy_ubi.transport.redis_keys import mail_place
 from scrapy_ubi.transport.shelf import Raw, Shelf
 from scrapy_ubi.transport.watched import WatchedKey
+from scrapy_ubi.transport.wire_text import encode, marker, size_of, texts, writer
 
 
 class MemoryHub:

@@ -14,8 +14,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 
-from scrapy_ubi.transport.beat_text import FROM, encode, size_of
 from scrapy_ubi.transport.contract import Fields, RawFields
+from scrapy_ubi.transport.wire_text import FROM, encode, size_of
 
 FAR = 0.01  # s of a round trip from which on letters are packed: nearer, the processor's time is worth more
 LEAST = 1000  # bytes that are worth it

@@ -26,7 +26,7 @@ from struct import Struct
 from typing import NamedTuple
 from zlib import crc32
 
-from scrapy_ubi.transport.beat_text import texts, writer
+from scrapy_ubi.transport.wire_text import texts, writer
 
 CELL = Struct(">4sII12s")
 WIDTH = CELL.size

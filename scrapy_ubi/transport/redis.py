@@ -26,7 +26,6 @@ from scrapy_ubi.ground import clock
 from scrapy_ubi.transport import scripts
 from scrapy_ubi.transport.address import address
 from scrapy_ubi.transport.beat_connection import RedisLink
-from scrapy_ubi.transport.beat_text import encode, marker, size_of, texts
 from scrapy_ubi.transport.claimed_items import said_of
 from scrapy_ubi.transport.contract import (
     MEMORY,
@@ -54,6 +53,7 @@ from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.transport.rights import ask_rights, ask_seed_rights, lacking
 from scrapy_ubi.transport.round_trips import Argument, RedisCommand, RoundTrips, paired
 from scrapy_ubi.transport.seed_reader import OUTSIDE, NoSeeds, SeedReader, SeedSource
+from scrapy_ubi.transport.wire_text import encode, marker, size_of, texts
 
 logger = logging.getLogger(__name__)
 

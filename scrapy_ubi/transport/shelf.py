@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from scrapy_ubi.ground import clock
-from scrapy_ubi.transport.beat_text import encode, marker, size_of
 from scrapy_ubi.transport.contract import (
     DEAD_LETTERS,
     LIST_AHEAD,
@@ -26,6 +25,7 @@ from scrapy_ubi.transport.contract import (
     RawFields,
 )
 from scrapy_ubi.transport.delivered import InHand
+from scrapy_ubi.transport.wire_text import encode, marker, size_of
 
 Raw = dict[bytes, bytes]
 

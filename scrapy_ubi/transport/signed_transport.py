@@ -22,7 +22,6 @@ from dataclasses import replace
 from functools import partial
 
 from scrapy_ubi.protocol.beat import LEFT, Beat
-from scrapy_ubi.transport.beat_text import size_of, writer
 from scrapy_ubi.transport.claimed_items import signed_claims
 from scrapy_ubi.transport.contract import (
     HEAD,
@@ -45,6 +44,7 @@ from scrapy_ubi.transport.contract import (
 from scrapy_ubi.transport.redis_keys import ASK
 from scrapy_ubi.transport.replay_window import Gone, ReplayWindows, UsedOnce
 from scrapy_ubi.transport.signer import RUN_FREE, SIGNED, Signer, bare, without_signature
+from scrapy_ubi.transport.wire_text import size_of, writer
 
 logger = logging.getLogger("scrapy_ubi")
 

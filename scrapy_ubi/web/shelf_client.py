@@ -19,9 +19,9 @@ import redis
 
 from scrapy_ubi.cli.commands.redis_connection import RedisConnection
 from scrapy_ubi.transport.address import Address
-from scrapy_ubi.transport.beat_text import encode
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.transport.shelf import Shelf
+from scrapy_ubi.transport.wire_text import encode
 
 PATIENCE = 10.0  # s for the event loop
 MEMORY_URL = "memory"  # stands for the address of a Redis, where only whether there is one matters

@@ -49,4 +49,4 @@ class Alone(Crawler):
         await self.node.open()
         for url in urls:
             assert self.node.discover(*entry(url))
-        await until(lambda: self.node.agent.tenure.complete is not None)
+        await until(lambda: self.node.agent.view_history.complete is not None)

@@ -69,7 +69,7 @@ def test_an_agent_that_beats_but_takes_no_mail_is_not_waited_for_for_ever(caplog
         await deaf.node.open()  # and fetches nothing
         for url in seeds:
             deaf.node.discover(*entry(url))
-        await until(lambda: deaf.node.agent.standing.settled)
+        await until(lambda: deaf.node.agent.self_status.settled)
         deaf.transport.exchange = away  # type: ignore[method-assign]
         able.start(seeds)
         await until(lambda: log.fetched)

@@ -242,7 +242,9 @@ class World:
         """One is killed, and its disk lost, where all copies are there."""
         nodes = [process.node for process in self.alive()]
         views = {
-            node.agent.view.digest if node.agent.tenure.complete is node.agent.view else "" for node in nodes if node
+            node.agent.view.digest if node.agent.view_history.complete is node.agent.view else ""
+            for node in nodes
+            if node
         }
         settled = len(views) == 1 and "" not in views and None not in nodes
         if settled and self.settings.replication and len(nodes) > 1 and len(nodes) == len(nodes[0].agent.view.members):

@@ -53,7 +53,7 @@ class Fed(Spider):
 
         def counted(sent: float, received: float, *args: Any) -> None:
             nonlocal reads
-            reads += agent.standing.passive(received, True)
+            reads += agent.self_status.passive(received, True)
             read(sent, received, *args)
             if reads == READS:
                 agent.read = read

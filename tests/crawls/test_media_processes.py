@@ -43,7 +43,7 @@ SPIDER = """
 
         def alive(self):
             # Of a view that all have seen: who is still alone in its own would fetch what the others tell it.
-            complete = self.crawler.engine.scheduler.node.agent.tenure.complete
+            complete = self.crawler.engine.scheduler.node.agent.view_history.complete
             return len(complete.members) if complete is not None else 0
 
         def parse(self, response):

@@ -357,7 +357,7 @@ FED = """
 
         def count(self, sent, received, *arguments):
             self.read(sent, received, *arguments)
-            self.reads += self.crawler.engine._slot.scheduler.node.agent.standing.passive(received, True)
+            self.reads += self.crawler.engine._slot.scheduler.node.agent.self_status.passive(received, True)
             if self.reads > 20 and self.food:
                 self.crawler.engine.crawl(scrapy.Request(self.food.pop()))
 

@@ -88,7 +88,7 @@ class Outside:
 
 def _idle(scheduler: UbiScheduler) -> bool:
     agent = scheduler.node.agent
-    return agent.standing.passive(clock.now(), exhausted=True)
+    return agent.self_status.passive(clock.now(), exhausted=True)
 
 
 def serve(

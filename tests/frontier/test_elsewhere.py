@@ -46,7 +46,7 @@ class Copy:
         return state
 
     def keys(self, agent: str) -> set[int]:
-        found = [*self.frontier.elsewhere(agent)]
+        found = [*self.frontier.pages_kept_by(agent)]
         assert all(one.entry == entry(one.entry.key) and one.host == HOST for one in found)
         assert len({one.entry.key for one in found}) == len(found)
         return {one.entry.key for one in found}
@@ -137,7 +137,7 @@ def test_what_is_forgotten_does_not_come_again(copy: Copy, tidied: bool) -> None
     copy.frontier.flush()
     if tidied:
         copy.tidy()
-    for page in [*copy.frontier.elsewhere("a1")][:140]:
+    for page in [*copy.frontier.pages_kept_by("a1")][:140]:
         copy.frontier.forget_elsewhere("a1", page)
     assert len(copy.keys("a1")) == 10
     copy.tidy()

@@ -280,7 +280,7 @@ def test_the_owner_stops_when_it_sees_the_newcomer_and_the_newcomer_waits_for_th
     assert not a.work.may_fetch(state, village.now)
     assert a.beat.pending, "it lists the host"
     assert a.beat.settled == a.view.digest
-    assert c.tenure.released
+    assert c.view_history.released
     begun = village.now
     while village.now < begun + 2 * village.config.handoff_timeout:
         village.turn()
@@ -366,7 +366,7 @@ def test_the_successor_goes_on_at_once_where_the_owner_died() -> None:
     village.kill("a")
     b = village.agents["b"]
     village.until(lambda: "a" not in b.view.members, "b")
-    assert not b.tenure.released, "c has not even seen it"
+    assert not b.view_history.released, "c has not even seen it"
     assert village.visit("b") == page(host, 1).url
     village.settle()
     urls = village.crawl()
@@ -547,9 +547,9 @@ def test_nothing_is_forced_by_one_that_is_fenced() -> None:
     village.start("c")
     village.beat("c")
     village.beat("a")
-    assert a.tenure.waits
+    assert a.view_history.waits
     a.tick(village.now + 2 * village.config.handoff_timeout)
-    assert a.tenure.waits and a.counters.handoff_timeouts == 0
+    assert a.view_history.waits and a.counters.handoff_timeouts == 0
 
 
 def test_who_begins_anew_counts_on_nothing_it_knew_of_the_others() -> None:
@@ -558,10 +558,10 @@ def test_who_begins_anew_counts_on_nothing_it_knew_of_the_others() -> None:
     a = village.agents["a"]
     a.discover(host, page(host))
     village.settle()
-    assert a.tenure.complete is a.view and not village.state("a", host).dirty
+    assert a.view_history.complete is a.view and not village.state("a", host).dirty
     named = replace(village.agents["b"].beat, dead=(a.incarnation,), counter=10**6)
     a.read(village.now, village.now, {"b": named})
-    assert a.drain(village.now).cancels and a.tenure.complete is None and not a.tenure.released
+    assert a.drain(village.now).cancels and a.view_history.complete is None and not a.view_history.released
     assert village.state("a", host).dirty and village.visit("a") is None
 
 
@@ -573,8 +573,8 @@ def test_no_done_mark_leaves_while_there_may_be_too_few_copies() -> None:
     village.settle()
     village.kill("b")
     village.until(lambda: "b" not in a.view.members, "a")
-    assert village.visit("a") and not a.tenure.released
+    assert village.visit("a") and not a.view_history.released
     a.tick(village.now)
     assert len(a.closing) == 1
     village.until(lambda: not len(a.closing), "a")
-    assert a.tenure.released
+    assert a.view_history.released

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scrapy_ubi.protocol.done_mark_delivery import Closing
+from scrapy_ubi.protocol.done_mark_delivery import DoneMarkDelivery
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.host_visits import HostVisits
 from scrapy_ubi.protocol.lane import DISCOVERY, Bounds
@@ -17,7 +17,7 @@ MANY = 1000
 
 def test_strays_that_waited_for_one_letter_are_forgotten_when_it_is_closed() -> None:
     outbox = Outbox("store", Bounds(window=2, records=3, size=10_000, resend=5.0))
-    closing = Closing(outbox, replicate=lambda state, record: 0, settled=lambda state: None)
+    closing = DoneMarkDelivery(outbox, replicate=lambda state, record: 0, settled=lambda state: None)
     link = Record("h.example", 2, entry=Entry(1, "http://h.example/1", 0))
     outbox.put("b", DISCOVERY, link, view("a", "b"))
     for key in range(MANY):
@@ -31,7 +31,7 @@ def test_strays_that_waited_for_one_letter_are_forgotten_when_it_is_closed() -> 
 
 
 def test_a_visit_whose_row_had_not_left_is_told_as_the_one_before_after_a_restart() -> None:
-    closing = Closing(
+    closing = DoneMarkDelivery(
         Outbox("store", Bounds(window=2, records=3, size=10_000, resend=5.0)),
         replicate=lambda state, record: 0,
         settled=lambda state: None,

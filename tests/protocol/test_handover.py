@@ -69,7 +69,7 @@ def test_a_large_state_goes_in_pieces_within_the_window() -> None:
     village.settle()
     assert [what for _, _, what in told(village, host)] == ["10"] * 9 + ["5"]
     assert len(village.state("c", host).queued) == 95
-    assert c.tenure.complete is c.view
+    assert c.view_history.complete is c.view
 
 
 def test_a_host_with_nothing_known_is_handed_over_too() -> None:
@@ -106,8 +106,8 @@ def left_behind() -> tuple[Village, str]:
     a, d = village.agents["a"], village.agents["d"]
     state, first = a.next(village.now) or pytest.fail("nothing to fetch")
     a.leave(village.now)
-    village.until(lambda: "a" not in d.view.members and d.tenure.released)
-    assert d.tenure.complete is not d.view, "a still loads a page"
+    village.until(lambda: "a" not in d.view.members and d.view_history.released)
+    assert d.view_history.complete is not d.view, "a still loads a page"
     a.freed(state, village.now)
     a.ended(state, first.key)
     for _ in range(4):
@@ -115,7 +115,7 @@ def left_behind() -> tuple[Village, str]:
         village.beat("a", "b", "c")
         village.flush()
         village.take()
-    assert a.standing.may_go() and village.holders(host) >= {"b", "c", "d"}
+    assert a.self_status.may_go() and village.holders(host) >= {"b", "c", "d"}
     village.beats["a"] = village.kill("a").last_beat().line(10**6)
     for name in "bc":
         village.kill(name)
@@ -148,7 +148,7 @@ def test_who_relies_on_a_leaver_has_settled_when_that_one_has() -> None:
     village.beat()
     village.turn("b", "c", "d", "e")
     assert list(c.handover.relied_on) == ["a"] and not c.beat.settled
-    village.until(a.standing.may_go)
+    village.until(a.self_status.may_go)
     assert not c.handover.relied_on and c.beat.settled
     assert "c" not in {sender for sender, _, _ in told(village, host)}
 
@@ -178,7 +178,7 @@ def test_two_leavers_do_not_wait_for_each_other() -> None:
         full(village, host)
     for name in "ab":
         village.agents[name].leave(village.now)
-    village.until(lambda: all(village.agents[name].standing.may_go() for name in "ab"))
+    village.until(lambda: all(village.agents[name].self_status.may_go() for name in "ab"))
     for name in "ab":
         village.beats[name] = village.kill(name).last_beat().line(10**6)
     village.settle()
@@ -207,7 +207,7 @@ def test_a_leaver_hands_over_and_the_others_leave_it_to_it() -> None:
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     full(village, host)
     village.agents["a"].leave(village.now)
-    village.until(village.agents["a"].standing.may_go)
+    village.until(village.agents["a"].self_status.may_go)
     moved = list(told(village, host))
     assert ("a", "c", "3") in moved
     assert village.holders(host) >= {"b", "c"}
@@ -242,7 +242,7 @@ def test_after_the_pause_a_leaver_hands_over(first: str) -> None:
     village.turn(*(["a"] if first == "the leaver" else ["b", "c"]))
     village.turn(seconds=0.4)
     assert list(told(village, host)) == []
-    village.until(village.agents["a"].standing.may_go)
+    village.until(village.agents["a"].self_status.may_go)
     assert ("a", "c", "3") in told(village, host)
 
 
@@ -250,7 +250,7 @@ def test_pauses_without_a_break_end_all_the_same() -> None:
     village, host = Village("a", "b"), ordered("a", "b")
     full(village, host)
     handover, began = village.agents["a"].handover, village.now
-    handover.enter()
+    handover.rescan()
     while handover.todo:
         handover.pause(village.now, 1.5)
         handover.work(lambda agent, incarnation: True, village.now)
@@ -363,13 +363,13 @@ def test_more_pending_hosts_than_a_beat_names_is_not_settled() -> None:
     for _ in range(8):
         village.turn()
     assert len(a.handover.pending) == MOST_PENDING + 1
-    assert not a.standing.settled
+    assert not a.self_status.settled
     assert a.beat.pending == ()
     found = out[0] or pytest.fail("nothing to fetch")
     a.freed(found[0], village.now)
     a.put_back(found[0], found[1].key)
     village.turn()
-    assert a.standing.settled
+    assert a.self_status.settled
     assert len(a.beat.pending) == MOST_PENDING
 
 
@@ -389,7 +389,7 @@ def test_one_with_many_pending_hosts_may_leave_while_another_comes() -> None:
         a.freed(state, village.now)
         a.ended(state, entry.key)
     village.start("c")
-    village.until(a.standing.may_go)
+    village.until(a.self_status.may_go)
     assert not a.handover.pending
 
 
@@ -418,15 +418,15 @@ def test_settled_only_when_all_is_handed_on_and_acknowledged() -> None:
     village.start("c")
     village.beat("c")
     village.beat("a")
-    assert not a.standing.settled, "nothing was gone through yet"
+    assert not a.self_status.settled, "nothing was gone through yet"
     village.flush("a")
-    assert not a.standing.settled, "it is on its way"
+    assert not a.self_status.settled, "it is on its way"
     assert a.beat.settled == ""
     village.take("c")
-    assert not a.standing.settled
+    assert not a.self_status.settled
     village.flush("c")
     village.take("a")
-    assert a.standing.settled
+    assert a.self_status.settled
     village.flush("a")
     assert a.beat.settled == a.view.digest
 
@@ -441,11 +441,11 @@ def test_settled_waits_for_news_told_before_the_change() -> None:
     village.beat("a")
     village.flush("a")
     assert not a.handover.open
-    assert not a.standing.settled
+    assert not a.self_status.settled
     village.take("b")
     village.flush("b")
     village.take("a")
-    assert a.standing.settled
+    assert a.self_status.settled
 
 
 def test_hosts_are_gone_through_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -509,7 +509,7 @@ def test_an_heir_waits_anew_where_a_former_owner_lives_or_is_not_known() -> None
     assert b.handover.loaded_until(host) == ABROAD, "the owner lives"
     village.kill("a")
     village.until(lambda: "a" not in b.view.members)
-    b.tenure.forget()
+    b.view_history.forget()
     assert b.handover.loaded_until(host) == ABROAD, "it has seen no view complete"
 
 

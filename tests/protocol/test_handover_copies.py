@@ -16,8 +16,8 @@ def test_a_copy_is_dropped_only_when_the_view_is_complete() -> None:
     village, host = Village("a", "b"), ordered("c", "a", "b")
     full(village, host)
     b, c = village.agents["b"], village.start("c")
-    while c.tenure.complete is not c.view or b.tenure.complete is not b.view:
-        if b.tenure.complete is not b.view:
+    while c.view_history.complete is not c.view or b.view_history.complete is not b.view:
+        if b.view_history.complete is not b.view:
             assert "b" in village.holders(host)
         village.turn()
     village.settle()
@@ -41,7 +41,7 @@ def test_a_leaver_keeps_what_fewer_hold_than_copies_are_asked_for(replication: i
     full(village, host)
     a = village.agents["a"]
     a.leave(village.now)
-    village.until(a.standing.may_go)
+    village.until(a.self_status.may_go)
     village.turn()
     assert village.holders(host) >= {"b"}
     assert ("a" in village.holders(host)) is keeps

@@ -83,11 +83,11 @@ def test_own_hosts_are_merged_told_on_and_held(box: Inbox) -> None:
     assert len(box.village.state("b", box.own).queued) == 2
     assert box.agent.counters.received == 2
     assert box.under_way == {"c": 2}
-    assert not box.agent.reception.idle
+    assert not box.agent.inbound.idle
     assert box.answers(kind=DISCOVERY) is None
     box.deliver()
     assert box.answers(kind=DISCOVERY) == {"acked": [1]}
-    assert box.agent.reception.idle
+    assert box.agent.inbound.idle
     assert box.answers(kind=DISCOVERY) is None, "said once"
 
 
@@ -182,7 +182,7 @@ def test_every_answer_is_said_again_when_redis_has_forgotten(box: Inbox) -> None
     first = box.agent.drain(box.village.now).answers
     assert len(first) == 2
     assert box.agent.drain(box.village.now).answers == {}
-    box.agent.reception.repeat()
+    box.agent.inbound.repeat()
     assert box.agent.drain(box.village.now).answers == first
 
 
@@ -284,7 +284,7 @@ def test_a_done_mark_alone_is_news(box: Inbox) -> None:
 
 def test_an_owner_passes_nothing_on_before_all_have_settled(box: Inbox) -> None:
     """Until then a former owner tells every keeper itself."""
-    box.agent.tenure.enter(box.agent.view, box.village.now)
+    box.agent.view_history.enter(box.agent.view, box.village.now)
     box.letter(STATE, said(box.own, page(box.own), done=(7,)), sender="a")
     assert box.under_way == {} and not box.village.state("b", box.own).dirty
 
@@ -336,16 +336,16 @@ def test_an_offer_is_compared_after_what_came_with_it(box: Inbox) -> None:
 
 
 def test_an_unreadable_letter_is_answered_all_the_same(box: Inbox) -> None:
-    box.agent.reception.refuse_whole("z", "z/b/discovery", 4)
+    box.agent.inbound.refuse_whole("z", "z/b/discovery", 4)
     assert box.answers(kind=DISCOVERY) == {"acked": [4]}
-    box.agent.reception.refuse_whole("z", "z/b/discovery", 4)
+    box.agent.inbound.refuse_whole("z", "z/b/discovery", 4)
     assert box.answers(kind=DISCOVERY) == {"acked": [4]}, "again when it comes again"
 
 
 def test_an_unreadable_letter_below_the_floor_needs_no_answer(box: Inbox) -> None:
     box.letter(STATE, seq=9, floor=9)
     box.answers()
-    box.agent.reception.refuse_whole("z", "z/b/state", 4)
+    box.agent.inbound.refuse_whole("z", "z/b/state", 4)
     assert box.answers() is None
 
 
@@ -356,7 +356,7 @@ def test_outcomes_remembered_are_bounded(box: Inbox) -> None:
     """A sender keeps to a window; one that does not, or never raises its floor, gets no more answers."""
     for seq in range(1, MOST_OUTCOMES + 50):
         box.letter(STATE, seq=seq)
-    box.agent.reception.refuse_whole("z", "z/b/state", MOST_OUTCOMES + 99)
+    box.agent.inbound.refuse_whole("z", "z/b/state", MOST_OUTCOMES + 99)
     answer = box.answers()
     assert answer is not None
     assert len(answer["acked"]) == MOST_OUTCOMES  # type: ignore[arg-type]
@@ -383,7 +383,7 @@ def test_lanes_remembered_are_bounded_and_the_one_used_last_stays(monkeypatch: p
         box.letter(STATE, seq=1, sender=sender)
     box.letter(STATE, seq=2, sender="p")
     box.letter(STATE, seq=1, sender="s")
-    assert set(box.agent.reception.lanes) == {"r/b/state", "p/b/state", "s/b/state"}
+    assert set(box.agent.inbound.lanes) == {"r/b/state", "p/b/state", "s/b/state"}
     box.letter(STATE, said(box.kept, page(box.kept)), seq=1, sender="q")
     assert box.answers("q") == {"acked": [1]}, "a forgotten one begins anew"
 
@@ -395,7 +395,7 @@ def test_a_lane_forgotten_while_its_letter_is_held(monkeypatch: pytest.MonkeyPat
     box.answers("q")
     box.deliver()
     assert box.answers("p", DISCOVERY) is None
-    assert box.agent.reception.idle
+    assert box.agent.inbound.idle
     box.letter(DISCOVERY, said(box.own, page(box.own)), sender="p", seq=1)
     assert box.answers("p", DISCOVERY) == {"acked": [1]}, "its resend is merged again"
 
@@ -408,10 +408,10 @@ def test_a_letter_held_while_its_host_goes_to_another_is_refused_after_all() -> 
     village.flush("a")
     village.take("b")
     village.flush("b")
-    assert len(b.reception.custody) == 1
+    assert len(b.inbound.custody) == 1
     village.start("d")
     village.until(lambda: "d" in b.view.members, "a", "b", "d")
-    (outcome,) = [one for lane in b.reception.lanes.values() for one in lane.outcomes.values() if one is not None]
+    (outcome,) = [one for lane in b.inbound.lanes.values() for one in lane.outcomes.values() if one is not None]
     assert outcome.refused == {host: "d"}
     village.settle()
     assert village.queued("d", host) == village.queued("b", host) == {page(host).key}

@@ -56,7 +56,7 @@ def test_refused_mail_rests_for_a_moment() -> None:
         village.take("a")
     assert len(village.log) == 1
     assert len(a.outbox) == 1
-    assert not a.standing.passive(village.now, exhausted=True)
+    assert not a.self_status.passive(village.now, exhausted=True)
 
 
 def test_of_a_letter_only_the_refused_hosts_come_back() -> None:
@@ -196,11 +196,11 @@ def told_to_one_alone() -> tuple[Village, str]:
     for _ in range(3):
         village.flush("a", "b")
         village.beat("a", "b")
-    assert a.tenure.agreed and b.tenure.agreed and not a.tenure.released
+    assert a.view_history.agreed and b.view_history.agreed and not a.view_history.released
     a.discover(host, page(host), [])
     for part, name in ((village.flush, "a"), (village.take, "b"), (village.flush, "b"), (village.take, "a")):
         part(name)
-    assert not len(a.outbox) and not a.tenure.enough
+    assert not len(a.outbox) and not a.view_history.enough
     return village, host
 
 
@@ -217,8 +217,8 @@ def test_what_one_alone_has_acknowledged_is_told_anew_when_that_one_is_gone() ->
 def test_a_leaver_keeps_what_it_has_told_as_long_as_it_is_there() -> None:
     village, host = told_to_one_alone()
     a = village.agents["a"]
-    village.until(a.standing.may_go)
-    assert a.tenure.enough
+    village.until(a.self_status.may_go)
+    assert a.view_history.enough
     village.kill("b")
     village.start("b")
     village.until(lambda: village.queued("b", host) == {page(host).key})

@@ -25,14 +25,14 @@ def test_a_leaver_hands_everything_over_and_goes() -> None:
             a.discover(host, page(host, number))
     village.settle()
     village.visit("a")
-    assert not a.standing.may_go()
+    assert not a.self_status.may_go()
     a.leave(village.now)
     assert village.visit("a") is None
     village.turn()
     village.turn()
     assert LEAVING in a.beat.flags
     assert all("a" not in agent.view.members for agent in village.agents.values())
-    village.until(a.standing.may_go)
+    village.until(a.self_status.may_go)
     village.beats["a"] = a.last_beat().line(10**6)
     assert LEFT in a.last_beat().flags
     assert LOSSY not in a.last_beat().flags
@@ -57,11 +57,11 @@ def test_a_leaver_that_still_loads_is_waited_for() -> None:
     for _ in range(10):
         village.turn()
     assert a.beat.pending
-    assert not a.standing.may_go()
+    assert not a.self_status.may_go()
     assert village.visit("b") is None
     a.freed(state, village.now)
     a.ended(state, first.key)
-    village.until(a.standing.may_go)
+    village.until(a.self_status.may_go)
     village.until(lambda: village.visit("b"))
     assert village.state("b", host).done == {page(host, 0).key, page(host, 1).key}
 
@@ -71,7 +71,7 @@ def test_a_leaver_routes_what_it_finds_last() -> None:
     a, host = village.agents["a"], ordered("a", "b", "c")
     a.leave(village.now)
     assert a.discover(host, page(host)), "its own hosts are another's now"
-    village.until(a.standing.may_go)
+    village.until(a.self_status.may_go)
     village.until(lambda: village.visit("b"))
 
 
@@ -81,7 +81,7 @@ def test_the_last_one_has_nobody_to_hand_over_to() -> None:
     a.discover("h.example", page("h.example"))
     a.leave(village.now)
     a.discover("h.example", page("h.example", 1))
-    village.until(a.standing.may_go)
+    village.until(a.self_status.may_go)
     assert a.last_beat().flags == LEFT + LOSSY, "what was not fetched goes with it"
     assert village.queued("a", "h.example") == {page("h.example").key, page("h.example", 1).key}
 
@@ -97,7 +97,7 @@ def test_what_the_last_one_has_to_visit_again_goes_with_it(due: int, ended: bool
     a.ended(state, entry.key, row=VisitRow(1, due, 0, 1, 0, 5, 5, 0, 3, "", "", entry))
     a.work.visits_ended = ended
     a.leave(village.now)
-    village.until(a.standing.may_go)
+    village.until(a.self_status.may_go)
     assert a.last_beat().has_left_some == (due > 0 and not ended)
 
 
@@ -106,7 +106,7 @@ def test_the_last_two_leave_at_once() -> None:
     village.agents["a"].discover(host, page(host))
     for agent in village.agents.values():
         agent.leave(village.now)
-    village.until(lambda: all(agent.standing.may_go() for agent in village.agents.values()))
+    village.until(lambda: all(agent.self_status.may_go() for agent in village.agents.values()))
     assert page(host).key in village.queued("a", host)
 
 
@@ -116,7 +116,7 @@ def test_the_last_to_leave_does_not_end_the_crawl() -> None:
     a = village.agents["a"]
     a.discover("h.example", page("h.example"))
     a.leave(village.now)
-    village.until(a.standing.may_go)
+    village.until(a.self_status.may_go)
     for _ in range(5):
         village.turn()
     assert PASSIVE not in a.beat.flags and not a.finished
@@ -128,11 +128,11 @@ def test_the_last_to_leave_waits_for_no_redis() -> None:
     a.discover("h.example", page("h.example"))
     village.down = True
     a.leave(village.now)
-    village.until(a.standing.may_go)
+    village.until(a.self_status.may_go)
 
 
 def test_nobody_may_go_who_is_not_leaving() -> None:
-    assert not Village("a", "b").agents["a"].standing.may_go()
+    assert not Village("a", "b").agents["a"].self_status.may_go()
 
 
 def test_a_leaver_that_learns_more_after_all_have_settled_hands_that_on_first() -> None:
@@ -140,10 +140,10 @@ def test_a_leaver_that_learns_more_after_all_have_settled_hands_that_on_first() 
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     a, before = village.agents["a"], village.agents["a"].view.digest
     a.leave(village.now)
-    village.until(a.standing.may_go)
+    village.until(a.self_status.may_go)
     a.receive(Received("b", "bbbbbbbb:a:state", STATE, 1, 1, before, (Delta(host, (page(host),)),)))
-    assert not a.standing.may_go()
-    village.until(a.standing.may_go)
+    assert not a.self_status.may_go()
+    village.until(a.self_status.may_go)
     village.kill("a")
     village.turn()
     assert village.queued("b", host) == village.queued("c", host) == {page(host).key}
@@ -153,11 +153,11 @@ def test_a_leaver_waits_until_what_it_found_last_is_acknowledged() -> None:
     village, host = Village("a", "b", "c"), ordered("b", "c", "a")
     a = village.agents["a"]
     a.leave(village.now)
-    village.until(a.standing.may_go)
+    village.until(a.self_status.may_go)
     a.discover(host, page(host))
     village.flush()
-    assert not a.standing.may_go()
-    village.until(a.standing.may_go)
+    assert not a.self_status.may_go()
+    village.until(a.self_status.may_go)
     assert village.queued("b", host) == village.queued("c", host) == {page(host).key}
 
 
@@ -211,10 +211,10 @@ def test_not_passive_before_all_have_settled_and_what_is_known_of_losses_is_publ
         agent.start_exhausted = True
     village.settle()
     a, b = village.agents.values()
-    assert PASSIVE in a.standing.beat(village.now, True).flags
-    a.tenure.released = False
-    assert PASSIVE not in a.standing.beat(village.now, True).flags
-    a.tenure.released = True
+    assert PASSIVE in a.self_status.beat(village.now, True).flags
+    a.view_history.released = False
+    assert PASSIVE not in a.self_status.beat(village.now, True).flags
+    a.view_history.released = True
     book = a.group.losses.book
     book.await_publishing()
     book.count(["0123abcd"])
@@ -269,7 +269,7 @@ def test_settled_waits_for_no_mail_to_owners_and_for_no_news_since_the_change() 
     a.discover(own, page(own))
     village.flush("a")
     assert {kind for (_, kind), lane in a.outbox.lanes.items() if lane.unacknowledged} == {DISCOVERY, STATE}
-    assert a.standing.settled
+    assert a.self_status.settled
 
 
 def test_many_pending_hosts_are_told_of_when_all_is_brought() -> None:
@@ -348,18 +348,18 @@ def test_who_has_few_hosts_left_to_hand_on_names_them_and_has_not_settled() -> N
         a.discover(host, page(host, number))
     village.settle()
     a.handover.open[host] = {"c": None}  # as while an offer is not answered
-    beat = a.standing.beat(village.now, exhausted=False)
+    beat = a.self_status.beat(village.now, exhausted=False)
     assert FEW in beat.flags and not beat.settled and beat.pending == (point(host),)
     assert not beat.has_brought(beat.digest), "nothing else is said by it"
     village.now += 10.0
     a.handover.open |= {f"x{number}.example": {"c": None} for number in range(MOST_PENDING)}
-    beat = a.standing.beat(village.now, exhausted=False)
+    beat = a.self_status.beat(village.now, exhausted=False)
     assert FEW not in beat.flags and not beat.pending, "too many"
     a.handover.open.clear()
     a.handover.todo.append(host)
-    assert FEW not in a.standing.beat(village.now, exhausted=False).flags, "not all hosts were gone through"
+    assert FEW not in a.self_status.beat(village.now, exhausted=False).flags, "not all hosts were gone through"
     a.handover.todo.clear()
-    beat = a.standing.beat(village.now, exhausted=False)
+    beat = a.self_status.beat(village.now, exhausted=False)
     assert FEW not in beat.flags and beat.settled == a.view.digest
 
 
@@ -369,9 +369,9 @@ def test_a_list_stands_for_a_moment_unless_a_host_is_missing() -> None:
     village.settle()
     a = village.agents["a"]
     a.handover.open |= {first: {"c": None}, second: {"c": None}}
-    both = a.standing.beat(village.now, exhausted=False).pending
+    both = a.self_status.beat(village.now, exhausted=False).pending
     assert set(both) == {point(first), point(second)}
     del a.handover.open[second]
-    assert a.standing.beat(village.now, exhausted=False).pending == both, "each change is a line for all to read"
+    assert a.self_status.beat(village.now, exhausted=False).pending == both, "each change is a line for all to read"
     a.handover.open["h.example"] = {"c": None}
-    assert set(a.standing.beat(village.now, exhausted=False).pending) == {point(first), point("h.example")}
+    assert set(a.self_status.beat(village.now, exhausted=False).pending) == {point(first), point("h.example")}

@@ -12,7 +12,7 @@ import pytest
 from scrapy_ubi.protocol.beat import FEW, MANY, Beat
 from scrapy_ubi.protocol.ring import point as ring_point
 from scrapy_ubi.protocol.view import View
-from scrapy_ubi.protocol.view_change import MOST_ENTERED, Alive, Tenure, point
+from scrapy_ubi.protocol.view_change import MOST_ENTERED, Alive, ViewHistory, point
 from tests.support.views import incarnation, ordered, view
 
 
@@ -30,9 +30,9 @@ def alive(*agents: str, **lives: int) -> Alive:
     return lambda agent, one: one in living
 
 
-def tenure(me: str, *views: View, replication: int = 1) -> Tenure:
+def view_history(me: str, *views: View, replication: int = 1) -> ViewHistory:
     """`me` has entered these views; everybody has settled in the first, so it is complete for `me`."""
-    made = Tenure(me, replication)
+    made = ViewHistory(me, replication)
     made.enter(views[0], 0.0)
     assert made.read(said(views[0].members, views[0]))
     assert made.complete is views[0]
@@ -53,26 +53,26 @@ def test_point_is_the_ring_point_in_hex() -> None:
 
 
 def test_a_newcomer_fetches_nothing_at_once() -> None:
-    made = Tenure("a", 1)
+    made = ViewHistory("a", 1)
     made.enter(view("a", "b"), 0.0)
-    assert not made.free(ordered("a", "b"), alive("a", "b"))
-    assert not made.free(ordered("a", "b"), alive("a")), "nor when it believes itself alone"
+    assert not made.may_fetch(ordered("a", "b"), alive("a", "b"))
+    assert not made.may_fetch(ordered("a", "b"), alive("a")), "nor when it believes itself alone"
 
 
 def test_released_when_everybody_has_settled() -> None:
-    made, present = Tenure("a", 1), view("a", "b")
+    made, present = ViewHistory("a", 1), view("a", "b")
     made.enter(present, 0.0)
     assert not made.read({**said("a", present), **said("b", present, settled=False)})
     assert not made.released
     assert made.read(said("ab", present))
     assert made.released
     assert made.complete is present
-    assert made.free(ordered("a", "b"), alive("a", "b"))
+    assert made.may_fetch(ordered("a", "b"), alive("a", "b"))
 
 
 def test_everybody_counts_the_leaving_too() -> None:
     """They are in no view, and read for all that."""
-    made, present = Tenure("a", 1), view("a", "b")
+    made, present = ViewHistory("a", 1), view("a", "b")
     made.enter(present, 0.0)
     assert not made.read({**said("ab", present), **said("c", present, settled=False)})
     assert not made.read({**said("ab", present), **said("c", view("a", "b", "c"))})
@@ -80,7 +80,7 @@ def test_everybody_counts_the_leaving_too() -> None:
 
 
 def test_settled_for_another_view_counts_for_nothing() -> None:
-    made, present, other = Tenure("a", 1), view("a", "b"), view("a", "b", "c")
+    made, present, other = ViewHistory("a", 1), view("a", "b"), view("a", "b", "c")
     made.enter(present, 0.0)
     moved = Beat(incarnation("b"), 0, 20, other.digest, present.digest)
     assert not made.read({**said("a", present), "b": moved})
@@ -92,54 +92,54 @@ def test_settled_for_another_view_counts_for_nothing() -> None:
 def test_a_pending_host_waits_and_the_others_do_not() -> None:
     present = view("a", "b", "c")
     listed, free = ordered("a", "b", "c", nth=0), ordered("a", "b", "c", nth=1)
-    made = Tenure("a", 1)
+    made = ViewHistory("a", 1)
     made.enter(present, 0.0)
     assert made.read({**said("ac", present), **said("b", present, pending=(point(listed),))})
     assert made.released
     assert made.complete is None, "not while anything is pending"
-    assert not made.free(listed, alive("a", "b", "c"))
-    assert made.free(free, alive("a", "b", "c"))
+    assert not made.may_fetch(listed, alive("a", "b", "c"))
+    assert made.may_fetch(free, alive("a", "b", "c"))
     assert made.read(said("abc", present))
-    assert made.free(listed, alive("a", "b", "c"))
+    assert made.may_fetch(listed, alive("a", "b", "c"))
     assert made.complete is present
 
 
 def test_pending_hosts_of_all_are_listed() -> None:
     present, hosts = view("a", "b", "c"), [ordered("a", "b", "c", nth=n) for n in range(3)]
-    made = Tenure("a", 1)
+    made = ViewHistory("a", 1)
     made.enter(present, 0.0)
     beats = said("a", present)
     beats |= said("b", present, pending=(point(hosts[0]), point(hosts[2])))
     beats |= said("c", present, pending=(point(hosts[1]),))
     assert made.read(beats)
-    assert not any(made.free(host, alive("a", "b", "c")) for host in hosts)
+    assert not any(made.may_fetch(host, alive("a", "b", "c")) for host in hosts)
 
 
 def test_what_was_free_once_is_not_listed_again() -> None:
     """Once everybody has let go of a host under this view, its owner alone can begin anything there."""
     present, host = view("a", "b"), ordered("a", "b")
-    made = Tenure("a", 1)
+    made = ViewHistory("a", 1)
     made.enter(present, 0.0)
     assert made.read(said("ab", present))
     assert not made.read({**said("a", present), **said("b", present, pending=(point(host),))})
-    assert made.free(host, alive("a", "b"))
+    assert made.may_fetch(host, alive("a", "b"))
     assert not made.read(said("ab", present, settled=False)), "nor does it hang on what is published afterwards"
-    assert made.free(host, alive("a", "b"))
+    assert made.may_fetch(host, alive("a", "b"))
 
 
 def test_the_list_only_gets_shorter() -> None:
     present, hosts = view("a", "b"), [ordered("a", "b", nth=n) for n in range(2)]
-    made = Tenure("a", 1)
+    made = ViewHistory("a", 1)
     made.enter(present, 0.0)
     made.read({**said("a", present), **said("b", present, pending=(point(hosts[0]),))})
     assert made.read({**said("a", present), **said("b", present, pending=(point(hosts[1]),))})
-    assert made.free(hosts[0], alive("a", "b"))
-    assert made.free(hosts[1], alive("a", "b"))
+    assert made.may_fetch(hosts[0], alive("a", "b"))
+    assert made.may_fetch(hosts[1], alive("a", "b"))
 
 
 def test_read_says_whether_more_may_be_fetched_than_before() -> None:
     present, host = view("a", "b"), point(ordered("a", "b"))
-    made = Tenure("a", 1)
+    made = ViewHistory("a", 1)
     made.enter(present, 0.0)
     assert made.read(said("ab", present, pending=(host,)))
     assert not made.read(said("ab", present, pending=(host,)))
@@ -149,39 +149,39 @@ def test_read_says_whether_more_may_be_fetched_than_before() -> None:
 
 def test_after_the_handoff_timeout_everything_is_free() -> None:
     present, host = view("a", "b"), ordered("a", "b")
-    made = Tenure("a", 1)
+    made = ViewHistory("a", 1)
     made.enter(present, 7.0)
     assert made.since == 7.0
     made.read(said("ab", present, settled=False))
     made.force()
-    assert made.free(host, alive("a", "b"))
+    assert made.may_fetch(host, alive("a", "b"))
     assert made.complete is None, "that it is complete is another matter"
 
 
 def test_a_host_that_is_listed_waits_whatever_time_has_passed() -> None:
     present, host = view("a", "b"), ordered("a", "b")
-    made = Tenure("a", 1)
+    made = ViewHistory("a", 1)
     made.enter(present, 0.0)
     made.force()
     made.read({**said("a", present), **said("b", present, pending=(point(host),))})
-    assert not made.free(host, alive("a", "b")), "b says that it may be loading one of its pages"
-    assert made.free(ordered("a", "b", nth=1), alive("a", "b"))
+    assert not made.may_fetch(host, alive("a", "b")), "b says that it may be loading one of its pages"
+    assert made.may_fetch(ordered("a", "b", nth=1), alive("a", "b"))
     made.read(said("ab", present))
-    assert made.free(host, alive("a", "b"))
+    assert made.may_fetch(host, alive("a", "b"))
 
 
 def test_no_copy_is_counted_on_because_time_has_passed() -> None:
-    made = tenure("a", view("a", "b"), view("a"), view("a", "b", b=1))
+    made = view_history("a", view("a", "b"), view("a"), view("a", "b", b=1))
     assert made.waits and not made.enough
     made.force()
-    assert made.free("h.example", alive("a", "b", b=1)) and not made.waits
+    assert made.may_fetch("h.example", alive("a", "b", b=1)) and not made.waits
     assert not made.released and not made.enough
 
 
 def test_the_handoff_timeout_is_for_what_still_waits() -> None:
     """The whole view; once everybody has settled, nothing is forced."""
     present = view("a", "b")
-    made = Tenure("a", 1)
+    made = ViewHistory("a", 1)
     made.enter(present, 0.0)
     assert made.waits
     made.read(said("ab", present, pending=(point("h.example"),)))
@@ -190,7 +190,7 @@ def test_the_handoff_timeout_is_for_what_still_waits() -> None:
 
 def test_copies_are_enough_when_everybody_has_handed_on_all_whatever_is_pending() -> None:
     present = view("a", "b", b=1)
-    made = tenure("a", view("a", "b"), view("a"), present)
+    made = view_history("a", view("a", "b"), view("a"), present)
     many = {agent: Beat(incarnation(agent), 0, 20, present.digest, flags=MANY) for agent in "ab"}
     assert not made.read({**many, **said("b", present, settled=False)}) and not made.enough, "b is still at it"
     assert not made.read(many) and made.enough
@@ -202,7 +202,7 @@ def test_copies_are_enough_when_everybody_has_handed_on_all_whatever_is_pending(
 
 def test_a_new_view_starts_anew() -> None:
     one, two = view("a", "b"), view("a", "b", "c")
-    made = tenure("a", one, two)
+    made = view_history("a", one, two)
     assert not made.released
     assert made.since == 1.0
     assert made.view is two
@@ -217,48 +217,50 @@ def test_a_new_view_starts_anew() -> None:
 
 def test_at_once_what_was_ones_own() -> None:
     """A newcomer takes some hosts; the others go on without a pause."""
-    made = tenure("a", view("a", "b"), view("a", "b", "c"))
-    assert made.free(ordered("a", "b", "c"), alive("a", "b", "c"))
-    assert made.free(ordered("a", "c", "b"), alive("a", "b", "c"))
+    made = view_history("a", view("a", "b"), view("a", "b", "c"))
+    assert made.may_fetch(ordered("a", "b", "c"), alive("a", "b", "c"))
+    assert made.may_fetch(ordered("a", "c", "b"), alive("a", "b", "c"))
 
 
 def test_not_at_once_what_a_newcomer_takes() -> None:
-    made = Tenure("c", 1)
+    made = ViewHistory("c", 1)
     made.enter(view("a", "b", "c"), 0.0)
-    assert not made.free(ordered("c", "a", "b"), alive("a", "b", "c"))
+    assert not made.may_fetch(ordered("c", "a", "b"), alive("a", "b", "c"))
 
 
 def test_at_once_as_the_successor_of_a_dead_owner() -> None:
-    made = tenure("b", view("a", "b", "c"), view("b", "c"))
-    assert made.free(ordered("a", "b", "c"), alive("b", "c"))
+    made = view_history("b", view("a", "b", "c"), view("b", "c"))
+    assert made.may_fetch(ordered("a", "b", "c"), alive("b", "c"))
 
 
 def test_not_at_once_while_the_former_owner_lives() -> None:
     """It is on its way out, or only out of this view, and may still be loading."""
-    made = tenure("b", view("a", "b", "c"), view("b", "c"))
-    assert not made.free(ordered("a", "b", "c"), alive("a", "b", "c"))
+    made = view_history("b", view("a", "b", "c"), view("b", "c"))
+    assert not made.may_fetch(ordered("a", "b", "c"), alive("a", "b", "c"))
 
 
 def test_alive_means_that_very_incarnation() -> None:
-    made = tenure("b", view("a", "b", "c"), view("a", "b", "c", a=1), view("b", "c"))
-    assert not made.free(ordered("a", "b", "c"), alive("a", "b", "c", a=1)), "in one of the views it is still alive"
-    made = tenure("b", view("a", "b", "c"), view("b", "c"))
-    assert made.free(ordered("a", "b", "c"), alive("a", "b", "c", a=1)), "the one that was owner then is gone"
+    made = view_history("b", view("a", "b", "c"), view("a", "b", "c", a=1), view("b", "c"))
+    assert not made.may_fetch(ordered("a", "b", "c"), alive("a", "b", "c", a=1)), (
+        "in one of the views it is still alive"
+    )
+    made = view_history("b", view("a", "b", "c"), view("b", "c"))
+    assert made.may_fetch(ordered("a", "b", "c"), alive("a", "b", "c", a=1)), "the one that was owner then is gone"
 
 
 @pytest.mark.parametrize("replication", [0, 1, 2])
 def test_at_once_only_within_the_successors(replication: int) -> None:
     """Whoever comes later in the order has no copy."""
     for place, me in enumerate("abcd"):
-        made = tenure(me, view("a", "b", "c", "d"), view(*"abcd"[place:]), replication=replication)
-        assert made.free(ordered("a", "b", "c", "d"), alive(*"abcd"[place:])) == (place <= replication)
+        made = view_history(me, view("a", "b", "c", "d"), view(*"abcd"[place:]), replication=replication)
+        assert made.may_fetch(ordered("a", "b", "c", "d"), alive(*"abcd"[place:])) == (place <= replication)
 
 
 def test_not_at_once_when_an_earlier_successor_lives() -> None:
     """The new view may lack it for the moment: it may be fetching under a view of its own."""
-    made = tenure("c", view("a", "b", "c"), view("c"), replication=2)
-    assert not made.free(ordered("a", "b", "c"), alive("b", "c"))
-    assert made.free(ordered("a", "b", "c"), alive("c"))
+    made = view_history("c", view("a", "b", "c"), view("c"), replication=2)
+    assert not made.may_fetch(ordered("a", "b", "c"), alive("b", "c"))
+    assert made.may_fetch(ordered("a", "b", "c"), alive("c"))
 
 
 def test_at_once_holds_in_every_view_entered_since() -> None:
@@ -269,104 +271,106 @@ def test_at_once_holds_in_every_view_entered_since() -> None:
     """
     host = ordered("c", "d", "a", "b")
     one = view("a", "b")
-    assert tenure("a", one, view("a", "b", "c"), one).free(host, alive("a", "b"))
-    assert not tenure("a", one, view("a", "b", "c"), one).free(host, alive("a", "b", "c")), "c lives"
-    assert not tenure("a", one, view("a", "b", "c", "d"), one).free(host, alive("a", "b")), "a had no copy of c's"
-    assert tenure("a", one, view("a", "b", "c", "d"), one, replication=2).free(host, alive("a", "b"))
+    assert view_history("a", one, view("a", "b", "c"), one).may_fetch(host, alive("a", "b"))
+    assert not view_history("a", one, view("a", "b", "c"), one).may_fetch(host, alive("a", "b", "c")), "c lives"
+    assert not view_history("a", one, view("a", "b", "c", "d"), one).may_fetch(host, alive("a", "b")), (
+        "a had no copy of c's"
+    )
+    assert view_history("a", one, view("a", "b", "c", "d"), one, replication=2).may_fetch(host, alive("a", "b"))
 
 
 def test_not_at_once_when_one_was_in_no_view_in_between() -> None:
     """It was leaving, or fenced out."""
-    made = tenure("a", view("a", "b"), view("b"), view("a", "b"))
-    assert not made.free(ordered("a", "b"), alive("a", "b"))
+    made = view_history("a", view("a", "b"), view("b"), view("a", "b"))
+    assert not made.may_fetch(ordered("a", "b"), alive("a", "b"))
 
 
 def test_a_complete_view_forgets_those_before() -> None:
     one, two = view("a", "b"), view("a", "b", "c")
-    made = tenure("a", one, two)
+    made = view_history("a", one, two)
     host = ordered("c", "a", "b")
     assert made.read(said("abc", two))
     assert made.complete is two
     assert made.entered == [two]
     made.enter(one, 5.0)
-    assert made.free(host, alive("a", "b"))
+    assert made.may_fetch(host, alive("a", "b"))
 
 
 def test_a_settled_view_of_the_past_is_not_the_last_complete_one() -> None:
     """Settled says: I have handed on all I hold, not: my copy is whole (docs/explanation/hard-cases.md)."""
     two, three = view("a", "b"), view("b")
-    made = Tenure("b", 1)
+    made = ViewHistory("b", 1)
     made.enter(two, 0.0)
     made.read({**said("b", two), **said("a", two, settled=False)})
     made.enter(three, 1.0)
-    assert not made.free(ordered("a", "b"), alive("b")), "a died in the middle of handing over to b"
+    assert not made.may_fetch(ordered("a", "b"), alive("b")), "a died in the middle of handing over to b"
     assert made.read(said("b", three))
-    assert made.free(ordered("a", "b"), alive("b"))
+    assert made.may_fetch(ordered("a", "b"), alive("b"))
 
 
 def test_too_many_views_and_nothing_is_at_once() -> None:
     one, two = view("a", "b"), view("a", "b", "c")
-    made = tenure("a", one)
+    made = view_history("a", one)
     host = ordered("a", "b", "c")
     for number in range(MOST_ENTERED - 1):
         made.enter((two, one)[number % 2], float(number))
-        assert made.free(host, alive("a", "b", "c"))
+        assert made.may_fetch(host, alive("a", "b", "c"))
     made.enter(two, 99.0)
     assert made.complete is None
-    assert not made.free(host, alive("a", "b", "c"))
+    assert not made.may_fetch(host, alive("a", "b", "c"))
     assert made.read(said("abc", two))
-    assert made.free(host, alive("a", "b", "c"))
+    assert made.may_fetch(host, alive("a", "b", "c"))
 
 
 def test_a_new_incarnation_has_been_in_no_view() -> None:
-    made = tenure("a", view("a", "b"))
+    made = view_history("a", view("a", "b"))
     host = ordered("a", "b")
-    assert made.free(host, alive("a", "b"))
+    assert made.may_fetch(host, alive("a", "b"))
     made.forget()
     made.enter(view("a", "b", a=1), 5.0)
     assert made.complete is None
     assert not made.released
-    assert not made.free(host, alive("a", "b", a=1))
+    assert not made.may_fetch(host, alive("a", "b", a=1))
 
 
 def test_a_new_incarnation_waits_even_where_the_view_does_not_change() -> None:
     """Who is leaving is in no view, its own neither. What its former life was allowed there ends all the same."""
-    made, present = tenure("a", view("a", "b"), view("b")), view("b")
+    made, present = view_history("a", view("a", "b"), view("b")), view("b")
     host = ordered("a", "b")
     assert made.read(said("ab", present))
     made.forget()
-    assert not made.free(host, alive("b")) and not made.enough and made.waits
+    assert not made.may_fetch(host, alive("b")) and not made.enough and made.waits
     made.force()
     made.forget()
-    assert not made.free(host, alive("b"))
+    assert not made.may_fetch(host, alive("b"))
 
 
 def test_alone_in_a_view_one_still_waits_for_oneself() -> None:
-    made, alone = Tenure("a", 1), view("a")
+    made, alone = ViewHistory("a", 1), view("a")
     made.enter(alone, 0.0)
-    assert not made.free("h.example", alive("a"))
+    assert not made.may_fetch("h.example", alive("a"))
     assert made.read(said("a", alone))
-    assert made.free("h.example", alive("a"))
+    assert made.may_fetch("h.example", alive("a"))
 
 
 # -- who brings a host's state to its new keepers
 
 
 def test_owner_of_the_last_complete_view_answers_for_its_hosts() -> None:
-    made = tenure("a", view("a", "b"), view("a", "b", "c"))
+    made = view_history("a", view("a", "b"), view("a", "b", "c"))
     assert made.answers_for(ordered("c", "a", "b"), alive("a", "b", "c"))
     assert made.answers_for(ordered("a", "b", "c"), alive("a", "b", "c"))
 
 
 def test_a_successor_leaves_it_to_the_living_owner() -> None:
-    made = tenure("b", view("a", "b"), view("a", "b", "c"))
+    made = view_history("b", view("a", "b"), view("a", "b", "c"))
     assert not made.answers_for(ordered("a", "b", "c"), alive("a", "b", "c"))
     assert not made.answers_for(ordered("c", "a", "b"), alive("a", "b", "c"))
 
 
 def test_every_holder_answers_when_the_owner_is_dead() -> None:
     for me in "bc":
-        made = tenure(me, view("a", "b", "c"), view("b", "c"))
+        made = view_history(me, view("a", "b", "c"), view("b", "c"))
         assert made.answers_for(ordered("a", "b", "c"), alive("b", "c"))
         # While it is leaving it hands over itself, and the present owner makes sure of the others besides.
         assert made.answers_for(ordered("a", "b", "c"), alive("a", "b", "c")) == (me == "b")
@@ -374,25 +378,25 @@ def test_every_holder_answers_when_the_owner_is_dead() -> None:
 
 def test_whoever_was_owner_since_answers_too() -> None:
     """It acted as owner, and has news that the owner of the complete view has not."""
-    made = tenure("b", view("a", "b"), view("b"), view("a", "b", a=1))
+    made = view_history("b", view("a", "b"), view("b"), view("a", "b", a=1))
     assert made.answers_for(ordered("a", "b"), alive("a", "b"))
 
 
 def test_who_was_owner_since_and_is_dead_is_stood_in_for() -> None:
     """What it learned while another one was leaving, that one does not know."""
     host, leaving = ordered("a", "b", "c", "d"), (view("a", "b", "c", "d"), view("b", "c", "d"))
-    assert not tenure("c", *leaving).answers_for(host, alive("a", "b", "c", "d"))
-    assert tenure("c", *leaving, view("b", "c", "d", b=1)).answers_for(host, alive("a", "b", "c", "d", b=1))
+    assert not view_history("c", *leaving).answers_for(host, alive("a", "b", "c", "d"))
+    assert view_history("c", *leaving, view("b", "c", "d", b=1)).answers_for(host, alive("a", "b", "c", "d", b=1))
 
 
 def test_who_has_seen_no_complete_view_answers_for_all_it_holds() -> None:
-    made = Tenure("c", 1)
+    made = ViewHistory("c", 1)
     made.enter(view("a", "b", "c"), 0.0)
     assert made.answers_for(ordered("a", "b", "c"), alive("a", "b", "c"))
 
 
 def test_everybody_answers_after_a_complete_view_of_nobody() -> None:
-    made, nobody = Tenure("a", 1), view()
+    made, nobody = ViewHistory("a", 1), view()
     made.enter(nobody, 0.0)
     made.read(said("a", nobody))
     made.enter(view("b"), 1.0)
@@ -403,33 +407,33 @@ def test_everybody_answers_after_a_complete_view_of_nobody() -> None:
 
 
 def test_a_successor_that_stays_has_all_of_its_owner() -> None:
-    made = tenure("a", view("a", "b", "c"), view("a", "b"))
+    made = view_history("a", view("a", "b", "c"), view("a", "b"))
     assert made.has_copy(ordered("a", "b", "c"), "b", incarnation("b")) is True
 
 
 def test_a_newcomer_has_nothing() -> None:
-    made = tenure("a", view("a", "b"), view("a", "b", "c"))
+    made = view_history("a", view("a", "b"), view("a", "b", "c"))
     assert made.has_copy(ordered("a", "c", "b"), "c", incarnation("c")) is False
     assert made.has_copy(ordered("c", "a", "b"), "c", incarnation("c")) is False
 
 
 def test_one_that_kept_it_in_some_view_has_something() -> None:
     host = ordered("a", "c", "b")
-    made = tenure("a", view("a", "b"), view("a", "b", "c"), view("a", "b"))
+    made = view_history("a", view("a", "b"), view("a", "b", "c"), view("a", "b"))
     assert made.has_copy(host, "b", incarnation("b")) is None, "c was the successor in between"
-    made = tenure("b", view("a", "b"), view("b", "c"))
+    made = view_history("b", view("a", "b"), view("b", "c"))
     assert made.has_copy(ordered("a", "b", "c"), "c", incarnation("c")) is False
-    made = tenure("c", view("a", "b", "c"), view("c", "b"))
+    made = view_history("c", view("a", "b", "c"), view("c", "b"))
     assert made.has_copy(ordered("a", "b", "c"), "b", incarnation("b")) is None, "it was a's to tell b, not c's"
 
 
 def test_another_incarnation_has_nothing() -> None:
-    made = tenure("a", view("a", "b"), view("a", "b", b=1))
+    made = view_history("a", view("a", "b"), view("a", "b", b=1))
     assert made.has_copy(ordered("a", "b"), "b", incarnation("b", 1)) is False
 
 
 def test_without_a_complete_view_nothing_is_sure() -> None:
-    made = Tenure("a", 1)
+    made = ViewHistory("a", 1)
     made.enter(view("a", "b"), 0.0)
     assert made.has_copy(ordered("a", "b"), "b", incarnation("b")) is None
 
@@ -438,7 +442,7 @@ def test_without_a_complete_view_nothing_is_sure() -> None:
 
 
 def test_where_members_are_too_few_all_must_know_that() -> None:
-    made = tenure("a", view("a", "b", "c"), view("a"))
+    made = view_history("a", view("a", "b", "c"), view("a"))
     assert made.few_unheard
     made.read(said("a", made.view, settled=False) | said("b", view("a", "b")))
     assert made.few_unheard, "b is leaving, and has not seen that c is, too"
@@ -450,7 +454,7 @@ def test_where_members_are_too_few_all_must_know_that() -> None:
 
 @pytest.mark.parametrize("members", [(), ("a", "b")])
 def test_nobody_waits_where_none_or_enough_are_there(members: tuple[str, ...]) -> None:
-    assert not tenure("a", view("a", "b", "c"), view(*members)).few_unheard
+    assert not view_history("a", view("a", "b", "c"), view(*members)).few_unheard
 
 
 # -- former lives
@@ -458,7 +462,7 @@ def test_nobody_waits_where_none_or_enough_are_there(members: tuple[str, ...]) -
 
 def test_what_was_written_in_a_view_with_another_incarnation_is_of_a_former_life() -> None:
     before, left, now = view("a", "b"), view("b"), view("a", "b", a=1)
-    made = tenure("b", before, left, now)
+    made = view_history("b", before, left, now)
     assert made.is_former("a", before.digest)
     assert made.is_former("a", left.digest), "nor was its present incarnation there"
     assert not made.is_former("a", now.digest)
@@ -467,26 +471,26 @@ def test_what_was_written_in_a_view_with_another_incarnation_is_of_a_former_life
 
 def test_in_a_view_not_known_here_it_may_have_been_any_life_of_late() -> None:
     elsewhere = view("a", "b", "d", a=1).digest
-    assert tenure("b", view("a", "b"), view("a", "b", a=1)).is_former("a", elsewhere)
-    assert not tenure("b", view("a", "b"), view("a", "b", "c")).is_former("a", elsewhere), "it had but one"
-    assert not tenure("b", view("a", "b", a=1), view("a", "b", "c", a=1)).is_former("a", elsewhere)
+    assert view_history("b", view("a", "b"), view("a", "b", a=1)).is_former("a", elsewhere)
+    assert not view_history("b", view("a", "b"), view("a", "b", "c")).is_former("a", elsewhere), "it had but one"
+    assert not view_history("b", view("a", "b", a=1), view("a", "b", "c", a=1)).is_former("a", elsewhere)
 
 
 # -- a fence that ends
 
 
 def test_after_a_fence_a_view_with_a_newcomer_is_doubted() -> None:
-    made = tenure("a", view("a", "b"), view("a", "b", "c"))
+    made = view_history("a", view("a", "b"), view("a", "b", "c"))
     host = ordered("a", "b", "c")
-    assert made.free(host, alive("a", "b", "c"))
+    assert made.may_fetch(host, alive("a", "b", "c"))
     made.doubt(made.view)
-    assert not made.free(host, alive("a", "b", "c")), "c may have crawled alone meanwhile"
+    assert not made.may_fetch(host, alive("a", "b", "c")), "c may have crawled alone meanwhile"
 
 
 def test_after_a_fence_a_view_without_newcomers_is_as_good_as_before() -> None:
-    made = tenure("a", view("a", "b", "c"), view("a", "b"))
+    made = view_history("a", view("a", "b", "c"), view("a", "b"))
     made.doubt(made.view)
-    assert made.free(ordered("a", "b"), alive("a", "b"))
+    assert made.may_fetch(ordered("a", "b"), alive("a", "b"))
 
 
 # -- few hosts left
@@ -500,30 +504,30 @@ def few(agents: Iterable[str], of: View, *hosts: str) -> dict[str, Beat]:
 
 def test_where_all_list_what_they_have_still_to_hand_on_the_other_hosts_are_free() -> None:
     present = view("a", "b", "c")
-    made = Tenure("a", 1)
+    made = ViewHistory("a", 1)
     made.enter(present, 0.0)
     large, small = ordered("a", "b", "c"), ordered("a", "c", "b")
     living = alive("a", "b", "c")
     assert not made.read({**few("ab", present, large), **said("c", present, settled=False)})
-    assert not made.free(small, living), "c has not said which hosts it has still to hand on"
+    assert not made.may_fetch(small, living), "c has not said which hosts it has still to hand on"
     assert made.read({**few("ab", present, large), **said("c", present)})
-    assert made.free(small, living) and not made.free(large, living)
+    assert made.may_fetch(small, living) and not made.may_fetch(large, living)
     assert not made.released and made.complete is None and not made.copied, "no view is complete by it"
     assert made.read(few("abc", present))
-    assert made.free(large, living)
+    assert made.may_fetch(large, living)
     assert made.read(said("abc", present)) and made.complete is present
 
 
 def test_a_host_that_was_free_is_not_listed_again_and_another_view_begins_anew() -> None:
     present = view("a", "b")
-    made = Tenure("a", 1)
+    made = ViewHistory("a", 1)
     made.enter(present, 0.0)
     host, living = ordered("a", "b"), alive("a", "b")
     assert made.read(few("ab", present))
     assert not made.read(few("ab", present, host))
-    assert made.free(host, living)
+    assert made.may_fetch(host, living)
     assert made.read(said("ab", present, pending=(point(host),)))
-    assert made.free(host, living), "nor when all have settled"
+    assert made.may_fetch(host, living), "nor when all have settled"
     made.enter(view("a", "b", "c"), 1.0)
     assert not made.is_brought(host)
 
@@ -532,12 +536,12 @@ def test_nobody_waits_for_what_it_has_itself_to_tell_of_a_host_that_it_owns() ->
     present = view("a", "b")
     host, living = ordered("a", "b"), alive("a", "b")
     beats = few("a", present, host) | few("b", present)
-    owner, other = Tenure("a", 1), Tenure("b", 1)
+    owner, other = ViewHistory("a", 1), ViewHistory("b", 1)
     for made in (owner, other):
         made.enter(present, 0.0)
         assert made.read(beats)
-    assert owner.free(host, living)
-    assert not other.free(host, living)
+    assert owner.may_fetch(host, living)
+    assert not other.may_fetch(host, living)
     assert not owner.released and not owner.copied, "copies are complete when it has told"
     assert owner.read(said("a", present, pending=(point(host),)) | said("b", present))
     assert owner.released and owner.complete is None, "what it lists itself counts for that, too"
@@ -545,7 +549,7 @@ def test_nobody_waits_for_what_it_has_itself_to_tell_of_a_host_that_it_owns() ->
 
 def test_beats_of_another_view_list_nothing_for_this_one() -> None:
     present = view("a", "b")
-    made = Tenure("a", 1)
+    made = ViewHistory("a", 1)
     made.enter(present, 0.0)
     assert not made.read({**few("a", present), **few("b", view("b"))})
-    assert not made.free(ordered("a", "b"), alive("a", "b"))
+    assert not made.may_fetch(ordered("a", "b"), alive("a", "b"))

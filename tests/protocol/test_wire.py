@@ -18,7 +18,7 @@ from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Bounds, Lane, LaneIn, Let
 from scrapy_ubi.protocol.received import Delta, Header
 from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.wire import decode, decode_header, encode
-from scrapy_ubi.transport.beat_text import encode as to_bytes
+from scrapy_ubi.transport.wire_text import encode as to_bytes
 
 KEY, VIEW = "0123456789abcdef", "00000000000000ff"
 MOST, LONGEST = 100, 200

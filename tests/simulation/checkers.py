@@ -67,7 +67,7 @@ class Losses:
 
     def news(self, process: Process) -> bool:
         """Whether this process may just have made the moment a settled one."""
-        now = (process.agent.view, process.agent.tenure.released)
+        now = (process.agent.view, process.agent.view_history.released)
         if self._seen.get(process.name) == now:
             return False
         self._seen[process.name] = now
@@ -78,7 +78,7 @@ class Losses:
         alive = [p for p in self.world.alive() if not self.world.declared_dead(p)]
         names = {process.name for process in alive}
         return bool(alive) and all(
-            p.agent.tenure.released
+            p.agent.view_history.released
             and p.agent.view.digest == alive[0].agent.view.digest
             and p.agent.view.members.keys() == names
             for p in alive
@@ -183,7 +183,7 @@ class Gone:
         (they came later, are held dead, or are back as another incarnation that these have not seen yet): they do not
         know what its members know by now."""
         alive = {p.agent.incarnation: p for p in self.world.alive()}
-        views = {p.agent.view.digest: p.agent.view for p in alive.values() if p.agent.tenure.released}
+        views = {p.agent.view.digest: p.agent.view for p in alive.values() if p.agent.view_history.released}
         for view in views.values():
             there = [alive.get(member.incarnation) for member in view.members.values()]
             disks = {id(p.disk) for p in there if p}
@@ -392,9 +392,9 @@ class Referee:
         if self.world.outside is not None:
             self.world.outside.over(process)
         # Somebody may have come between the read that shows the end and the word that nothing came from outside.
-        tenure = process.agent.tenure
-        view = tenure.view if tenure.released or tenure.complete is None else tenure.complete
-        if view is tenure.view and not self.losses.too_many:  # else a leaver may have told some of the keepers
+        view_history = process.agent.view_history
+        view = view_history.view if view_history.released or view_history.complete is None else view_history.complete
+        if view is view_history.view and not self.losses.too_many:  # else a leaver may have told some of the keepers
             self._equal_notes(process)
             if self.world.rounds:
                 self._equal_rows(process)
@@ -590,7 +590,7 @@ def _told(process: Process) -> str:
     agent = process.agent
     return (
         f"{agent.beat.line(0)} outbox={len(agent.outbox)} out={agent.work.out} unsent={len(agent.closing.unsent)} "
-        f"custody={len(agent.reception.custody)} syncs={len(agent.handover.open)} "
+        f"custody={len(agent.inbound.custody)} syncs={len(agent.handover.open)} "
         f"pending={len(agent.handover.pending)} orphans={len(agent.outbox.orphans)} "
-        f"lease={agent.lease.holds(process.now())} released={agent.tenure.released}"
+        f"lease={agent.lease.holds(process.now())} released={agent.view_history.released}"
     )

@@ -27,11 +27,11 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import LEAVING, NEW, Beat
 from scrapy_ubi.protocol.cancelling import Cancelling
 from scrapy_ubi.protocol.detector import Detector
-from scrapy_ubi.protocol.done_mark_delivery import Closing
+from scrapy_ubi.protocol.done_mark_delivery import DoneMarkDelivery
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import ABROAD, HostState
-from scrapy_ubi.protocol.inbound import Reception
-from scrapy_ubi.protocol.keepers import Keeping
+from scrapy_ubi.protocol.inbound import Inbound
+from scrapy_ubi.protocol.keepers import Keepers
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Lane
 from scrapy_ubi.protocol.lease import Lease
 from scrapy_ubi.protocol.loss_counter import LossCounter
@@ -44,8 +44,8 @@ from scrapy_ubi.protocol.outbox import Outbox
 from scrapy_ubi.protocol.quiescence import Quiescence
 from scrapy_ubi.protocol.records import Record, whole
 from scrapy_ubi.protocol.ring import Ring, point, replica_points
-from scrapy_ubi.protocol.self_status import Standing
-from scrapy_ubi.protocol.view_change import Tenure
+from scrapy_ubi.protocol.self_status import SelfStatus
+from scrapy_ubi.protocol.view_change import ViewHistory
 from scrapy_ubi.protocol.work import Work
 from scrapy_ubi.transport.watched import WatchedKey
 from tests.simulation import outputs
@@ -142,15 +142,15 @@ def _late_mail_taken_for_acknowledged() -> Any:
 
 def _answers_said_once() -> Any:
     """What was acknowledged in a slot that has forgotten it since is not said again."""
-    receive = Reception.receive
+    receive = Inbound.receive
 
-    def once(self: Reception, letter: Any) -> None:
+    def once(self: Inbound, letter: Any) -> None:
         lane = self.lanes.get(letter.lane)
         if lane is None or lane.outcomes.get(letter.seq) is None:
             receive(self, letter)
 
     def both() -> Iterator[None]:
-        with patch.object(Reception, "receive", once), patch.object(Reception, "repeat", lambda self, to=None: None):
+        with patch.object(Inbound, "receive", once), patch.object(Inbound, "repeat", lambda self, to=None: None):
             yield
 
     return contextmanager(both)()
@@ -162,7 +162,7 @@ def _held_letters_forgotten_with_their_slot() -> Any:
 
     def forget(self: Any, memory: str) -> bool:
         if lost := note(self, memory):
-            self._repeat.__self__.reception.custody.held.clear()
+            self._repeat.__self__.inbound.custody.held.clear()
         return bool(lost)
 
     return patch.object(LostMail, "note_memory", forget)
@@ -172,7 +172,7 @@ def _held_letters_forgotten_with_their_slot() -> Any:
 
 
 def _notes_not_told() -> Any:
-    return patch.object(Keeping, "tell_notes", lambda self: None)
+    return patch.object(Keepers, "tell_notes", lambda self: None)
 
 
 def _notes_not_handed_over() -> Any:
@@ -243,10 +243,10 @@ def _spent_of_the_winner_counts() -> Any:
 def _spent_not_told() -> Any:
     """What is spent is no news to the keepers of the host, until something else is noted."""
 
-    def spend(self: Keeping, state: HostState, amount: int) -> None:
+    def spend(self: Keepers, state: HostState, amount: int) -> None:
         self.frontier.note(state, state.notes.spend(self.me, amount))
 
-    return patch.object(Keeping, "spend", spend)
+    return patch.object(Keepers, "spend", spend)
 
 
 # -- who may fetch
@@ -258,8 +258,8 @@ def _no_lease_at_dispatch() -> Any:
 
 def _two_owners_of_a_shard() -> Any:
     """Who comes to own a shard of a host fetches at once, beside the agent that owned it."""
-    free = Tenure.free
-    return patch.object(Tenure, "free", lambda self, host, alive: "#" in host or free(self, host, alive))
+    free = ViewHistory.may_fetch
+    return patch.object(ViewHistory, "may_fetch", lambda self, host, alive: "#" in host or free(self, host, alive))
 
 
 def _two_loads_of_a_host_for_one() -> Any:
@@ -275,7 +275,7 @@ def _two_loads_of_a_host_for_one() -> Any:
 
 
 def _no_wait_for_settled() -> Any:
-    return patch.object(Tenure, "free", lambda self, host, alive: True)
+    return patch.object(ViewHistory, "may_fetch", lambda self, host, alive: True)
 
 
 def _watched_ids_ignored() -> Any:
@@ -318,16 +318,16 @@ def _watched_by_the_clock_of_the_server_alone() -> Any:
 
 
 def _views_entered_ignored() -> Any:
-    def free(self: Tenure, host: str, alive: Any) -> bool:
+    def free(self: ViewHistory, host: str, alive: Any) -> bool:
         if self.released and view_change.point(host) not in self.listed:
             return True
         return self.complete is not None and self._heir(self.complete, host, alive)
 
-    return patch.object(Tenure, "free", free)
+    return patch.object(ViewHistory, "may_fetch", free)
 
 
 def _complete_view_not_doubted() -> Any:
-    return patch.object(Tenure, "doubt", lambda self, view: None)
+    return patch.object(ViewHistory, "doubt", lambda self, view: None)
 
 
 def _ages_kept_after_own_pause() -> Any:
@@ -388,10 +388,10 @@ def _clockwise_ring() -> Any:
 
 
 def _nobody_answers_for_the_dead() -> Any:
-    def only_the_owner(self: Tenure, host: str, alive: Any) -> bool:
+    def only_the_owner(self: ViewHistory, host: str, alive: Any) -> bool:
         return self.complete is not None and self.complete.ring.owner(host) == self.me
 
-    return patch.object(Tenure, "answers_for", only_the_owner)
+    return patch.object(ViewHistory, "answers_for", only_the_owner)
 
 
 def _pending_hosts_not_listed() -> Any:
@@ -400,12 +400,12 @@ def _pending_hosts_not_listed() -> Any:
 
 def _few_hosts_not_listed() -> Any:
     """Who has few hosts left to hand on says so, and names none of them."""
-    few = Standing._few
+    few = SelfStatus._few
 
-    def nameless(self: Standing, now: float) -> tuple[str, ...] | None:
+    def nameless(self: SelfStatus, now: float) -> tuple[str, ...] | None:
         return () if few(self, now) is not None else None
 
-    return patch.object(Standing, "_few", nameless)
+    return patch.object(SelfStatus, "_few", nameless)
 
 
 def _one_load_more_after_a_handoff() -> Any:
@@ -421,16 +421,16 @@ def _one_load_more_after_a_handoff() -> Any:
 
 
 def _leaver_gone_before_the_others_are_settled() -> Any:
-    may_go = Standing.may_go
+    may_go = SelfStatus.may_go
 
-    def early(self: Standing) -> bool:
-        released, self._tenure.released = self._tenure.released, True
+    def early(self: SelfStatus) -> bool:
+        released, self._view_history.released = self._view_history.released, True
         try:
             return may_go(self)
         finally:
-            self._tenure.released = released
+            self._view_history.released = released
 
-    return patch.object(Standing, "may_go", early)
+    return patch.object(SelfStatus, "may_go", early)
 
 
 def _last_leaver_drops_its_copies() -> Any:
@@ -483,10 +483,10 @@ def _restored_outbox_thrown_away() -> Any:
 
 
 def _restored_done_marks_early() -> Any:
-    def resume(self: Closing, flush: int, state: SetState, entry: Any) -> None:
+    def resume(self: DoneMarkDelivery, flush: int, state: SetState, entry: Any) -> None:
         """The marks are taken for sent."""
 
-    return patch.object(Closing, "resume", resume)
+    return patch.object(DoneMarkDelivery, "resume", resume)
 
 
 def _absent_peers_not_missed() -> Any:
@@ -505,7 +505,7 @@ def _copies_not_dirty_after_restart() -> Any:
     def clean(*args: Any) -> Agent:
         agent = restore(*args)
         agent.handover.todo.clear()
-        agent.handover.enter = lambda: None  # type: ignore[method-assign]
+        agent.handover.rescan = lambda: None  # type: ignore[method-assign]
         return agent
 
     return patch.object(snapshot, "restore", clean)
@@ -602,18 +602,18 @@ def _somebody_had_part_in_each_view() -> Any:
 
 def _end_before_losses_are_published() -> Any:
     """And before all who are there have counted who was lost."""
-    passive = Standing.passive
+    passive = SelfStatus.passive
 
-    def at_once(self: Standing, now: float, exhausted: bool) -> bool:
-        released, self._tenure.released = self._tenure.released, True
+    def at_once(self: SelfStatus, now: float, exhausted: bool) -> bool:
+        released, self._view_history.released = self._view_history.released, True
         try:
             return passive(self, now, exhausted)
         finally:
-            self._tenure.released = released
+            self._view_history.released = released
 
     def both() -> Iterator[None]:
         always = property(lambda self: True)
-        with patch.object(Standing, "passive", at_once), patch.object(LossBook, "is_published", always):
+        with patch.object(SelfStatus, "passive", at_once), patch.object(LossBook, "is_published", always):
             yield
 
     return contextmanager(both)()
@@ -651,11 +651,11 @@ def _row_not_told() -> Any:
 
 
 def _row_told_before_its_outlinks() -> Any:
-    def at_once(self: Closing, flush: int, state: HostState, key: int, before: Any) -> None:
+    def at_once(self: DoneMarkDelivery, flush: int, state: HostState, key: int, before: Any) -> None:
         state.open_work += self._replicate(state, Record(state.host, flush, done=key, row=state.visit_row(key)))
         self._settled(state)
 
-    return patch.object(Closing, "add_visit", at_once)
+    return patch.object(DoneMarkDelivery, "add_visit", at_once)
 
 
 def _row_lost_at_a_restart() -> Any:
@@ -664,7 +664,7 @@ def _row_lost_at_a_restart() -> Any:
 
 def _row_before_not_restored() -> Any:
     """A page visited again whose row had not left: the row is taken for told."""
-    return patch.object(Closing, "resume_visit", lambda self, flush, state, key, before: None)
+    return patch.object(DoneMarkDelivery, "resume_visit", lambda self, flush, state, key, before: None)
 
 
 def _rows_not_handed_over() -> Any:

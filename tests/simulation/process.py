@@ -311,7 +311,7 @@ class Process:
             self.save(None)
             self.go()
             return
-        if self.stopping and agent.standing.may_go():
+        if self.stopping and agent.self_status.may_go():
             if self.lingers <= 0:
                 self.go()
                 return
@@ -609,7 +609,7 @@ class Process:
     def go(self) -> None:
         """The process ends by itself."""
         undone = any(state.waiting or state.out or state.visits.awaited for state in self.frontier.states())
-        handed_over = self.agent.standing.may_go() and (bool(self.agent.view.members) or not undone)
+        handed_over = self.agent.self_status.may_go() and (bool(self.agent.view.members) or not undone)
         self.went_clean = self.agent.finished or handed_over
         if self.agent.finished:
             self._look_for_the_lost()

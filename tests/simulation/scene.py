@@ -221,7 +221,7 @@ class Scene(Village):
             for receiver, letter in self.log[sent:]:
                 self.telling.letter(receiver, letter)
             self.telling.answers(name, self.acks)
-            if agent.finished or (agent.leaving and (agent.standing.may_go() or not agent.view.members)):
+            if agent.finished or (agent.leaving and (agent.self_status.may_go() or not agent.view.members)):
                 self._go(name)
 
     def take(self, *names: str) -> None:

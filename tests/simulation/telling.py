@@ -143,7 +143,7 @@ class Telling:
                 self.say(f"{name} {text}")
 
     def _facts_of(self, agent: Agent) -> Iterator[tuple[str, str]]:
-        tenure, names = agent.tenure, self.names
+        view_history, names = agent.view_history, self.names
         yield "incarnation", "begins anew as " + names.agent(agent) if agent.counters.rejoins else ""
         for incarnation in agent.watch.dead:
             yield f"dead {incarnation}", f"holds {names.labels[incarnation]} dead"
@@ -151,9 +151,9 @@ class Telling:
         yield "lossy", "calls the crawl lossy" if agent.lossy else ""
         yield "sure", "is sure who lives" if agent.group.sure else ""
         yield "lease", "goes on" if agent.lease.holds(self.now) else "fenced"
-        listed = names.listed(iter(tenure.listed))
+        listed = names.listed(iter(view_history.listed))
         yield "tenure", f"sees all settled but {listed}" if listed else ""
-        yield "complete", f"sees {names.view(agent.view)} complete" if tenure.complete is agent.view else ""
+        yield "complete", f"sees {names.view(agent.view)} complete" if view_history.complete is agent.view else ""
         yield "redone", "redoes without a fetch what it was told" if agent.counters.redone else ""
         yield "force", "waits no longer" if agent.counters.handoff_timeouts else ""
         held = sorted(names.hosts[state.host] for state in agent.frontier.states() if self._held(agent, state))
@@ -162,4 +162,4 @@ class Telling:
     def _held(self, agent: Agent, state: HostState) -> bool:
         """Whether the agent has pages of its own host to fetch, and may not."""
         mine = bool(state.queued) and agent.keeping.owns(state.host) and agent.lease.holds(self.now)
-        return mine and not (agent.group.sure and agent.tenure.free(state.host, agent.group.alive))
+        return mine and not (agent.group.sure and agent.view_history.may_fetch(state.host, agent.group.alive))

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from scrapy_ubi.protocol.self_status import Standing
+from scrapy_ubi.protocol.self_status import SelfStatus
 from tests.simulation.checkers import Violation
 from tests.simulation.mailstore import Redis
 from tests.simulation.mutations import CAUGHT, MUTATIONS, RARE, TRIES, mutated, search
@@ -293,7 +293,7 @@ def test_a_crawl_may_be_late_while_less_and_less_is_left(seed: int) -> None:
 
 def test_a_crawl_that_is_late_and_comes_no_nearer_to_its_end_hangs() -> None:
     plan = Plan(0, tight=False, kinds=())
-    never = patch.object(Standing, "passive", lambda self, now, exhausted: False)
+    never = patch.object(SelfStatus, "passive", lambda self, now, exhausted: False)
     with never, pytest.raises(Violation, match=f"P6: not over after {LIMIT:.0f} s"):
         plan.run()
     assert plan.world.referee.fetched.keys() == plan.world.web.reachable(plan.world.seeds)

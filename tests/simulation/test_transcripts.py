@@ -15,7 +15,7 @@ from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.loss_counter import LossCounter
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbox import Outbox
-from scrapy_ubi.protocol.view_change import Alive, Tenure
+from scrapy_ubi.protocol.view_change import Alive, ViewHistory
 from tests.simulation.mutations import MUTATIONS
 from tests.simulation.transcripts import GOLDEN, SCENES, row, text
 
@@ -46,17 +46,17 @@ def _no_epochs() -> Any:
 
 
 def _only_the_last_complete_view_counts() -> Any:
-    free = Tenure.free
+    free = ViewHistory.may_fetch
 
-    def forgetful(self: Tenure, host: str, alive: Alive) -> bool:
+    def forgetful(self: ViewHistory, host: str, alive: Alive) -> bool:
         with patch.object(self, "entered", self.entered[-1:]):
             return free(self, host, alive)
 
-    return patch.object(Tenure, "free", forgetful)
+    return patch.object(ViewHistory, "may_fetch", forgetful)
 
 
 def _nothing_doubted_after_a_fence() -> Any:
-    return patch.object(Tenure, "doubt", lambda self, view: None)
+    return patch.object(ViewHistory, "doubt", lambda self, view: None)
 
 
 def _deaths_not_told_on() -> Any:
@@ -75,7 +75,7 @@ def _leavers_drop_where_too_few_are_left() -> Any:
     drop = Handover._drop
 
     def dropped(self: Handover, host: str) -> None:
-        with patch.object(self.tenure, "replication", 0):
+        with patch.object(self.view_history, "replication", 0):
             drop(self, host)
 
     return patch.object(Handover, "_drop", dropped)
@@ -86,11 +86,11 @@ def _acknowledged_for_ever() -> Any:
 
 
 def _acknowledged_before_all_know_how_few() -> Any:
-    return patch.object(Tenure, "few_unheard", False)
+    return patch.object(ViewHistory, "few_unheard", False)
 
 
 def _an_owner_is_the_same_in_every_life() -> Any:
-    return patch.object(Tenure, "is_former", lambda self, agent, digest: False)
+    return patch.object(ViewHistory, "is_former", lambda self, agent, digest: False)
 
 
 WITHOUT: list[tuple[str, Callable[[], Any]]] = [

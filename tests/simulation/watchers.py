@@ -78,11 +78,11 @@ class Watchers:
 
     def view(self, process: Process) -> None:
         """P1: a process believes in this view."""
-        view, tenure = process.agent.view, process.agent.tenure
-        if tenure.released:
+        view, view_history = process.agent.view, process.agent.view_history
+        if view_history.released:
             process.fewest = min(process.fewest, len(view.members))
-        if tenure.complete is not None:
-            process.sizes = [len(view.members) for view in (tenure.complete, *tenure.entered)]
+        if view_history.complete is not None:
+            process.sizes = [len(view.members) for view in (view_history.complete, *view_history.entered)]
         if view.digest in self.views:
             return
         self.views.add(view.digest)
@@ -142,12 +142,12 @@ class Watchers:
         saw a view complete. One that came back may tell of pages from when the group was smaller, as may one that began
         anew as another incarnation. The first view after that is without it: it counts for one that is leaving, which
         enters none."""
-        tenure, settled = process.agent.tenure, self.world.referee.losses.settled
-        if tenure.complete is not None:
-            sizes = [len(view.members) for view in (tenure.complete, *tenure.entered)]
+        view_history, settled = process.agent.view_history, self.world.referee.losses.settled
+        if view_history.complete is not None:
+            sizes = [len(view.members) for view in (view_history.complete, *view_history.entered)]
         else:
             first = 0 if process.agent.leaving else 1
-            sizes = [process.fewest, len(settled or ()), *(len(view.members) for view in tenure.entered[first:])]
+            sizes = [process.fewest, len(settled or ()), *(len(view.members) for view in view_history.entered[first:])]
             sizes += process.sizes
         return min(self.world.config.replication + 1, *sizes)
 

@@ -255,13 +255,13 @@ class World:
         came. Where it has, what that one had done is not known before all have settled in a view with it, though it is
         seen by then, and its lease may be mended: this agent goes on by the right of the last view that was complete
         for it, with what it had taken in hand before, and with what else it knows."""
-        view, complete = observer.agent.view, observer.agent.tenure.complete
+        view, complete = observer.agent.view, observer.agent.view_history.complete
         for process in self.alive():
             agent, in_view = process.agent, view
             fenced = not agent.lease.holds(process.now())
             if agent.incarnation in self._forgotten:
                 in_view = complete or view
-                fenced = fenced or (agent.group.epoch > 0 and agent.tenure.complete is None)
+                fenced = fenced or (agent.group.epoch > 0 and agent.view_history.complete is None)
             if fenced and process is not observer and in_view.incarnation(process.name) != agent.incarnation:
                 self._declare(process)
 

@@ -161,9 +161,9 @@ class Village:
         def settled() -> bool:
             return all(
                 set(agent.view.members) == {name for name, one in self.agents.items() if not one.leaving}
-                and agent.tenure.complete is agent.view
+                and agent.view_history.complete is agent.view
                 and not len(agent.outbox)
-                and agent.reception.idle
+                and agent.inbound.idle
                 for agent in self.agents.values()
             )
 

@@ -7,8 +7,8 @@ import zlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.transport.beat_text import encode, size_of
 from scrapy_ubi.transport.packed_letters import LEAST, PACKED, packed, unpacked
+from scrapy_ubi.transport.wire_text import encode, size_of
 
 MOST = 100_000
 NAMES = st.text(st.characters(exclude_characters=" \n"), max_size=10)

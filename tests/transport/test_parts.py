@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from redis.crc import key_slot
 
-from scrapy_ubi.transport.beat_text import encode, marker, size_of, texts
 from scrapy_ubi.transport.contract import HEAD, Outgoing
 from scrapy_ubi.transport.delivered import InHand
 from scrapy_ubi.transport.redis_keys import AGENT_KEYS, ASIDE, RedisKeys, crawl_of
+from scrapy_ubi.transport.wire_text import encode, marker, size_of, texts
 
 NAMES = st.text("abcXYZ019_.:-", min_size=1, max_size=8)
 

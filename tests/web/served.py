@@ -13,9 +13,9 @@ from scrapy.settings import Settings
 
 from scrapy_ubi.agent.report.queries import Question
 from scrapy_ubi.ground.clock import unix
-from scrapy_ubi.transport.beat_text import encode
 from scrapy_ubi.transport.redis_keys import ASK
 from scrapy_ubi.transport.shelf import Shelf
+from scrapy_ubi.transport.wire_text import encode
 from scrapy_ubi.web.reader import CrawlReader
 from scrapy_ubi.web.security import Access
 from scrapy_ubi.web.shelf_client import MEMORY_URL, connection

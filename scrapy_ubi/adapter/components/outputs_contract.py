@@ -15,12 +15,12 @@ from scrapy_ubi.adapter.requests.inflight import Flights
 from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.agent import Visit
-from scrapy_ubi.agent.crawl.disk_contract import Beside
+from scrapy_ubi.agent.crawl.disk_contract import KeptOutputs
 
 Write = Callable[[Any, Any], None]
 
 
-class OutputsWriter(Beside, Protocol):
+class OutputsWriter(KeptOutputs, Protocol):
     """Writes what is kept of pages, in a thread of its own. `most`: bytes that may wait for it."""
 
     most: int

@@ -1,7 +1,7 @@
 """How many requests an agent has under way, where it finds that by itself (UBI_CONCURRENCY = "auto(500)"): the rules
-(`AtOnce`), and the extension that gives Scrapy's downloader so many places.
+(`ConcurrencyRules`), and the extension that gives Scrapy's downloader so many places.
 
-The extension is there where the agent finds that number by itself (`process.own_number`), and looks at the
+The extension is there where the agent finds that number by itself (`process.own_concurrency_limit`), and looks at the
 crawler's settings once more, as an add-on that comes later may have set a number. It looks twice a second; a page costs
 nothing more. What people set while the crawl runs (`scrapy ubi set CONCURRENT_REQUESTS=8`) holds as long as it is set.
 
@@ -32,7 +32,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy_ubi.adapter.components.find_scheduler import scheduler_of
 from scrapy_ubi.adapter.components.scheduler import UbiScheduler
 from scrapy_ubi.adapter.process import open_files
-from scrapy_ubi.adapter.process.own_number import found_by_agent
+from scrapy_ubi.adapter.process.own_concurrency_limit import found_by_agent
 from scrapy_ubi.adapter.requests.transfer_states import Transfer
 from scrapy_ubi.adapter.scrapy_private.engines import engine_of
 from scrapy_ubi.ground.timer import Timer
@@ -70,7 +70,7 @@ class LoadsSeen:
     page_bytes: float = 0.0  # of a body, on average; 0: none came
 
 
-class AtOnce:
+class ConcurrencyRules:
     """Decides for one agent. `limit`: how many there may be now."""
 
     def __init__(self, first: int, most: int, most_bytes: float = float("inf"), most_files: int = 1 << 30) -> None:
@@ -144,7 +144,7 @@ class OwnConcurrency:
         memory = (scheduler.settings.memory_mb << 20) * SHARE_OF_MEMORY
         first = self._crawler.settings.getint("CONCURRENT_REQUESTS") or loads.most
         self._scheduler: UbiScheduler = scheduler
-        self._decides = AtOnce(first, loads.most, memory, room)
+        self._decides = ConcurrencyRules(first, loads.most, memory, room)
         downloader.total_concurrency = self._decides.limit
         self._before = self._counts()
         self._begin()

@@ -68,7 +68,7 @@ from scrapy_ubi.adapter.scrapy_private.scraper import HOOK, pipelines
 from scrapy_ubi.adapter.scrapy_private.steady_timers import steady_timers
 from scrapy_ubi.agent import Node, build_node
 from scrapy_ubi.agent.crawl.disk import AgentDisk
-from scrapy_ubi.agent.crawl.disk_contract import Beside
+from scrapy_ubi.agent.crawl.disk_contract import KeptOutputs
 from scrapy_ubi.agent.mail.seed_inbox import SeedOutcome
 from scrapy_ubi.agent.profile.origin import Origin
 from scrapy_ubi.agent.report.loop_watch import LoopWatch
@@ -219,7 +219,7 @@ class SchedulerBuilder:
 
     async def _open_disk(self) -> AgentDisk:
         """Open the directory's frontier and files, with what is kept beside them. Raises UbiError."""
-        settings, beside = self.scheduler.settings, list[Beside]()
+        settings, beside = self.scheduler.settings, list[KeptOutputs]()
         if any(hasattr(one, HOOK) for one in pipelines(self.crawler)):  # else the module is not loaded
             from scrapy_ubi.adapter.feeds.pipeline_flush import PipelineFlush
 

@@ -30,7 +30,7 @@ FLAG = "ubi: not asked"  # in `response.flags` of an answer that is given again
 Value = TypeVar("Value")
 
 
-class Beside:
+class UnscheduledRests:
     """What one agent's loads have shown. `clock` gives seconds that only grow."""
 
     def __init__(self, clock: Callable[[], float]) -> None:

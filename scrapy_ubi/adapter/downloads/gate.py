@@ -42,7 +42,7 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from scrapy_ubi.adapter.downloads.abort import Aborted, abort, abortable, within
-from scrapy_ubi.adapter.downloads.beside import WAITS, Beside, same_failure, server_of
+from scrapy_ubi.adapter.downloads.beside import WAITS, UnscheduledRests, same_failure, server_of
 from scrapy_ubi.adapter.downloads.reach import Reach
 from scrapy_ubi.adapter.downloads.request_hosts import RequestHosts
 from scrapy_ubi.adapter.downloads.unscheduled import Unscheduled, is_done_again, is_robots
@@ -96,7 +96,7 @@ class Gate:
     ) -> None:
         self._feedback = HostFeedback(crawler, node, settings)
         self._unscheduled = Unscheduled(crawler, node, settings, notices)
-        self._beside = Beside(monotonic)
+        self._beside = UnscheduledRests(monotonic)
         self._host_failures = settings.host_failures
         self._notices = notices
         self.places = Places(crawler)
@@ -416,7 +416,7 @@ class Gate:
         if passes is None:
             self._unscheduled.tell_ended(flight)
             self._withdraw(flight)
-        flight.move(Transfer.OUTSIDE if passes else Transfer.ENDED)
+        flight.move(Transfer.UNASKED if passes else Transfer.ENDED)
         if not passes:
             raise self._unscheduled.refuse_foreign(flight)
 

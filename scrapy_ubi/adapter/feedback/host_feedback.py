@@ -342,7 +342,7 @@ class HostFeedback:
         streak = failing.read(hosts.get(state, FAILING))
         if streak is None or (streak.gone and not gateway):
             streak = failing.Streak(gone=gateway and not self._has_answered(state))
-        verdict = failing.answered(streak, visit.entry.key, self._policy)
+        verdict = failing.after_error(streak, visit.entry.key, self._policy)
         if verdict.streak != streak:
             hosts.put(state, FAILING, verdict.streak.value())
         if verdict.ended and streak.gone:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
-from scrapy_ubi.adapter.process.own_number import found_by_agent
+from scrapy_ubi.adapter.process.own_concurrency_limit import found_by_agent
 from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.settings.loads_at_once import LoadsByHost

@@ -51,7 +51,7 @@ class Flight:
     host: str | None
     visit: Visit | None = None
     local: bool = False
-    transfer: Transfer = Transfer.OUTSIDE  # changed by `move` only
+    transfer: Transfer = Transfer.UNASKED  # changed by `move` only
     began: float = 0.0  # when its transfer began (s, time.monotonic), or was permitted to
     fetched: bool = False  # a transfer of it ended with a response
     status: int = 0  # of the page's response

@@ -1,6 +1,6 @@
 """The states of a request at the gate: whether its transfer may start, and whether it may still go on.
 
-    OUTSIDE > WAITING > GRANTED > TRANSFERRING > ENDED      the usual way
+    UNASKED > WAITING > GRANTED > TRANSFERRING > ENDED      the usual way
 
 Rules of this module:
 
@@ -19,7 +19,7 @@ from enum import IntEnum
 class Transfer(IntEnum):
     """The state of the transfer of one request. Integers, as their hashes cost no call."""
 
-    OUTSIDE = 0  # it has not asked for a permit, or goes without one
+    UNASKED = 0  # it has not asked for a permit, or goes without one
     WAITING = 1  # it waits for the permit of its host
     GRANTED = 2  # it has the permit, and its transfer has not started: it may wait for a place in Scrapy's downloader
     TRANSFERRING = 3  # its transfer is under way
@@ -36,7 +36,7 @@ HOLDING = frozenset({Transfer.GRANTED, Transfer.TRANSFERRING, Transfer.ABORTING}
 BUSY = HOLDING | {Transfer.WAITING}  # a second download of the same request object has to wait
 
 ALLOWED: dict[Transfer, frozenset[Transfer]] = {
-    Transfer.OUTSIDE: frozenset(
+    Transfer.UNASKED: frozenset(
         {
             Transfer.WAITING,  # it comes to the gate
             Transfer.WITHDRAWN,  # the spider is being closed, or its robots.txt was not read
@@ -45,7 +45,7 @@ ALLOWED: dict[Transfer, frozenset[Transfer]] = {
     Transfer.WAITING: frozenset(
         {
             Transfer.GRANTED,
-            Transfer.OUTSIDE,  # another agent's host, where the settings let it go without a permit
+            Transfer.UNASKED,  # another agent's host, where the settings let it go without a permit
             Transfer.ENDED,  # refused, or cancelled by who asked for it
             Transfer.WITHDRAWN,  # the host is another agent's, or the spider is being closed
         }

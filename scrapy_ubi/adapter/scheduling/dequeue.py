@@ -51,7 +51,7 @@ class Dequeue:
         self,
         crawler: Crawler,
         spider: Spider,
-        tools: LinkDecision,
+        decision: LinkDecision,
         local: Hostless,
         kept: KeptRequests,
         gate: Gate,
@@ -60,16 +60,16 @@ class Dequeue:
     ) -> None:
         self._crawler = crawler
         self._spider = spider
-        self._node = tools.node
-        self._codec = tools.codec
-        self._flights = tools.flights
+        self._node = decision.node
+        self._codec = decision.codec
+        self._flights = decision.flights
         self._local = local
         self._kept = kept
         self._gate = gate
         self._observers = observers
         self._stat_buffer = stat_buffer
         self._garbage = GarbageTurns()
-        self._twins = SeedTwins(crawler, spider, tools.node, tools.seeds, stat_buffer, self._put_back)
+        self._twins = SeedTwins(crawler, spider, decision.node, decision.seeds, stat_buffer, self._put_back)
         self._told = 0  # pages that failed as they could not travel
 
     def next_request(self) -> Request | None:

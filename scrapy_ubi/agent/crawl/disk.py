@@ -31,7 +31,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from scrapy_ubi.agent.crawl.disk_contract import Allowed, Beside
+from scrapy_ubi.agent.crawl.disk_contract import Allowed, KeptOutputs
 from scrapy_ubi.agent.crawl.revisits import recrawl_of
 from scrapy_ubi.agent.crawl.store_files import clean, delete, set_aside
 from scrapy_ubi.errors import UbiDirectoryError
@@ -113,7 +113,7 @@ class AgentDisk:
     facts: dict[str, Any]
 
     def __init__(
-        self, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Sequence[Beside] = ()
+        self, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Sequence[KeptOutputs] = ()
     ) -> None:
         self.path = path
         self.history: Path | None = path
@@ -137,7 +137,7 @@ class AgentDisk:
 
     @classmethod
     async def open(
-        cls, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Sequence[Beside] = ()
+        cls, path: Path, settings: UbiSettings, clock: Callable[[], float], beside: Sequence[KeptOutputs] = ()
     ) -> AgentDisk:
         """Open the disk in that directory, in another thread; `beside` is what has to be there before each flush.
 
@@ -254,7 +254,7 @@ class AgentDisk:
         for one, mark in self._with_marks():
             one.settled(mark)
 
-    def _with_marks(self) -> list[tuple[Beside, Any]]:
+    def _with_marks(self) -> list[tuple[KeptOutputs, Any]]:
         return list(zip(self._beside, self._marks, strict=True))
 
     # -- reading

@@ -92,7 +92,7 @@ class Disk(Protocol):
         """Let go of the files."""
 
 
-class Beside(Protocol):
+class KeptOutputs(Protocol):
     """What pages that are done have left behind beside the store, and must be there before a flush says that they are
     done: files whose lengths stand in its flushes (`outputs.writer`), or a database of the user's
     (`adapter.feeds.pipeline_flush`)."""

@@ -81,17 +81,17 @@ class Leave:
             )
         if not await self._wait_for_others(begun):
             return
-        self._crawl.handed_over = bool(agent.view.members) and agent.standing.may_go()
-        if not agent.view.members and (others or not agent.standing.may_go()):
+        self._crawl.handed_over = bool(agent.view.members) and agent.self_status.may_go()
+        if not agent.view.members and (others or not agent.self_status.may_go()):
             logger.info("No other agent is left to hand over to: %s.", self._stays())
-        elif others and agent.standing.may_go():
+        elif others and agent.self_status.may_go():
             logger.info("Handed over in %.1f s.", self._clock() - begun)
 
     async def _wait_for_others(self, begun: float) -> bool:
         """Exchange mail until there is nothing left to wait for; False when it took too long."""
         agent, told = self._crawl.agent, begun
         end = begun + self._settings.leave_timeout
-        while not agent.standing.may_go() and agent.view.members and not agent.finished and not self._halt.dead:
+        while not agent.self_status.may_go() and agent.view.members and not agent.finished and not self._halt.dead:
             now = self._clock()
             if now > end:
                 logger.warning("Not all was handed over within UBI_LEAVE_TIMEOUT: %s.", self._left_over())

@@ -132,7 +132,7 @@ class HostNotes:
         self._agent.keeping.note(state, text)
 
     def spend(self, state: HostState, amount: int) -> None:
-        """So much was spent on this host (`Keeping.spend`)."""
+        """So much was spent on this host (`Keepers.spend`)."""
         self._agent.keeping.spend(state, amount)
 
     @property

@@ -208,7 +208,7 @@ class LearnedForms:
         elif content != MOVED:
             self._check(state, entry, form, key, _Page(entry.key, content, steps))
             if steps and self._class(state, self._sites(state), form)[0] == normal:
-                self._agent.work.also_done(state, entry._replace(key=key))
+                self._agent.work.mark_joined_done(state, entry._replace(key=key))
 
     def put_back(self, entry: Entry) -> None:
         """The visit of this entry was not made, or is to be made again."""

@@ -227,7 +227,7 @@ class InboxCheck:
                 header = decode_header(fields, self._agent.me)
             except Malformed:
                 return
-            self._agent.reception.refuse_whole(header.sender, header.lane, header.seq)
+            self._agent.inbound.refuse_whole(header.sender, header.lane, header.seq)
 
 
 def _of_another(named: str, run: str) -> str:

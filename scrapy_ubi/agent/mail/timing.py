@@ -71,7 +71,7 @@ class Timing:
     def _has_plenty(self) -> bool:
         """Whether this agent has plenty to fetch, and no agent joins, leaves or hands over."""
         agent = self._agent
-        return agent.work.out >= PLENTY and agent.tenure.complete is agent.view and not agent.leaving
+        return agent.work.out >= PLENTY and agent.view_history.complete is agent.view and not agent.leaving
 
     def check_absence(self, now: float) -> None:
         """An exchange is about to begin: see whether the agent was absent."""

@@ -72,7 +72,7 @@ class AgentMetrics:
             put_state(page, own, node.status.state)
             agent = node.agent
             complete = is_complete(node.status)
-            put_group(page, own, GroupFacts(agent.standing.settled, complete, len(agent.handover.pending)))
+            put_group(page, own, GroupFacts(agent.self_status.settled, complete, len(agent.handover.pending)))
         self.meter.put(page, own)
         _put_process(page, own)
         return page.text()

@@ -65,7 +65,9 @@ class HostSums:
                 if (takes := found.needs()) > self._longest:
                     self._longest = takes
                     self._slowest = found
-            self._held += bool(waits) and not has_left and not agent.tenure.free(state.host, agent.group.alive)
+            self._held += (
+                bool(waits) and not has_left and not agent.view_history.may_fetch(state.host, agent.group.alive)
+            )
 
     def as_counters(self) -> dict[str, Any]:
         """The counters that are sums."""

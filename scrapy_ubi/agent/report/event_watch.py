@@ -37,7 +37,7 @@ class EventWatch:
         if (view := agent.view) is not self._view:
             yield from self._members(self._view, view, at)
             self._view = view
-        if agent.tenure.complete is view is not self._settled and view.members:
+        if agent.view_history.complete is view is not self._settled and view.members:
             self._settled = view
             number = len(view.members)
             yield Event(at, "settled", "", f"{number} agent{'' if number == 1 else 's'}")

@@ -74,7 +74,7 @@ class LiveAnswers:
             return OWNER if agent.keeping.keepers(state)[:1] == (agent.me,) else COPY
 
         def held(state: HostState) -> bool:
-            return not agent.tenure.free(state.host, agent.group.alive)
+            return not agent.view_history.may_fetch(state.host, agent.group.alive)
 
         def sent(host: str, key: int) -> str:
             return next((receiver for receiver, one in _under_way(agent) if one.host == host and _key(one) == key), "")

@@ -294,7 +294,7 @@ def _failures(host: str, frontier: Frontier) -> Iterator[Failure]:
 
 def _requeue(question: Question, source: Source) -> Answer:
     frontier, lost = source.frontier, question.outputs_of
-    found = frontier.elsewhere(lost) if lost else _failures(question.host, frontier)
+    found = frontier.pages_kept_by(lost) if lost else _failures(question.host, frontier)
     chosen = (one for one in found if question.wants(one))
     now = [*islice(chosen, MOST_REQUEUED)]
     more = next(chosen, None) is not None

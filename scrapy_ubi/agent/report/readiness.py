@@ -37,7 +37,7 @@ def why_not_ready(status: Status, redis_up: bool = True) -> str:
         return "Redis does not answer"
     if not agent.group.sure:
         return "it is not sure yet which agents there are"
-    if not agent.standing.settled:
+    if not agent.self_status.settled:
         return "it has not handed over all copies"
     if not is_complete(status):
         return f"not all of the {len(agent.view.members)} agents have settled in one view"
@@ -46,4 +46,4 @@ def why_not_ready(status: Status, redis_up: bool = True) -> str:
 
 def is_complete(status: Status) -> bool:
     """Whether the view that the agent believes in is complete for it."""
-    return status.agent.tenure.complete is status.agent.view
+    return status.agent.view_history.complete is status.agent.view

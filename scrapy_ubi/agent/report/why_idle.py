@@ -161,7 +161,7 @@ class WhyIdle:
 
     def _waiting(self, state: HostState, now: float) -> _Waiting:
         agent = self._status.agent
-        if not agent.tenure.free(state.host, agent.group.alive):
+        if not agent.view_history.may_fetch(state.host, agent.group.alive):
             return _Waiting(now, state.host, kinds.HANDOVER)
         turn = state.next_at
         if turn > now:
@@ -186,9 +186,11 @@ class WhyIdle:
             for name, sight in sorted(agent.watch.seen.items())
             if name != agent.me and (sight.beat.settled != digest or sight.beat.pending)
         )
-        until = agent.tenure.since + self._settings.handoff_timeout
+        until = agent.view_history.since + self._settings.handoff_timeout
         more = f"{number} host{' is' if number == 1 else 's are'}"
-        return reason(kinds.HANDOVER, late, until=self._unix(until, now) if agent.tenure.waits else 0.0, more=more)
+        return reason(
+            kinds.HANDOVER, late, until=self._unix(until, now) if agent.view_history.waits else 0.0, more=more
+        )
 
     # -- nothing waits
 

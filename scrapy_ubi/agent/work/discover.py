@@ -25,7 +25,7 @@ from scrapy_ubi.protocol.host import Entry
 Holds = Callable[[int, int, int], bool]
 
 
-def nothing(key: int, depth: int, priority: int) -> bool:
+def knows_none(key: int, depth: int, priority: int) -> bool:
     """Whether a key is known, of a host that this agent has never met: no key is."""
     return False
 
@@ -44,7 +44,7 @@ def holders(agent: Agent) -> Callable[[str], Holds]:
         if owner is not None and owner(host) != me:
             return told
         state = find(host)
-        return nothing if state is None else state.holds
+        return knows_none if state is None else state.holds
 
     return holder
 

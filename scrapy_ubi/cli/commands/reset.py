@@ -31,8 +31,8 @@ from scrapy_ubi.cli.monitor.status import CrawlStatus, find_crawls, read_status
 from scrapy_ubi.cli.monitor.text_table import count
 from scrapy_ubi.errors import UbiDirectoryError, UbiError
 from scrapy_ubi.ground.untrusted.terminal_text import plain
-from scrapy_ubi.transport.beat_text import encode
 from scrapy_ubi.transport.redis_keys import RedisKeys
+from scrapy_ubi.transport.wire_text import encode
 
 PIECE = 500  # keys deleted at once
 

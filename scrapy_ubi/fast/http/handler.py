@@ -34,7 +34,7 @@ from scrapy.utils.reactor import is_reactor_installed
 
 from scrapy_ubi.adapter.downloads.reach import reach_of
 from scrapy_ubi.adapter.downloads.resolver import Resolver
-from scrapy_ubi.adapter.process.own_number import found_by_agent
+from scrapy_ubi.adapter.process.own_concurrency_limit import found_by_agent
 from scrapy_ubi.adapter.scrapy_private import socket_gate
 from scrapy_ubi.fast.http import scrapys
 from scrapy_ubi.fast.http.connection import Connection, Unanswered

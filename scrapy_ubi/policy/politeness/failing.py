@@ -65,7 +65,7 @@ def read(value: object) -> Streak | None:
     return Streak(min(rests, MOST_COUNT), gone == 1, tuple(pages))
 
 
-def answered(streak: Streak, page: int, policy: Policy) -> Consequence:
+def after_error(streak: Streak, page: int, policy: Policy) -> Consequence:
     """What follows when a load of this page, by its key, has ended with an error. `streak`: what is known, or a new one
     where the host had answered otherwise before. With `policy.failures` of 0 nothing follows."""
     if not policy.failures:

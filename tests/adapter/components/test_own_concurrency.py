@@ -15,7 +15,7 @@ from scrapy.crawler import Crawler
 from scrapy.utils.test import get_crawler
 
 from scrapy_ubi.adapter.components import own_concurrency
-from scrapy_ubi.adapter.components.own_concurrency import AtOnce, LoadsSeen, OwnConcurrency
+from scrapy_ubi.adapter.components.own_concurrency import ConcurrencyRules, LoadsSeen, OwnConcurrency
 from scrapy_ubi.adapter.requests.transfer_states import Transfer
 from tests.fast.http.raw import run
 
@@ -122,7 +122,7 @@ def test_beside_others_parts_nothing_is_done(lacks: str, monkeypatch: pytest.Mon
     run(main())
 
 
-def looks(decides: AtOnce, times: int, **seen: float) -> int:
+def looks(decides: ConcurrencyRules, times: int, **seen: float) -> int:
     """The limit after so many looks at an agent all of whose places are taken."""
     for _ in range(times):
         decides.look(dataclasses.replace(LoadsSeen(active=decides.limit), **seen))  # type: ignore[arg-type]
@@ -130,18 +130,18 @@ def looks(decides: AtOnce, times: int, **seen: float) -> int:
 
 
 def test_it_grows_to_the_most_while_all_places_are_taken() -> None:
-    decides = AtOnce(16, 500)
+    decides = ConcurrencyRules(16, 500)
     assert looks(decides, 1) == 24
     assert looks(decides, 30) == 500
 
 
 def test_with_a_place_left_nothing_changes() -> None:
-    decides = AtOnce(16, 500)
+    decides = ConcurrencyRules(16, 500)
     assert looks(decides, 20, active=15) == 16
 
 
 def test_a_busy_thread_wants_no_more_and_a_late_loop_fewer() -> None:
-    decides = AtOnce(16, 500)
+    decides = ConcurrencyRules(16, 500)
     looks(decides, 8)
     before = decides.limit
     assert looks(decides, 20, busy=0.95) == before
@@ -150,24 +150,24 @@ def test_a_busy_thread_wants_no_more_and_a_late_loop_fewer() -> None:
 
 
 def test_more_failures_than_usual_want_fewer_and_usual_ones_do_not() -> None:
-    decides = AtOnce(16, 500)
+    decides = ConcurrencyRules(16, 500)
     assert looks(decides, 30, answered=90, failed=10) == 500
     assert looks(decides, 1, answered=20, failed=80) < 500
-    many_dead = AtOnce(16, 500)
+    many_dead = ConcurrencyRules(16, 500)
     looks(many_dead, 40, answered=50, failed=50, active=0)
     assert looks(many_dead, 30, answered=50, failed=50) == 500, "half of all hosts of this web are dead"
 
 
 def test_silent_loads_hold_no_place() -> None:
-    decides = AtOnce(16, 16)
+    decides = ConcurrencyRules(16, 16)
     assert looks(decides, 1, silent=10) == 26
     assert looks(decides, 1, silent=100) == 32, "as many again, and no more"
     assert looks(decides, 1) == 16
 
 
 def test_large_pages_and_few_files_bound_it() -> None:
-    decides = AtOnce(16, 500, most_bytes=64e6)
+    decides = ConcurrencyRules(16, 500, most_bytes=64e6)
     assert looks(decides, 40, page_bytes=4e6) == 16
     assert looks(decides, 1, page_bytes=0) == 16, "none came: they are as they were"
-    assert looks(AtOnce(16, 500, most_files=100), 40) == 100
-    assert looks(AtOnce(16, 500, most_bytes=1e6), 1, page_bytes=5e6) == 1
+    assert looks(ConcurrencyRules(16, 500, most_files=100), 40) == 100
+    assert looks(ConcurrencyRules(16, 500, most_bytes=1e6), 1, page_bytes=5e6) == 1

@@ -11,7 +11,7 @@ from scrapy import Request
 from scrapy.exceptions import DownloadConnectionRefusedError, DownloadTimeoutError
 from scrapy.http import HtmlResponse, Response
 
-from scrapy_ubi.adapter.downloads.beside import FLAG, MOST_BODY, MOST_HOSTS, WAITS, Beside, same_failure
+from scrapy_ubi.adapter.downloads.beside import FLAG, MOST_BODY, MOST_HOSTS, WAITS, UnscheduledRests, same_failure
 from scrapy_ubi.adapter.requests.page_outcome import PrivateHost
 from scrapy_ubi.adapter.scrapy_private import downloader
 from tests.support.gated import OTHER, World, in_loop, turns
@@ -159,7 +159,7 @@ async def _who_holds_a_place() -> None:
 
 
 def test_what_is_remembered_has_bounds() -> None:
-    beside = Beside(lambda: 0.0)
+    beside = UnscheduledRests(lambda: 0.0)
     for number in range(MOST_HOSTS + 5):
         beside.failed(Request(f"http://h{number}.example/"))
         beside.asked(f"h{number}.example", 9.0, busy(OTHER, 9, b"x" * (MOST_BODY + 1)))

@@ -12,8 +12,8 @@ from scrapy_ubi.adapter.requests.transfer_states import ALLOWED, BUSY, HOLDING, 
 
 # As docs and code have it, drawn a second time: from > to.
 DRAWN = """
-OUTSIDE > WAITING WITHDRAWN
-WAITING > GRANTED OUTSIDE ENDED WITHDRAWN
+UNASKED > WAITING WITHDRAWN
+WAITING > GRANTED UNASKED ENDED WITHDRAWN
 GRANTED > TRANSFERRING WAITING ENDED
 TRANSFERRING > ENDED WAITING ABORTING
 ABORTING > WITHDRAWN WAITING ENDED
@@ -34,7 +34,7 @@ def flight(state: Transfer) -> Flight:
 
 
 def test_a_flight_begins_outside() -> None:
-    assert Flight(Request("http://h1.example/"), "h1.example").transfer is Transfer.OUTSIDE
+    assert Flight(Request("http://h1.example/"), "h1.example").transfer is Transfer.UNASKED
 
 
 @pytest.mark.parametrize(("source", "target"), PAIRS, ids=ids)
@@ -58,7 +58,7 @@ def test_any_other_transition_is_refused(source: Transfer, target: Transfer) -> 
 
 def test_the_table_has_every_state_and_each_can_be_reached_and_left() -> None:
     assert set(ALLOWED) == set(Transfer)
-    reached = {Transfer.OUTSIDE}
+    reached = {Transfer.UNASKED}
     while new := {target for source in reached for target in ALLOWED[source]} - reached:
         reached |= new
     assert reached == set(Transfer)

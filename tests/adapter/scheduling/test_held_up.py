@@ -41,7 +41,7 @@ def test_loads_that_are_not_answered_name_their_hosts_the_oldest_first_and_since
 
 def test_a_robots_txt_that_is_loaded_is_called_so() -> None:
     found = under_way(
-        [flight("a.example", Transfer.TRANSFERRING, 3.0, meta={LOAD: object()}), flight("a.example", Transfer.OUTSIDE)]
+        [flight("a.example", Transfer.TRANSFERRING, 3.0, meta={LOAD: object()}), flight("a.example", Transfer.UNASKED)]
     )
     assert found is not None
     assert (found.kind, found.names) == (kinds.ROBOTS, ("a.example",))

@@ -125,7 +125,7 @@ def test_it_is_the_first_of_a_complete_view_who_does_it(other: str, complete: bo
     agent, now = yard.part.crawl.agent, yard.part.now
     agent.read(now, now, {"a": agent.beat, other: Beat("33333333", 0, 20, "0" * 16, counter=1)})
     assert agent.view.members.keys() == {"a", other} and agent.group.may_act(now)
-    agent.tenure.complete = agent.view if complete else None
+    agent.view_history.complete = agent.view if complete else None
     assert yard.burials.is_mine(now) == mine
 
 

@@ -82,7 +82,7 @@ def test_the_end_of_a_host_is_known_to_its_heir() -> None:
             one.node.start_exhausted = lambda: None  # type: ignore[method-assign]  # the crawl does not end before
             one.start([])
         async with asyncio.timeout(20):
-            while not all(one.node.agent.tenure.complete is one.node.agent.view for one in group):
+            while not all(one.node.agent.view_history.complete is one.node.agent.view for one in group):
                 await asyncio.sleep(0.01)
         owner = next(one for one in group if one.node.agent.keeping.owns(ENDED))
         others = [one for one in group if one is not owner]

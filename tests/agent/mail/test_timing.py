@@ -69,7 +69,7 @@ def test_who_leaves_waits_for_answers_as_eagerly_as_others_for_its_own() -> None
 def busy(office: Office) -> None:
     """The agent has plenty to fetch, and nobody comes or goes."""
     agent = office.agent
-    agent.tenure.complete, agent.work.out = agent.view, PLENTY
+    agent.view_history.complete, agent.work.out = agent.view, PLENTY
 
 
 def test_an_agent_with_plenty_to_fetch_hurries_for_pages_that_are_done_and_not_for_letters() -> None:
@@ -165,7 +165,7 @@ def test_whoever_others_may_wait_for_reads_its_mail_each_time_and_answers_soon(c
         elif case == "it leaves":
             office.agent.group.leaving = True
         else:
-            office.agent.tenure.complete = None
+            office.agent.view_history.complete = None
         exchanges = listen(office)
         for _ in range(2):
             office.put(letter())

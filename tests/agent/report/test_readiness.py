@@ -19,8 +19,8 @@ def node(
     agent = SimpleNamespace(
         usurped=usurped,
         group=SimpleNamespace(sure=sure),
-        standing=SimpleNamespace(settled=settled),
-        tenure=SimpleNamespace(complete=view if same else SimpleNamespace(members={})),
+        self_status=SimpleNamespace(settled=settled),
+        view_history=SimpleNamespace(complete=view if same else SimpleNamespace(members={})),
         view=view,
     )
     return SimpleNamespace(agent=agent, state=state, holds_lease=True)

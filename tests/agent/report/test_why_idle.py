@@ -161,13 +161,13 @@ def test_hosts_that_are_handed_over_name_whom_they_wait_for_and_an_agent_that_is
         one, two = Crawler(hub, "a1", log), Crawler(hub, "a2", log)
         await asyncio.gather(one.node.open(), two.node.open())
         node = one.node
-        await until(lambda: len(node.agent.view.members) == 2 and node.agent.tenure.complete is node.agent.view)
+        await until(lambda: len(node.agent.view.members) == 2 and node.agent.view_history.complete is node.agent.view)
         urls = [f"http://h{number}.example/1" for number in range(8)]
         for url in urls:
             node.discover(*entry(url))
         assert any(state.waiting for state in node.frontier.states())
-        tenure = node.agent.tenure
-        tenure.complete, tenure.released, tenure.forced = None, False, False
+        view_history = node.agent.view_history
+        view_history.complete, view_history.released, view_history.forced = None, False, False
         found = why(one)
         assert found is not None
         assert found.kind == kinds.HANDOVER

@@ -251,11 +251,11 @@ def test_a_host_held_in_a_handoff_is_waited_for() -> None:
     async def test() -> None:
         gate = Turnstile()
         host = ordered("a", "b")
-        gate.agent.tenure.forget()  # as a newcomer: it waits for everybody
+        gate.agent.view_history.forget()  # as a newcomer: it waits for everybody
         gate.join("b")
         asking = gate.ask(host)
         assert await gate.waits(asking)
-        gate.agent.tenure.force()
+        gate.agent.view_history.force()
         gate.permits.look_again()
         assert await soon(asking)
 
@@ -439,7 +439,7 @@ def test_a_host_that_comes_here_during_a_foreign_load_waits_for_it_and_its_delay
         assert await soon(gate.ask(host, foreign=True))
         gate.beat(b=Beat("2" * 8, 0, REPLICAS, "0" * 16, counter=2, flags=frozenset({LEAVING})))
         gate.settle()
-        gate.agent.tenure.force()
+        gate.agent.view_history.force()
         assert gate.agent.keeping.owns(host)
         gate.agent.discover(host, Entry(1, f"http://{host}/", 0))
         gate.now += 2.0

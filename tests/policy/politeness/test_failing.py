@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.policy.politeness.failing import MOST_PAGES, SHORT_RESTS, Consequence, Streak, answered, read
+from scrapy_ubi.policy.politeness.failing import MOST_PAGES, SHORT_RESTS, Consequence, Streak, after_error, read
 from scrapy_ubi.policy.politeness.health import MOST_COUNT, MOST_PAUSE, Policy
 
 POLICY = Policy(failures=5, pause=64.0, tries=3)
@@ -20,7 +20,7 @@ def run(pages: Iterable[int], policy: Policy = POLICY, streak: Streak = Streak()
     """What follows from errors of these pages in a row, until the host is given up."""
     verdicts = []
     for page in islice(pages, 1000):
-        verdicts.append(answered(streak, page, policy))
+        verdicts.append(after_error(streak, page, policy))
         streak = verdicts[-1].streak
         if verdicts[-1].ended:
             break
@@ -92,7 +92,7 @@ def test_a_rest_has_a_bound_but_may_be_as_long_as_the_policy_wants() -> None:
 def test_what_another_agent_says_is_taken_or_not_and_never_an_error(value: object) -> None:
     streak = read(value)
     if streak is not None:
-        assert 0 <= answered(streak, 1, POLICY).pause <= MOST_PAUSE
+        assert 0 <= after_error(streak, 1, POLICY).pause <= MOST_PAUSE
 
 
 def test_a_streak_travels() -> None:

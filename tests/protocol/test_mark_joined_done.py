@@ -18,7 +18,7 @@ def visited() -> tuple[Village, Entry, Entry]:
     village.settle()
     village.log.clear()
     village.visit("a", page(FAR))
-    village.agents["a"].work.also_done(village.state("a", HOST), other)
+    village.agents["a"].work.mark_joined_done(village.state("a", HOST), other)
     return village, one, other
 
 
@@ -69,6 +69,6 @@ def test_a_second_time_does_nothing() -> None:
     village, _, other = visited()
     agent = village.agents["a"]
     work, done = village.state("a", HOST).open_work, agent.counters.done
-    agent.work.also_done(village.state("a", HOST), other)
+    agent.work.mark_joined_done(village.state("a", HOST), other)
     assert (village.state("a", HOST).open_work, agent.counters.done) == (work, done)
     village.until(lambda: not village.state("a", HOST).open_work)
