@@ -69,6 +69,7 @@ from scrapy_ubi.protocol.view import View
 
 BEGUN = 1  # the era of a disk that an agent has left before all had settled for the first time; an empty one has 0
 MOST_VIEWS = 16  # whose digests are remembered
+NO_VIEW = "0" * 16  # stands for the views of others that one on its way out sees: whoever dies there dies after its own
 TORN = ""  # stands for an incarnation that is lost though its agent is there: its disk is torn
 
 
@@ -181,8 +182,7 @@ class LossCounter:
     def entered(self, view: View) -> None:
         """This agent believes in that view from now on."""
         self.base, self.base_view = self.era, self.complete
-        if self.me in view.members:
-            self._has_entered(self.incarnation, view.digest)
+        self._has_entered(self.incarnation, view.digest if self.me in view.members else NO_VIEW)
 
     def _has_entered(self, incarnation: str, digest: str) -> None:
         views = self._views.setdefault(incarnation, [])
@@ -434,9 +434,13 @@ class LossCounter:
         if not self._view_before:
             return False
         lines = [line for _, line in self._found.values()]
+        if any(line.complete == self._view_before for line in lines):
+            return True
+        if any((LEAVING in line.flags or line.has_left_some) and line.settled != self._view_before for line in lines):
+            return False  # who goes is no member, and may have had what the dead knew, alone
         members = {life for line in lines if line.digest == self._view_before for life in line.members}
         settled = {line.incarnation for line in lines if line.settled == self._view_before}
-        return any(line.complete == self._view_before for line in lines) or (bool(members) and members <= settled)
+        return bool(members) and members <= settled
 
     def _ahead_by(self, line: Beat) -> list[str]:
         """The digests of the views by which who has said this may be ahead."""

@@ -28,7 +28,7 @@ MAC = 12  # bytes of a signature: as IPsec's; 24 hex digits
 _BLOCK = 64  # bytes of a block of SHA-256, to which a key is filled up (RFC 2104, section 2)
 TAIL = 2 + 2 * MAC  # characters behind a text
 ROOM = 128  # bytes by which a signature makes an entry longer, at most
-RUN_FREE = frozenset(("run", "past", "finished"))
+RUN_FREE = frozenset(("run", "past", "finished", "memory"))
 """Fields of the control hash that name the run themselves. All others hold in the run only that they were signed in."""
 
 _TAIL = re.compile(rf" ~[0-9a-f]{{{2 * MAC}}}\Z")

@@ -30,6 +30,8 @@ from scrapy_ubi.protocol.lane import Bounds
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Incoming, Outgoing
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
+from scrapy_ubi.transport.signed_transport import SignedTransport
+from scrapy_ubi.transport.signer import Signer
 from scrapy_ubi.urls.host_shards import NO_SHARDS, HostShards
 
 CRAWL = "crawl"
@@ -90,7 +92,8 @@ def unasked(question: Question) -> Steps:
 
 
 class Office:
-    """Agent `a` and its post, at a time that only a test moves; the other end is the hub itself."""
+    """Agent `me` and its post, signed where there is a `secret`, at a time that only a test moves; the other end is the
+    hub itself."""
 
     def __init__(
         self,
@@ -100,16 +103,21 @@ class Office:
         on_flush: Callable[[], str] = lambda: "",
         seeds: SeedInbox | None = None,
         mail_slots: int = 1,
+        hub: MemoryHub | None = None,
+        me: str = "a",
+        secret: str = "",
     ):
         self.now = 100.0
-        self.hub = MemoryHub()
+        self.hub = hub or MemoryHub()
         config = Config(replicas=REPLICAS, bounds=Bounds(8, 500, 3000, resend=1e6))
         self.disk = disk or NoDisk(0.0)
-        self.agent = Agent("a", "5" * 8, config, self.disk.frontier, lambda: "1" * 8, self.now)
+        self.agent = Agent(me, "5" * 8, config, self.disk.frontier, lambda: "1" * 8, self.now)
         self.agent.sure()
         self.agent.lease.acknowledged(self.now)
         settings = replace(SETTINGS, mail_slots=mail_slots)
-        self.transport = MemoryTransport(self.hub, "a", CRAWL, SETTINGS.max_letter_bytes, mail_slots=mail_slots)
+        self.transport: Any = MemoryTransport(self.hub, me, CRAWL, SETTINGS.max_letter_bytes, mail_slots=mail_slots)
+        if secret:
+            self.transport = SignedTransport(self.transport, Signer(secret, CRAWL), me, CRAWL, 1.0)
         self.arrivals = 0
         self.post = Exchange(
             self.agent,

@@ -792,6 +792,50 @@ def test_that_all_have_settled_since_is_told_by_the_lines_of_all_together(
     assert ("d" in names) == missed
 
 
+def comes_back(agent: str, said: Beat, **now: Any) -> Beat:
+    """The first line of one that has begun again with its disk, after its last life said that."""
+    flags, carried = now.pop("flags", NEW), (incarnation(agent),)
+    line = beat(agent, era=said.era, flags=flags, carried=carried, before=words_after(said), **now)
+    return replace(line, incarnation=incarnation(agent, 1))
+
+
+@pytest.mark.parametrize("flags", [LEAVING, LEFT + LOSSY], ids=["on its way out", "left with work"])
+@pytest.mark.parametrize("digest", [OTHER, LATER], ids=["it saw that view", "it saw one before"])
+def test_members_have_not_settled_for_one_on_its_way_out(flags: str, digest: str) -> None:
+    """It is no member, and alone had what the dead one knew, beside that: with both away more are lost than copies."""
+    group = membership()
+    group.losses.resume(False, peers("abdl"), view=DIGEST, era=3, lost={incarnation("d"): "d"}, views=(DIGEST, OTHER))
+    two, all_four = tuple(map(incarnation, "ab")), tuple(map(incarnation, "abdl"))
+    mine, b = (beat(one, era=3, complete=DIGEST, digest=OTHER, settled=OTHER, members=two) for one in "ab")
+    group.losses.incarnation, group.losses.former = incarnation("a", 1), [incarnation("a")]
+    group.losses.follow(mine)
+    leaver = beat("l", era=3, complete=DIGEST, digest=digest, flags=flags, members=two if digest == OTHER else ())
+    dead = beat("d", era=2, complete=LATER, digest=DIGEST, settled=DIGEST, members=all_four)
+    back = comes_back("b", b)
+    group.read(0.0, 0.0, {"a": comes_back("a", mine), "b": back, "d": dead, "l": leaver})
+    all_settle(group, view("a", "b"), back)
+    assert missing([group.losses.book], lambda name, life: name not in "dl") == ("d", "l")
+    assert missing([group.losses.book], lambda name, life: name != "d") == ()
+
+
+@pytest.mark.parametrize(("known", "era"), [(DIGEST, 3), (OTHER, 2)], ids=["all had settled", "it had not seen that"])
+def test_whom_one_on_its_way_out_saw_dead_died_after_its_last_view(known: str, era: int) -> None:
+    group = membership()
+    gone = membership()
+    gone.losses.entered(view("a", "b", "c", "d"))
+    gone.losses.entered(view("b", "c", "d"))
+    views = (OTHER, DIGEST, *gone.losses.own_views[1:])
+    group.losses.resume(False, peers("abcd"), view=known, era=era, lost={incarnation("d"): "d"}, views=views)
+    group.losses.incarnation, group.losses.former = incarnation("a", 1), [incarnation("a")]
+    others = tuple(map(incarnation, "bc"))
+    b, c = (beat(one, era=3, complete=DIGEST, digest=LATER, members=others) for one in "bc")
+    dead = beat("d", era=2, complete=OTHER, digest=DIGEST, settled=DIGEST, members=tuple(map(incarnation, "abcd")))
+    back = comes_back("b", b, complete=DIGEST)
+    group.read(0.0, 0.0, {"b": back, "c": c, "d": dead})
+    all_settle(group, view("a", "b"), back)
+    assert missing([group.losses.book], lambda name, life: name not in "cd") == ("c", "d")
+
+
 def test_who_was_seen_dead_before_the_restart_is_missed_with_the_others() -> None:
     group = membership()
     group.losses.resume(False, peers("ab"), view=DIGEST, era=3, lost={incarnation("d"): "d"})

@@ -907,6 +907,28 @@ def _one_has_settled_for_all() -> Any:
     return patch.object(LossCounter, "_have_settled_since", one)
 
 
+def _leavers_have_handed_on() -> Any:
+    """That all members have settled is enough, though one on its way out has not handed on."""
+
+    def settled(self: Any) -> bool:
+        lines = [line for _, line in self._found.values()]
+        members = {life for line in lines if line.digest == self._view_before for life in line.members}
+        return bool(members) and members <= {line.incarnation for line in lines if line.settled == self._view_before}
+
+    return patch.object(LossCounter, "_have_settled_since", settled)
+
+
+def _views_of_others_are_not_noted() -> Any:
+    """The last view that one on its way out was in stays its last one."""
+
+    def entered(self: Any, view: Any) -> None:
+        self.base, self.base_view = self.era, self.complete
+        if self.me in view.members:
+            self._has_entered(self.incarnation, view.digest)
+
+    return patch.object(LossCounter, "entered", entered)
+
+
 def _repeated_words_are_of_unknown_time() -> Any:
     """Words that a name repeats are later only if they tell of more."""
     return patch.object(LossCounter, "_is_met_since", lambda self, said, known: False)
@@ -1205,6 +1227,18 @@ RARE: dict[str, tuple[Any, ...]] = {
         "b",
         "bc",
         True,
+    ),
+    "leavers_have_handed_on": (
+        "tests.protocol.test_loss_counter",
+        "test_members_have_not_settled_for_one_on_its_way_out",
+        "l",
+        "00000000000000ee",
+    ),
+    "views_of_others_are_not_noted": (
+        "tests.protocol.test_loss_counter",
+        "test_whom_one_on_its_way_out_saw_dead_died_after_its_last_view",
+        "00000000000000ff",
+        3,
     ),
     "repeated_words_are_of_unknown_time": (
         "tests.protocol.test_loss_counter",

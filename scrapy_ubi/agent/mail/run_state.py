@@ -8,7 +8,10 @@ Rules of this module:
   not this one's. Letters name their run: what was sent in one that is past is not for this one, and goes unsaid; what
   names one that is not known here, or none, is refused (`inbox_check`).
 * Who comes to a Redis that has forgotten finds no name there, and makes one up. Who knew the name puts it back, for
-  `PUT_BACK` seconds since it saw that: outputs and what is given to readers bear it, and are of one run.
+  `PUT_BACK` seconds since it saw that: outputs and what is given to readers bear it, and are of one run. A name is
+  known from the disk or the control hash, and for longer than `PUT_BACK`: who has made one up does not insist on it.
+* Who can write nothing new says the name and what is live again, and leaves no token: that would be news to the others,
+  each time.
 * Who finds another run there, to which its own is past, was away over the end of its crawl: it closes, and
   does not tell of what it holds, for the same pages are to be fetched again.
 * `finished` in the control hash names the run that is over, who saw it first, and `lossy` where agents had been lost
@@ -57,7 +60,9 @@ class RunState:
         self._live = live
         self.control = control
         self.run = control.get("run") or known
-        self._is_known = bool(self.run)  # it was read there, or on the disk
+        self._named_at = (
+            -math.inf if self.run else math.inf
+        )  # s; since when its name is known: no name of its own making
         self._put_back_until = -math.inf
         self._past = control.get("past", "")
         self._memory = control.get("memory", "")
@@ -71,6 +76,8 @@ class RunState:
         """The first exchange begins at this time (s). Who starts at the same time may write a token now, in the place
         of the one that was seen, too."""
         self._rivals_until, self._wrote_memory = now + RIVALS, now
+        if self.run and not self.control.get("run"):  # the disk knows it, and Redis does not
+            self._put_back_until = now + PUT_BACK
 
     def has_rivals(self, now: float) -> bool:
         """Whether others may be writing there at this time (s) what this agent has written."""
@@ -96,16 +103,19 @@ class RunState:
     def knows_more(self, now: float) -> dict[str, str]:
         """What the control hash lacks at this time (s) of what was there before: all that may be written while nothing
         new may leave."""
-        if self._agent.outlived or not self._is_known:
+        if self._agent.outlived or self._agent.finished or not self._is_known(now):
             return {}
-        return self._forgotten(now) | self._live.lacking(self.control)
+        return self._lacking_name() | self._live.lacking(self.control)
+
+    def _lacking_name(self) -> dict[str, str]:
+        """The name of the run, and those of former ones, where there is none."""
+        if self.control.get("run"):
+            return {}
+        return {"run": self.run, "past": self._past} if self._past else {"run": self.run}
 
     def _forgotten(self, now: float) -> dict[str, str]:
-        lacks: dict[str, str] = {}
-        if not self.control.get("run"):
-            lacks["run"] = self.run
-            if self._past:
-                lacks["past"] = self._past
+        """What is written again where Redis has forgotten it: the name, and a token."""
+        lacks = self._lacking_name()
         if not self.control.get("memory"):
             lacks["memory"] = secrets.token_hex(4)
             self._wrote_memory, self._rivals_until = now, now + RIVALS
@@ -132,10 +142,13 @@ class RunState:
         self._remember(control.get("memory", ""), now)
         if self._is_made_up(run, now):
             control = {name: text for name, text in control.items() if name != "run"}
-        if control.get("run", self.run) != self.run:  # another has named it: letters of this name find no receiver
+        named = control.get("run", "") or self.run
+        if named != self.run:  # another has named it: letters of this name find no receiver
             self._agent.mail_lost()
-        self.run = control.get("run", "") or self.run
-        self._is_known = self._is_known or bool(control.get("run"))
+            self._named_at = now
+        elif named:
+            self._named_at = min(self._named_at, now)
+        self.run = named
         self._past = control.get("past", "") or self._past
         self._hear_of_the_end(control)
         self._live.read_control(control)
@@ -144,7 +157,12 @@ class RunState:
 
     def _is_made_up(self, run: str, now: float) -> bool:
         """Whether somebody has named the run who did not know its name, as Redis had forgotten it."""
-        return bool(run) and run != self.run and self._is_known and now < self._put_back_until
+        insists = self._is_known(now) and now < self._put_back_until and not self._agent.finished
+        return insists and run not in ("", self.run)
+
+    def _is_known(self, now: float) -> bool:
+        """Whether the run has borne this name for long, as this agent knows."""
+        return now - self._named_at > PUT_BACK
 
     def _remember(self, memory: str, now: float) -> None:
         rival = bool(memory) and now - self._wrote_memory < RIVALS  # another wrote one at the same time

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from scrapy_ubi.agent.crawl.finished_run import CLOCKS, end_fields, ended_ago, is_finished, is_lossy
+from scrapy_ubi.agent.mail.outage import LONGEST_PAUSE
 from scrapy_ubi.agent.mail.run_state import PUT_BACK, RIVALS
 from tests.agent.office import HOST, LIMIT, SETTINGS, FullDisk, Office, found, letter, run
 from tests.support.views import ordered
@@ -186,6 +187,66 @@ def test_who_made_it_up_takes_the_name_that_was_put_back() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("held", [True, False])
+@pytest.mark.parametrize("secret", ["", "a secret"])
+def test_the_name_stays_whoever_looks_first_and_whoever_is_held_up(held: bool, secret: str) -> None:
+    """A newcomer names it as well, and a token comes with each name; signed, it holds under any name."""
+
+    async def test() -> None:
+        named, disk = {"run": "r1", "memory": "one"}, FullDisk()
+        known = Office(named, disk=disk, secret=secret)
+        newcomer = Office(hub=known.hub, me="n", secret=secret)
+        await known.trips(1)
+        disk.full = held
+        await known.trips(3)
+        forget(known)
+        known.now += LONGEST_PAUSE
+        await known.trip()
+        turns = [[known.now + (2.05 if held else 0.5), known, 2.05 if held else 0.5], [known.now + 0.1, newcomer, 0.55]]
+        end, lost = known.now + 4 * PUT_BACK, known.agent.counters.resent + newcomer.agent.counters.resent
+        while (turn := min(turns, key=lambda one: one[0]))[0] < end:
+            turn[1].now = turn[0]
+            await turn[1].trip()
+            turn[0] += turn[2]
+        assert known.post.run.run == newcomer.post.run.run == "r1"
+        assert (known.control("run") or "").split(" ")[0] == "r1"
+        assert known.agent.counters.resent + newcomer.agent.counters.resent - lost < 10
+
+    run(test)
+
+
+def test_who_goes_on_from_a_disk_beside_a_newcomer_puts_its_name_back() -> None:
+    """Both had looked before either wrote."""
+
+    async def test() -> None:
+        disk = FullDisk()
+        disk.facts = {"run": "r1"}
+        office = Office(disk=disk)
+        await office.trip()
+        office.now += 0.3
+        office.say("run", "made up")
+        office.say("memory", "new")
+        for _ in range(6):
+            office.now += 0.5
+            await office.trip()
+        assert office.post.run.run == office.control("run") == "r1"
+
+    run(test)
+
+
+def test_who_has_ended_its_crawl_puts_no_name_back() -> None:
+    async def test() -> None:
+        office = Office({"run": "r1", "memory": "one"})
+        await office.trip()
+        office.agent.accept_end(False)
+        await office.trips(2)
+        forget(office, run="r2", memory="two")
+        await office.trips(3)
+        assert office.control("run") == "r2"
+
+    run(test)
+
+
 def test_two_that_knew_different_names_come_to_one() -> None:
     async def test() -> None:
         office = Office({"run": "r1", "memory": "one"})
@@ -217,7 +278,8 @@ def test_who_can_write_nothing_says_again_what_redis_has_forgotten() -> None:
         assert office.post.disk_full
         forget(office)
         await office.trips(3)
-        assert office.control("run") == "r1" and office.control("memory")
+        assert office.control("run") == "r1"
+        assert not office.control("memory"), "each token would be news"
         assert not office.shelf.inbox["b"], "mail waits for the disk"
 
     run(test)
