@@ -9,9 +9,10 @@ Rules of this module:
 * The order of effects is part of the contract: what `drain` returns is made durable first, then letters and answers
   leave, and only then are the inbox entries that were received before it forgotten.
 * Everything between two drains is one flush; what an agent writes is numbered by it.
-* No part knows the agent, and each uses only those before it: membership, tenure, outbox, journal; `keeping` (who keeps
-  a host, and is told of it), `handover`, `closing`; `discovery` (what is found), `work` (what is fetched), `reception`
-  and `sending` (mail); `standing` (what the beat says).
+* No part knows the agent, and each uses only those before it: `group` (`Membership`, with `watch`, its `Detector`),
+  `view_history`, `outbox`, `journal`; `keeping` (`Keepers`: who keeps a host, and is sent what is known of it),
+  `handover`, `closing` (`DoneMarkDelivery`); `discovery` (what is found), `work` (what is fetched), `inbound` and
+  `outbound` (mail); `self_status` (what the beat says).
 * Time is the caller's monotonic clock in seconds, identifiers come from `new_incarnation`.
 """
 

@@ -43,7 +43,7 @@ LISTS_APART = 0.5  # s between two lists of the hosts that are left
 
 
 class SelfStatus:
-    """The standing of one agent, read from these parts of it."""
+    """What one agent says of itself in its beat, read from these parts of it."""
 
     def __init__(
         self,

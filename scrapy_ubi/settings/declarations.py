@@ -633,7 +633,7 @@ class Declarations:
         "8; up to 32 where Redis is far", lambda own: 8
     )  # letters of a lane that wait for their acknowledgement
     letter_records: int = derived("500", lambda own: 500)  # in one letter, at most
-    flush_records: int = derived(  # that make a flush come before its time, and wait while Redis is away
+    flush_records: int = derived(  # that wait, and make an exchange come early; a flush takes all there is
         "4 for each MB of `UBI_MEMORY_MB`", lambda own: _share(own, 1000)
     )
     outbox_records: int = derived(  # that wait in the outbox before the agent stops fetching
