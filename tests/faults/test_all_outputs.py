@@ -107,7 +107,8 @@ class Faults:
         names = sorted(name for name, back in self._away.items() if back <= share)
         for name in names:
             del self._away[name]
-        self._start(*names)
+        took_part = [name for name in names if self._group.said(name, JOINED)]
+        self._start(*(names if self._runs() else took_part))  # who never did would begin another crawl
 
     def _wait(self, share: float) -> None:
         """Until so much is served, or no agent runs; those that are due come back."""
