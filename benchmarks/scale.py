@@ -111,9 +111,7 @@ def mail(sizes: Sizes) -> Iterator[dict[str, Any]]:
         row["masters"] = []
         for masters, slots in CLUSTERS:
             each = scale_mail.by_master(row["later"], received, RedisKeys(scale_mail.CRAWL, slots), masters)
-            shares = {
-                what: scale_mail.spread(one[at] for one in each) for at, what in enumerate(("commands", "bytes"))
-            }
+            shares = {what: scale_mail.spread(one[at] for one in each) for at, what in enumerate(("commands", "bytes"))}
             row["masters"].append({"masters": masters, "slots": slots, **shares})
         for part in ("early", "later"):
             del row[part]["inboxes"], row[part]["own"]

@@ -234,6 +234,34 @@ def test_who_goes_on_from_a_disk_beside_a_newcomer_puts_its_name_back() -> None:
     run(test)
 
 
+def test_who_comes_back_with_a_disk_puts_the_name_back_that_none_who_was_there_knew() -> None:
+    async def test() -> None:
+        disk = FullDisk()
+        disk.facts = {"run": "r1"}
+        office = Office({"run": "made up", "memory": "new"}, disk=disk)
+        forget(office, run="made up", memory="new")
+        for _ in range(3):
+            office.now += 0.5
+            await office.trip()
+        assert office.post.run.run == office.control("run") == "r1"
+
+    run(test)
+
+
+def test_a_disk_of_a_run_that_is_past_names_nothing() -> None:
+    async def test() -> None:
+        disk = FullDisk()
+        disk.facts = {"run": "r1"}
+        said = {"run": "r2", "memory": "new", "past": "r0 r1"}
+        office = Office(said, disk=disk)
+        forget(office, **said)
+        await office.trips(3)
+        assert office.post.run.run == office.control("run") == "r2"
+        assert not office.agent.outlived
+
+    run(test)
+
+
 def test_who_has_ended_its_crawl_puts_no_name_back() -> None:
     async def test() -> None:
         office = Office({"run": "r1", "memory": "one"})
