@@ -107,7 +107,8 @@ class Faults:
         names = sorted(name for name, back in self._away.items() if back <= share)
         for name in names:
             del self._away[name]
-        took_part = [name for name in names if self._group.said(name, JOINED)]
+        logs = {name: self._group.place / f"{name}.log" for name in names}
+        took_part = [name for name, log in logs.items() if JOINED in log.read_text(errors="replace")]
         self._start(*(names if self._runs() else took_part))  # who never did would begin another crawl
 
     def _wait(self, share: float) -> None:
