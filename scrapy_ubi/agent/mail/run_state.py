@@ -10,7 +10,8 @@ Rules of this module:
 * Who comes to a Redis that has forgotten finds no name there, and makes one up. Who knew the name puts it back, for
   `PUT_BACK` seconds since it saw that: outputs and what is given to readers bear it, and are of one run. A name is
   known from the disk or the control hash, and for longer than `PUT_BACK`: who has made one up does not insist on it.
-  So does who comes back with a disk, where all who knew the name were gone when Redis forgot.
+  Where all who knew it were gone when Redis forgot, the one that a newcomer made up stays: a disk that says another
+  may be of a crawl that was reset.
 * Who can write nothing new says the name and what is live again, and leaves no token: that would be news to the others,
   each time.
 * Who finds another run there, to which its own is past, was away over the end of its crawl: it closes, and
@@ -53,18 +54,17 @@ TAKEN_SINCE = (
 
 class RunState:
     """The run that `agent` takes part in. `control` is what the control hash said at the start, then what it said last;
-    `run` the name of the run, which is `known` from the disk, or what the control hash says. `live` hears what people
+    `run` the name of the run, which is `known` from the disk where the control hash has none. `live` hears what people
     say there."""
 
     def __init__(self, agent: Agent, control: Fields, known: str, live: RuntimeSettings) -> None:
         self._agent = agent
         self._live = live
         self.control = control
+        # Over, since this agent looked first: it is outlived, and finds that.
         is_over = known in control.get("past", "").split()
-        self.run = known if known and not is_over else control.get("run", "")
-        self._named_at = (
-            -math.inf if self.run else math.inf
-        )  # s; since when its name is known: no name of its own making
+        self.run = known if is_over else control.get("run") or known
+        self._named_at = -math.inf if self.run else math.inf  # s; since when the name is known that it did not make up
         self._put_back_until = -math.inf
         self._past = control.get("past", "")
         self._memory = control.get("memory", "")
@@ -78,7 +78,7 @@ class RunState:
         """The first exchange begins at this time (s). Who starts at the same time may write a token now, in the place
         of the one that was seen, too."""
         self._rivals_until, self._wrote_memory = now + RIVALS, now
-        if self.run and self.run != self.control.get("run"):  # the disk knows it, and Redis does not, or no longer
+        if self.run and not self.control.get("run"):  # the disk knows it, and Redis does not
             self._put_back_until = now + PUT_BACK
 
     def has_rivals(self, now: float) -> bool:
