@@ -1,7 +1,7 @@
 # make demo   three agents crawl a little web, live; one is killed, another one joins; make demo DEMO=--help tells more
 # make test   lint, types, import contracts and the tests; make test PYTEST="-m 'not slow'" for the quick ones; JOBS=3 at once
 # make quick  lint, types, contracts and the quick tests of protocol, frontier, urls and settings: some two minutes
-# make faults  groups of real agents, killed, paused, cut off, and ordinary projects beside plain Scrapy: an hour; ENGINE=sqlite: on SQLite
+# make faults  groups of real agents, killed, paused, cut off, and ordinary projects beside plain Scrapy: an hour, none repeated; ENGINE=sqlite: on SQLite
 # make simulate  simulated crawls of the protocol for MINUTES (5) minutes, with figures; make simulate SIMULATE="--jobs 2"
 # make conformance  Scrapy's own tests of download handlers and crawls, on the lean way, with UBI_FAST's handler: minutes
 # make compatibility  projects with the plug-ins that people use, by plain Scrapy and by agents, in .venv-compat: minutes; COMPAT="-k poet"
@@ -43,7 +43,7 @@ quick: lint
 
 faults: export PYTHONPATH := $(if $(filter sqlite,$(ENGINE)),$(CURDIR)/tests/support/without_rocksdict)
 faults: $(VENV)/.stamp-dev
-	@$(BIN)/python -m pytest -m faults tests/faults tests/matrix tests/crawls/test_faulty_media_processes.py
+	@$(BIN)/python -m pytest -p no:rerunfailures -m faults tests/faults tests/matrix tests/crawls/test_faulty_media_processes.py
 
 lint: $(VENV)/.stamp-dev
 	@$(BIN)/ruff check --quiet .
