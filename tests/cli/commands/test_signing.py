@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scrapy_ubi.agent.steering.live_entries import read_entries
-from scrapy_ubi.transport.signer import Signer, is_signed
+from scrapy_ubi.transport.signer import RUN_FREE, Signer, is_signed
 from tests.cli.commands.test_ubi import Shell
 from tests.cli.monitor.by_hand import CrawlByHand
 from tests.support.server import Server
@@ -65,7 +65,7 @@ def test_what_is_written_is_signed_in_the_run(shell: In, crawl: CrawlByHand) -> 
     assert ours("set", "UBI_HOST_DELAY=2", "--no-wait") == 0, ours.err
     assert ours("drain", "a1", "--no-wait") == 0, ours.err
     for name, text in control(crawl).items():
-        assert SIGNER.checked("control", "" if name == "run" else "r1", name, text) is not None, name
+        assert SIGNER.checked("control", "" if name in RUN_FREE else "r1", name, text) is not None, name
     assert {"set:UBI_HOST_DELAY", "drain:a1"} <= control(crawl).keys()
     assert ours("seed", "http://h.example/") == 0, ours.err
     ((_, fields),) = crawl.client.xrange(crawl.keys.seeds)
