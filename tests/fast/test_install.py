@@ -65,7 +65,7 @@ def test_every_part_says_what_it_gives_and_what_it_stands_for(part: FastPart) ->
 
 @pytest.mark.parametrize("part", PARTS, ids=[part.name for part in PARTS])
 def test_every_part_is_in_the_documentation(part: FastPart) -> None:
-    page = (Path(__file__).parents[2] / "docs/how-to/fast.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/decisions/0089-pages-of-real-size.md").read_text()
     (row,) = [line for line in page.splitlines() if line.startswith(("|", "- ")) and f"`{part.name}`" in line]
     figures = re.findall(r"0\.\d\d", part.gives)
     assert all(figure in row for figure in figures)
