@@ -40,7 +40,7 @@ _ADDON = SETTINGS_PRIORITIES["addon"]
 class FastPart:
     """One part. `module` and `name`: its class, which is imported when it is put in place and no earlier; `setting`:
     which setting turns it on; `kind`: where the class has its place in Scrapy's settings; `gives`: the processor time a
-    page with it, divided by that without it, as measured (docs/how-to/fast.md tells how)."""
+    page with it, divided by that without it, as measured (docs/decisions/0089-pages-of-real-size.md tells how)."""
 
     module: str  # in this package
     name: str

@@ -66,9 +66,9 @@ def test_every_part_says_what_it_gives_and_what_it_stands_for(part: FastPart) ->
 @pytest.mark.parametrize("part", PARTS, ids=[part.name for part in PARTS])
 def test_every_part_is_in_the_documentation(part: FastPart) -> None:
     page = (Path(__file__).parents[2] / "docs/decisions/0089-pages-of-real-size.md").read_text()
-    (row,) = [line for line in page.splitlines() if line.startswith(("|", "- ")) and f"`{part.name}`" in line]
+    rows = [line for line in page.splitlines() if line.startswith(("|", "- ")) and f"`{part.name}`" in line]
     figures = re.findall(r"0\.\d\d", part.gives)
-    assert all(figure in row for figure in figures)
+    assert any(all(figure in row for figure in figures) for row in rows)
 
 
 def test_a_part_that_does_not_fit_this_scrapy_is_left_out(
