@@ -5,7 +5,7 @@ Rules of this module:
 
 * A pipeline with a method `ubi_flush_items()` is one of these. It is called when a flush of the agent's disk was
   collected and items have passed the pipelines since the last call, and the flush waits for it in the disk's thread
-  (`Beside`): nothing that was collected with it is written, or leaves, before.
+  (`KeptOutputs`): nothing that was collected with it is written, or leaves, before.
 * All calls are made in the loop, one after the other, as Scrapy calls `process_item`: a pipeline needs no locks, and no
   connection that may change threads. What a coroutine function, or a Deferred, waits for does not hold up the crawl.
 * A call that raises, or does not end within `LONGEST_CALL`, fails the flush as a full disk does: the pages stay undone,
@@ -108,7 +108,7 @@ class PipelineFlush:
         """An item is through the pipelines, in whatever way."""
         self._passed += 1
 
-    # -- as `Beside`
+    # -- as `KeptOutputs`
 
     @property
     def changed(self) -> bool:

@@ -86,9 +86,11 @@ def settings_remarks(settings: BaseSettings, wanted: UbiSettings) -> Iterator[st
             yield f"{name} is the former name of {limit!r} in {setting}, which holds. Write {setting} = '{limit}=...'."
     if wanted.redis_url is not None:
         yield from _closing_one_agent(settings)
-        if settings.getint("DEPTH_LIMIT") > 0:
+        scrapys, ours = settings.getint("DEPTH_LIMIT") > 0, wanted.crawl_limits.depth > 0
+        if scrapys or ours:
+            name = "DEPTH_LIMIT" if scrapys else "The limit 'depth' of UBI_CRAWL_LIMITS"
             yield (
-                "DEPTH_LIMIT is set: a page has the depth at which it was found first. Hosts are crawled side by side, "
+                f"{name} is set: a page has the depth at which it was found first. Hosts are crawled side by side, "
                 "each at its own speed, so a page that several hosts link to may be found by a longer way first, and "
                 "what only it leads to may lie beyond the limit. Where each page counts, set a larger one."
             )

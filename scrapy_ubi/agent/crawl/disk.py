@@ -14,8 +14,8 @@ Rules of this module:
   way when a process was killed.
 * What is kept of the crawl beside the protocol's matter: the *run* it belongs to, whether that is finished, the
   settings that may not change while URLs wait (`pinned_settings`), and the counters.
-* What pages leave behind beside the store (`Beside`: files, a user's database) is written before the flush that says of
-  them that they are done, and the lengths of the files stand in that flush (P9).
+* What pages leave behind beside the store (`KeptOutputs`: files, a user's database) is written before the flush that
+  says of them that they are done, and the lengths of the files stand in that flush (P9).
 * `NoDisk` stands in where nothing is to be kept (a look at a page or two).
 """
 

@@ -77,9 +77,13 @@ class RunState:
     def begin_exchanges(self, now: float) -> None:
         """The first exchange begins at this time (s). Who starts at the same time may write a token now, in the place
         of the one that was seen, too."""
-        self._rivals_until, self._wrote_memory = now + RIVALS, now
+        self._expect_rivals(now)
         if self.run and not self.control.get("run"):  # the disk knows it, and Redis does not
             self._put_back_until = now + PUT_BACK
+
+    def _expect_rivals(self, now: float) -> None:
+        self._wrote_memory = now
+        self._rivals_until = now + RIVALS
 
     def has_rivals(self, now: float) -> bool:
         """Whether others may be writing there at this time (s) what this agent has written."""
@@ -120,7 +124,7 @@ class RunState:
         lacks = self._lacking_name()
         if not self.control.get("memory"):
             lacks["memory"] = secrets.token_hex(4)
-            self._wrote_memory, self._rivals_until = now, now + RIVALS
+            self._expect_rivals(now)
         return lacks
 
     def end(self, ending: Ending, there: float) -> EndOfCrawl:

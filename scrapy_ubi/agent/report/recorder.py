@@ -67,8 +67,7 @@ class Recorder:
         self._events = EventWatch(crawl)
         self._gaps = GapWatch(limit)
         self.also: Callable[[float], None] = lambda now: None  # looks, too, once a second
-        self._file: TimelineFile  # from the start on, where there is a disk
-        self._most_waiting = 0  # lines: without a file none
+        self._file: TimelineFile | None = None
         self._lines: list[str] = []  # not written yet
         self._writing: asyncio.Task[None] | None = None
         self._timer = Timer()
@@ -81,7 +80,7 @@ class Recorder:
         """The agent has joined: begin where the timeline on its disk ends."""
         path, found = self._crawl.disk.history, self._crawl.disk.saved is not None
         if path is not None:
-            self._file, self._most_waiting = TimelineFile(path), MOST_LINES
+            self._file = TimelineFile(path)
             try:
                 self.timeline = await asyncio.to_thread(self._file.open_timeline, unix(), not found)
             except OSError as error:
@@ -104,12 +103,12 @@ class Recorder:
         every = EARLY_EVERY if now - self._begun < EARLY else SAMPLE_EVERY
         if now - self._sampled >= every - LOOK_EVERY / 2:
             self._sample()
-        if self._lines and self._writing is None:
-            self._writing = asyncio.create_task(self._write())
+        if self._lines and self._writing is None and self._file is not None:
+            self._writing = asyncio.create_task(self._write(self._file))
 
     def _add(self, moment: Sample | Event) -> None:
         self.timeline.add(moment)
-        if len(self._lines) < self._most_waiting:
+        if self._file is not None and len(self._lines) < MOST_LINES:
             self._lines.append(line_of(moment))
 
     def _sample(self) -> None:
@@ -146,8 +145,8 @@ class Recorder:
 
     # -- writing
 
-    async def _write(self) -> None:
-        file, lines, self._lines = self._file, self._lines, []
+    async def _write(self, file: TimelineFile) -> None:
+        lines, self._lines = self._lines, []
         try:
             if len(lines) >= MOST_LINES or file.is_long(len(self.timeline)):
                 await asyncio.to_thread(file.rewrite, [*self.timeline.lines()])
@@ -178,12 +177,12 @@ class Recorder:
         if how == "left":
             self._add(Event(at, "left", self._crawl.agent.me))
         self._sample()
-        if not self._lines:  # there is no file
+        if self._file is None:
             return
         try:
             async with asyncio.timeout(SLOW):
                 if self._writing is not None:
                     await asyncio.wait([self._writing])
-                await self._write()
+                await self._write(self._file)
         except TimeoutError:
             logger.warning("The end of this agent's timeline is not written: its disk does not answer.")

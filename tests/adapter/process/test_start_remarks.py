@@ -83,6 +83,9 @@ def test_what_closes_one_agent_of_a_group_is_said(name: str) -> None:
 def test_that_a_limit_of_depth_depends_on_the_order_of_hosts_is_said_to_a_group() -> None:
     (sentence,) = settings_remarks(Settings({"DEPTH_LIMIT": 3, **GROUP}), UbiSettings.from_scrapy(Settings(GROUP)))
     assert sentence.startswith("DEPTH_LIMIT is set") and "beyond the limit" in sentence
+    ours = Settings({"UBI_CRAWL_LIMITS": "depth=3", **GROUP})
+    (sentence,) = settings_remarks(ours, UbiSettings.from_scrapy(ours))
+    assert sentence.startswith("The limit 'depth' of UBI_CRAWL_LIMITS is set")
     assert said(Settings({"DEPTH_LIMIT": 3})) == said(Settings({"DEPTH_LIMIT": 0, **GROUP})) == []
 
 
