@@ -146,6 +146,9 @@ class Outgoing:
     """That this profile counts nothing that a former one of this agent has said, so it is not left out."""
     control: Fields = field(default_factory=dict)
     """Fields to set in the control hash of the crawl."""
+    control_changes: Mapping[str, tuple[str | None, str]] = field(default_factory=dict)
+    """Field of the control hash -> what it said when it was read, None where nothing was there, and what it is to say:
+    it is set if it says so still. The look and the writing are one step, so what others say meanwhile stays."""
     forget_control: Sequence[str] = ()
     """Fields to delete from the control hash."""
     replies: Fields = field(default_factory=dict)
@@ -174,6 +177,11 @@ class Outgoing:
     one, and if the control hash does not say so already: the look and the writing are one step, and so are for writers
     of seeds the look whether the crawl is over and the writing. So a seed is read by an agent before the end, or
     refused."""
+
+    @property
+    def changes_control(self) -> bool:
+        """Whether it writes the control hash."""
+        return bool(self.control or self.control_changes or self.forget_control)
 
     @property
     def is_nothing(self) -> bool:

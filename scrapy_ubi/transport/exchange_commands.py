@@ -35,6 +35,7 @@ from scrapy_ubi.transport.round_trips import RedisCommand
 from scrapy_ubi.transport.wire_text import FROM, encode
 
 GROUP = "agents"  # of the seeds' readers
+MOST_CONTROL = 2**53  # fields of the control hash: what is put there again knows its own bound
 CONSUMER_FOR = 3_600_000  # ms after which the name of an agent that reads no seeds, and has none, is forgotten
 
 
@@ -99,6 +100,8 @@ class ExchangeCommands:
         if out.control:
             key = self.keys.control
             yield RedisCommand(("HSET", key, *_flat(out.control)), key, "hash")
+        if out.control_changes:
+            yield _change(self.keys.control, MOST_CONTROL, out.control_changes)
         for question, text in out.replies.items():
             key = self.keys.answers(question)
             yield RedisCommand(("EVAL", scripts.REPLY, 1, key, self.agent, encode(text), ANSWER), key, "hash")
@@ -119,11 +122,7 @@ class ExchangeCommands:
 
     def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> RedisCommand:
         """What is said of items of start(), changed where it is as expected."""
-        key = self.keys.start
-        args: list[str | bytes | int] = [MOST_START_ITEMS]
-        for item, (before, after) in claims.items():
-            args += [encode(item), int(before is not None), encode(before or ""), encode(after)]
-        return RedisCommand(("EVAL", scripts.CLAIM_ITEMS, 1, key, *args), key, "hash")
+        return _change(self.keys.start, MOST_START_ITEMS, claims)
 
     def answer_seeds(self, out: Outgoing) -> Iterator[RedisCommand]:
         """Seeds are answered, or handed on."""
@@ -195,6 +194,14 @@ class ExchangeCommands:
             *_flat(control),
         )
         return RedisCommand(args)
+
+
+def _change(key: str, most: int, changes: Mapping[str, tuple[str | None, str]]) -> RedisCommand:
+    """Fields of a hash, of which there may be so many, changed where they are as expected."""
+    args: list[str | bytes | int] = [most]
+    for name, (before, after) in changes.items():
+        args += [encode(name), int(before is not None), encode(before or ""), encode(after)]
+    return RedisCommand(("EVAL", scripts.CHANGE, 1, key, *args), key, "hash")
 
 
 def _append(key: str, most: int, fields: Fields | RawFields) -> RedisCommand:

@@ -395,6 +395,8 @@ class MemoryTransport:
             yield False, partial(shelf.publish, me, out.profile, out.counts_anew)
         if out.control:
             yield True, partial(shelf.control.update, _raw(out.control))
+        if out.control_changes:
+            yield True, partial(shelf.change_control, out.control_changes)
         for question, text in out.replies.items():
             reply = {encode(me): encode(text)}
             yield False, partial(shelf.answers[question].update, {} if self._hub.full else reply)

@@ -147,9 +147,9 @@ redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1
 """
 
-CLAIM_ITEMS = """
--- KEYS[1] start. ARGV: how many fields there may be, then field, '1' if a text is expected, the expected and the new
--- text of each. Returns what each field holds then, '' for one more than there may be.
+CHANGE = """
+-- KEYS[1] start, or control. ARGV: how many fields there may be, then field, '1' if a text is expected, the expected
+-- and the new text of each. Returns what each field holds then, '' for one more than there may be.
 local said = {}
 for i = 2, #ARGV, 4 do
   local present = redis.call('HGET', KEYS[1], ARGV[i])

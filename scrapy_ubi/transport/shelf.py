@@ -164,6 +164,13 @@ class Shelf:
         self.agents[name] = encode(after)
         return True
 
+    def change_control(self, changes: Mapping[str, tuple[str | None, str]]) -> None:
+        """Change these fields of the control hash, where they are as expected."""
+        for field_name, (before, after) in changes.items():
+            name = encode(field_name)
+            if self.control.get(name) == (None if before is None else encode(before)):
+                self.control[name] = encode(after)
+
     def claim_items(self, claims: Mapping[str, tuple[str | None, str]]) -> list[bytes]:
         """Let this be said of items, where what is said of them is as expected; what is said then."""
         for item, (before, after) in claims.items():

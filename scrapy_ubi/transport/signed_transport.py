@@ -78,6 +78,8 @@ class SignedTransport:
         self._incarnations: dict[str, str] = {}  # of the others, by their last beats
         self._own = ""  # this agent's
         self._run = ""  # as the control hash said last
+        self._raw_control: Fields = {}  # all that it said last, with signatures
+        self._said_control: Fields = {}  # and what of it held
         self._windows = ReplayWindows()
         self._seeds, self._seed_tokens = UsedOnce(USED), dict[str, str]()  # the second: of those in hand, by id
         self._questions = Gone(USED)
@@ -268,9 +270,20 @@ class SignedTransport:
             consumed=[*out.consumed, *self._consumed],
             profile=None if out.profile is None else self._profile(me, out.profile),
             control=signer.control(run, out.control),
+            control_changes=self._changes(run, out.control_changes),
             seeds_answered=[*out.seeds_answered, *answers],
             end=None if out.end is None else out.end._replace(control=signer.control(run, out.end.control)),
         )
+
+    def _changes(self, run: str, changes: Mapping[str, tuple[str | None, str]]) -> dict[str, tuple[str | None, str]]:
+        """Changes of the control hash, where it said what is expected when it was read last: a text without a signature
+        that holds is nothing, and is written over."""
+        signed = self._signer.control(run, {name: after for name, (_, after) in changes.items()})
+        return {
+            name: (self._raw_control.get(name), signed[name])
+            for name, (before, _) in changes.items()
+            if self._said_control.get(name) == before
+        }
 
     def _letter(self, receiver: str, fields: Fields) -> Fields:
         if len(self._numbers) > MOST_KNOWN:  # they begin from 1 again, in another stream
@@ -352,6 +365,7 @@ class SignedTransport:
         asked = {name for name in good if name.startswith(ASK)}
         for name in self._questions.come_again(asked):
             self._refuse({name.encode(): good.pop(name).encode()}, REPLAYED, "control", quiet=True)
+        self._raw_control, self._said_control = raw, good
         return good
 
     def _texts(self, kind: str, raw: Fields, whose: Callable[[str], str]) -> dict[str, str]:

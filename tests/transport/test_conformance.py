@@ -149,6 +149,24 @@ def test_control_is_shared_and_read_after_the_writes(world: World) -> None:
     play(world, scene)
 
 
+def test_control_is_changed_where_it_says_what_was_read(world: World) -> None:
+    async def scene(a: Transport, b: Transport) -> None:
+        await a.exchange(Outgoing(control={"older": "1", "raced": "1"}))
+        assert (await b.exchange(Outgoing())).control == {"older": "1", "raced": "1"}
+        await a.exchange(Outgoing(control={"raced": "3", "new": "3 é"}))  # after b has read
+        changes = {
+            "older": ("1", "2"),
+            "raced": ("1", "2"),
+            "new": (None, "2"),
+            "gone": (None, "2"),
+            "past": ("1", "2"),
+        }
+        control = (await b.exchange(Outgoing(control_changes=changes))).control
+        assert control == {"older": "2", "raced": "3", "new": "3 é", "gone": "2"}
+
+    play(world, scene)
+
+
 def test_what_is_not_wanted_is_not_read(world: World) -> None:
     async def scene(a: Transport, b: Transport) -> None:
         await b.exchange(Outgoing(acks={("a", "one"): "[1]"}, control={"run": "1"}))

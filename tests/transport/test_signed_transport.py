@@ -208,6 +208,19 @@ def test_a_full_server_keeps_no_one_from_judging() -> None:
 # -- hashes ------------------------------------------------------------------------------------------------------------
 
 
+def test_control_is_changed_where_it_says_what_was_read_and_what_does_not_hold_is_nothing(world: World) -> None:
+    async def scene(a: SignedTransport, b: SignedTransport) -> None:
+        await a.exchange(Outgoing(control={"run": "r1", "older": "1", "raced": "1"}))
+        world.set_field("control", b"forged", b"9")
+        assert (await b.exchange(Outgoing())).control == {"run": "r1", "older": "1", "raced": "1"}
+        await a.exchange(Outgoing(control={"raced": "3", "new": "3"}))  # after b has read
+        changes = {"older": ("1", "2"), "raced": ("1", "2"), "new": (None, "2"), "forged": (None, "2"), "x": ("1", "2")}
+        control = (await b.exchange(Outgoing(control_changes=changes))).control
+        assert control == {"run": "r1", "older": "2", "raced": "3", "new": "3", "forged": "2"}
+
+    play(world, scene)
+
+
 def test_control_acks_and_profiles_pass_as_they_were(world: World) -> None:
     async def scene(a: SignedTransport, b: SignedTransport) -> None:
         control = {"run": "r1", "memory": "m", "set:x": '{"n":1}'}

@@ -217,7 +217,7 @@ class Exchange:
             return LOOK
         if not self.disk_full:
             return Outgoing()
-        return Outgoing(profile=profile(), control=self.run.knows_more(now))
+        return replace(self.run.knows_more(now), profile=profile())
 
     def _begin_look(self, now: float, profile: Profile) -> tuple[Outgoing, Outgoing]:
         if self._agent.group.shadowed:
@@ -253,7 +253,7 @@ class Exchange:
         read = self._timing.reads(now, bool(self.outage.kind))
         waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
         look = self._timing.looks(now) or self.run.has_rivals(now)
-        look = (read and look) or bool(out.control or out.forget_control or self.outage.kind)
+        look = (read and look) or bool(out.changes_control or self.outage.kind)
         seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds.is_open and read else 0
         part = self._unsent.part(out, self._line.part)
         ending = self._agent.ending if self._seeds.is_open and not self._agent.finished else None

@@ -32,7 +32,7 @@ from collections.abc import Mapping
 from scrapy_ubi.agent.crawl.finished_run import end_fields, is_finished, is_lossy
 from scrapy_ubi.agent.steering.runtime import RuntimeSettings
 from scrapy_ubi.protocol.agent import Agent, Ending
-from scrapy_ubi.transport import Fields
+from scrapy_ubi.transport import Fields, Outgoing
 from scrapy_ubi.transport.contract import EndOfCrawl
 
 logger = logging.getLogger("scrapy_ubi")
@@ -104,14 +104,19 @@ class RunState:
                 lacks |= end_fields(self.run, self._agent.me, self._agent.lossy, there)
         elif self._denied:
             lacks["finished"] = ""
-        return lacks | self._live.lacking(self.control)
+        return lacks
 
-    def knows_more(self, now: float) -> dict[str, str]:
+    def lacking_words(self) -> dict[str, tuple[str | None, str]]:
+        """What the control hash lacks of what people have said of the running crawl (`Outgoing.control_changes`): what
+        they say meanwhile stays."""
+        return {} if self._agent.outlived else self._live.lacking(self.control)
+
+    def knows_more(self, now: float) -> Outgoing:
         """What the control hash lacks at this time (s) of what was there before: all that may be written while nothing
         new may leave."""
         if self._agent.outlived or self._agent.finished or not self._is_known(now):
-            return {}
-        return self._lacking_name() | self._live.lacking(self.control)
+            return Outgoing()
+        return Outgoing(control=self._lacking_name(), control_changes=self.lacking_words())
 
     def _lacking_name(self) -> dict[str, str]:
         """The name of the run, and those of former ones, where there is none."""

@@ -53,6 +53,7 @@ class Unsent:
             forget_acks=effects.forget,
             dead_letters=check.dead_letters(),
             control=control,
+            control_changes=run.lacking_words(),
             forget_control=check.fields_to_remove(),
             replies=check.replies(),
         )

@@ -197,14 +197,14 @@ class LiveTable:
         """Some of what is refused, and why, for people."""
         return {field[:MOST_WHO]: why[:LONGEST_WHY] for field, (_, why) in islice(self.refused.items(), MOST_TOLD)}
 
-    def lacking(self, control: Mapping[str, str]) -> dict[str, str]:
-        """What a control hash lacks of it, as one does that has just been emptied: a field without an entry, or with
-        one that is older."""
-        lacks = {}
+    def lacking(self, control: Mapping[str, str]) -> dict[str, tuple[str | None, str]]:
+        """What a control hash lacks of it, as one does that has just been emptied: by field without an entry, or with
+        one that is older, what is there, and the entry's text."""
+        lacks: dict[str, tuple[str | None, str]] = {}
         for field, entry in self.entries.items():
             there = control.get(field)
             if there is None or (there != entry.text and _is_older(field, there, entry)):
-                lacks[field] = entry.text
+                lacks[field] = there, entry.text
         return lacks
 
 

@@ -85,8 +85,9 @@ class RuntimeSettings:
         if self.table.refused != self._complained:
             self._complain()
 
-    def lacking(self, control: Mapping[str, str]) -> dict[str, str]:
-        """What is to be written into the control hash."""
+    def lacking(self, control: Mapping[str, str]) -> dict[str, tuple[str | None, str]]:
+        """What is to be written into the control hash: by field, what it said when it was read, and what it is to
+        say."""
         return self.table.lacking(control) if self.table.entries else {}
 
     def _complain(self) -> None:

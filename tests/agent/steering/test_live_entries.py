@@ -77,7 +77,9 @@ def test_what_an_agent_writes_again_brings_redis_to_what_it_knows(
     table = told(known)
     control = {entry.field: entry.text for entry in there}
     table.merge(control)
-    control |= table.lacking(control)
+    lacks = table.lacking(control)
+    assert all(control.get(field) == there for field, (there, _) in lacks.items())
+    control |= {field: text for field, (_, text) in lacks.items()}
     assert table.lacking(control) == {}
     assert merged(*(read_entry(field, text) for field, text in control.items())) == table.entries
 
@@ -145,7 +147,7 @@ def test_a_bad_value_does_not_take_the_place_of_a_good_one() -> None:
     table.merge({field: GOOD % 3})
     assert not table.merge({field: json.dumps({"n": 9, "who": "b", "when": 2.0, "value": -1})})
     assert table.entries[field].value == 3
-    assert table.lacking({field: "garbage"}) == {field: table.entries[field].text}
+    assert table.lacking({field: "garbage"}) == {field: ("garbage", table.entries[field].text)}
 
 
 def test_a_flood_of_garbage_is_bounded() -> None:

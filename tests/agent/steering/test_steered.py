@@ -17,6 +17,7 @@ from scrapy_ubi.ground import clock
 from scrapy_ubi.protocol.beat import Beat
 from scrapy_ubi.protocol.visit_row import VisitRow
 from scrapy_ubi.settings.host_limits import Limits
+from scrapy_ubi.transport import Incoming, Outgoing
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.urls.host_shards import HostShards
 from tests.agent.crawler import SETTINGS, Crawler, Log, crawl, entry, links
@@ -164,6 +165,33 @@ def test_redis_that_has_forgotten_is_told_again_and_newcomers_know_before_their_
         said(hub, PAUSE, None, "h3.example", n=3)
         log.go.set()
         await ends(*crawlers, late)
+
+    crawl(test)
+
+
+@pytest.mark.parametrize("there", [None, 1])
+def test_what_is_put_back_does_not_take_the_place_of_what_was_said_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, there: int | None
+) -> None:
+    exchange, meanwhile = MemoryTransport.exchange, list[LiveEntry]()
+
+    async def overtaken(self: MemoryTransport, out: Outgoing) -> Incoming:
+        if out.control_changes and not meanwhile:
+            meanwhile.append(said(self._hub, "UBI_HOST_DELAY", 5, n=3))
+        return await exchange(self, out)
+
+    async def test() -> None:
+        alone = Alone()
+        await alone.ready("http://h0.example/1")
+        said(alone.hub, "UBI_HOST_DELAY", 7, n=2)
+        await until(lambda: alone.node.live.now.host_delay == 7)
+        monkeypatch.setattr(MemoryTransport, "exchange", overtaken)
+        alone.hub.flush()
+        if there is not None:
+            said(alone.hub, "UBI_HOST_DELAY", 1, n=there)
+        await until(lambda: alone.node.live.now.host_delay == 5)
+        assert control(alone.hub, "UBI_HOST_DELAY") == json.loads(meanwhile[0].text)
+        await alone.node.leave("test")
 
     crawl(test)
 

@@ -47,7 +47,7 @@ def agents_listen(crawl: CrawlByHand, *names: str, first: Callable[[], None] = l
                 first()
             table.merge(fields(crawl))
             if lacks := table.lacking(fields(crawl)):
-                crawl.client.hset(crawl.keys.control, mapping=lacks)  # type: ignore[arg-type]
+                crawl.client.hset(crawl.keys.control, mapping={name: text for name, (_, text) in lacks.items()})
             for name in names:
                 crawl.agent(name, {"live": table.mark})
 
