@@ -57,9 +57,8 @@ from scrapy_ubi.agent.report.recorder import Recorder
 from scrapy_ubi.agent.report.status import Status
 from scrapy_ubi.agent.report.why_idle import WhyIdle
 from scrapy_ubi.agent.start import NodeEvents, Start
-from scrapy_ubi.agent.steered import Steered
 from scrapy_ubi.agent.steering.runtime import RuntimeSettings
-from scrapy_ubi.agent.turns import Turns
+from scrapy_ubi.agent.turns import Steered, Turns
 from scrapy_ubi.agent.work.barrier import Barrier, made_by
 from scrapy_ubi.agent.work.engine_wakeup import EngineWakeup
 from scrapy_ubi.agent.work.handout import Handout

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 # A name of a host in small letters, without what IDNA looks at, or an address, a port that is one, and only characters
 # that w3lib leaves as they are.
 _PORT = "(?:[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]|[1-9][0-9]{0,3})"
-_is_safe = re.compile(
+is_safe = re.compile(
     rf"https?://(?=[^/:]{{1,63}}[/:])[a-z0-9]++(?:[.-][a-z0-9]++)*+(?::{_PORT})?+"
     r"/[A-Za-z0-9_.~!$&'()*+,;=:@%/-]*+(?:\?[A-Za-z0-9_.~!$()*+,;=:@%/?&-]++)?+"
 ).fullmatch
@@ -54,7 +54,7 @@ def parts_of(url: Any) -> Any:
 
 def safe_form(url: str | bytes, encoding: str = "utf8", *more: Any, **named: Any) -> str:
     """As w3lib's `safe_url_string`."""
-    if not more and not named and type(url) is str and encoding in ASCII_IS_ASCII and _is_safe(url):
+    if not more and not named and type(url) is str and encoding in ASCII_IS_ASCII and is_safe(url):
         return url
     return safe_url_string(url, encoding, *more, **named)
 

@@ -63,8 +63,8 @@ class Page:
     same one by one: ordinal -> store -> what is kept of it.
 
     `visit` is the number of the visit of a page that is visited again, from 1; `unchanged`: the page was as it was at
-    the visit before, at about `last`. Then it is `passed_over`, unless UBI_RECRAWL_CALL says otherwise: its callback
-    was not called.
+    the visit before, at about `last`. Then it is `passed_over`, unless `call` in UBI_RECRAWL says otherwise: its
+    callback was not called.
     """
 
     name: str

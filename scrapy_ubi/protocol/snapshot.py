@@ -12,7 +12,7 @@ Rules of this module:
   outlinks, done marks, and the numbers that no letter may have again.
 * A disk that is *torn*, of which the last flushes are lost, counts as one lost with its agent, for copies that others
   count on are gone. The name of its lanes is another one then: numbers were given that it knows nothing of.
-* Mail for the predecessor that still lies in Redis is thrown away before the first beat (`agent/group/join_steps.py`);
+* Mail for the predecessor that still lies in Redis is thrown away before the first beat (`agent/group/join.py`);
   the letters under way to it are sent again, for its incarnation is gone.
 * Restored outlinks are routed when the agent is *sure* of who is there. Alone and unsure it would take itself for
   everybody's owner, and its done marks would run ahead of the links they stand for.

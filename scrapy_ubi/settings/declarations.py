@@ -17,7 +17,7 @@ from scrapy_ubi.settings.host_limits import HostLimitsTable
 from scrapy_ubi.settings.loads_at_once import ONE_AT_A_TIME, Loads, LoadsByHost
 from scrapy_ubi.settings.proxy_pool import NO_POOL, ProxyPool
 from scrapy_ubi.settings.rates import NO_RATES, RateTable
-from scrapy_ubi.settings.values import NO_SITEMAPS, WHOLE, Duplicates, MaxBody, SitemapUse
+from scrapy_ubi.settings.values import NO_RECRAWL, NO_SITEMAPS, WHOLE, Duplicates, MaxBody, RecrawlUse, SitemapUse
 from scrapy_ubi.urls import HostRules
 from scrapy_ubi.urls.host_shards import NO_SHARDS, HostShards
 
@@ -417,12 +417,6 @@ class Declarations:
         "refuse",
         "What to do with links of public pages that lead to loopback, private and link-local addresses.",
     )
-    link_schemes: tuple[str, ...] = setting(
-        (),
-        "Which schemes beside http, https and data the links of pages may lead to: file, ftp, s3.",
-        "words",
-        shown="[]",
-    )
 
     # -- In which order
 
@@ -474,23 +468,13 @@ class Declarations:
 
     # -- Visited again
 
-    recrawl: str = setting(
-        "",
-        "By which rule pages are visited again; none: each is visited once.",
+    recrawl: RecrawlUse = setting(
+        NO_RECRAWL,
+        "By which rule pages are visited again, and how often at most; none: each is visited once.",
         "recrawl",
         group="Visited again",
         agree="visits",
-    )
-    recrawl_rounds: int | None = setting(
-        None,
-        "How often each page is visited again at most, before the crawl ends; None: there is no end.",
-        low=1,
-        high=1_000_000,
-        agree="visits",
-    )
-    recrawl_call: Literal["changed", "always"] = setting(
-        "changed",
-        "Whether the callback is called for a page that is as it was when it was visited last.",
+        shown="''",
     )
 
     # -- How pages are fetched
@@ -682,10 +666,14 @@ GONE: Mapping[str, str] = {
     "UBI_HANDOFF_TIMEOUT": _TIMES,
     "UBI_HOST_COOKIES": "remove it, cookies always go with their host; COOKIES_ENABLED = False keeps none",
     "UBI_LETTER_RECORDS": _FIXED,
+    "UBI_LINK_SCHEMES": "name Scrapy's handler of the scheme in DOWNLOAD_HANDLERS, for example "
+    "{'ftp': 'scrapy.core.downloader.handlers.ftp.FTPDownloadHandler'}",
     "UBI_MAX_BODY_TYPES": "write UBI_MAX_BODY = 'all(1000000)' to cut everything, and a number to cut HTML",
     "UBI_MAX_CRAWL_DELAY": "use UBI_MAX_DELAY, which holds for every delay that is found out",
     "UBI_MAX_URL_LENGTH": "use Scrapy's URLLENGTH_LIMIT, beyond 4,096 characters it holds for all URLs",
     "UBI_OUTBOX_RECORDS": _MEMORY,
+    "UBI_RECRAWL_CALL": "write it into UBI_RECRAWL, for example 'every(1d, call=always)'",
+    "UBI_RECRAWL_ROUNDS": "write it into UBI_RECRAWL, for example 'every(1d, rounds=5)'",
     "UBI_REPLICAS": "remove it, and use UBI_AGENT_CAPACITY to give an agent more hosts or less",
     "UBI_RESEND_TIMEOUT": _FLUSHES,
     "UBI_RETRY_AFTER_TIMES": "use UBI_HOST_TRIES, which counts both",

@@ -53,7 +53,7 @@ def check_relations(settings: UbiSettings) -> None:
     check_shards(settings.host_shards, settings.partition, settings.host_rules)
     check_hosts(settings.host_concurrency, settings.partition, settings.host_rules, by_ip=settings.polite_by_ip)
     check_limits(settings.host_limits, settings.partition, settings.host_rules)
-    check_recrawl(settings.recrawl, settings.recrawl_rounds, iterate=settings.host_iterate, sitemaps=settings.sitemaps)
+    check_recrawl(settings.recrawl.rule, iterate=settings.host_iterate, sitemaps=settings.sitemaps)
     fingerprinter = settings.fingerprinter if settings.fingerprints else None
     check_iterations(settings.host_iterate, settings.max_load_seconds, settings.rank, fingerprinter)
 
@@ -94,9 +94,8 @@ def check_limits(limits: HostLimitsTable | None, partition: Partition, rules: Ho
             )
 
 
-def check_recrawl(recrawl: str, rounds: int | None, *, iterate: bool, sitemaps: SitemapUse) -> None:
-    """Raise UbiSettingError where rounds are counted and no page is visited again, and where the rule cannot be kept
-    with other settings."""
+def check_recrawl(recrawl: str, *, iterate: bool, sitemaps: SitemapUse) -> None:
+    """Raise UbiSettingError where the rule cannot be kept with other settings."""
     if recrawl.startswith("sitemap") and not sitemaps:
         raise UbiSettingError(
             "UBI_RECRAWL",
@@ -106,12 +105,6 @@ def check_recrawl(recrawl: str, rounds: int | None, *, iterate: bool, sitemaps: 
     if recrawl and iterate:
         raise UbiSettingError(
             "UBI_RECRAWL", "is set, and so is UBI_HOST_ITERATE", "remove one of them: iterations are for pages found"
-        )
-    if rounds is not None and not recrawl:
-        raise UbiSettingError(
-            "UBI_RECRAWL_ROUNDS",
-            f"is {rounds} and UBI_RECRAWL is not set",
-            "name a rule in UBI_RECRAWL, such as 'adaptive(1d, 1h, 30d)'",
         )
 
 

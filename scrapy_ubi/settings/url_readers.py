@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.policy.recrawl import read_recrawl
+from scrapy_ubi.policy.recrawl import read_revisits
 from scrapy_ubi.settings import host_limits
 from scrapy_ubi.settings.crawl_caps import CrawlCaps, read_caps
 from scrapy_ubi.settings.declare import Kind, Setting
 from scrapy_ubi.settings.host_limits import HostLimitsTable
 from scrapy_ubi.settings.readers import Reader, read_path
+from scrapy_ubi.settings.values import RecrawlUse
 from scrapy_ubi.urls import host_rules, host_shards, normaliser
 from scrapy_ubi.urls.host_rules import HostRules
 from scrapy_ubi.urls.host_shards import HostShards
@@ -74,9 +75,10 @@ def _read_shards(row: Setting, value: object) -> HostShards:
         raise UbiSettingError(row.setting, f"is {value!r:.200}: {error}", f"give {row.bounds}") from None
 
 
-def _read_recrawl(row: Setting, value: object) -> str:
-    """A rule, by its one text."""
-    return str(read_recrawl(value) or "")
+def _read_recrawl(row: Setting, value: object) -> RecrawlUse:
+    """A rule, by its one text, with its rounds and when callbacks are called."""
+    rule, rounds, always = read_revisits(value)
+    return RecrawlUse(str(rule or ""), rounds, always)
 
 
 def _read_host_limits(row: Setting, value: object) -> HostLimitsTable:

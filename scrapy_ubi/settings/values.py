@@ -18,6 +18,21 @@ class MaxBody(NamedTuple):
 WHOLE = MaxBody()
 
 
+class RecrawlUse(NamedTuple):
+    """By which rule pages are visited again ("": each page is visited once); how often at most, None: without end; and
+    whether the callback is `always` called, also for a page that is as at its last visit."""
+
+    rule: str = ""
+    rounds: int | None = None
+    always: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.rule)
+
+
+NO_RECRAWL = RecrawlUse()
+
+
 class Duplicates(NamedTuple):
     """Which pages count as duplicates, those where `near` words of a hundred differ (0: copies only), and what is done
     with them."""

@@ -2,7 +2,7 @@
 
 `MemoryHub` is what the agents of one process share in place of a Redis; it can be broken on purpose. `MemoryTransport`
 keeps the contract like the Redis one, and gives way to the event loop where that one would wait for the network. Only
-the beats differ: they come from timers of the event loop (`loop_heartbeat`), not from a thread.
+the beats differ: they come from timers of the event loop (`heartbeat.LoopBeats`), not from a thread.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from scrapy_ubi.transport.contract import (
     always,
 )
 from scrapy_ubi.transport.delivered import InHand
-from scrapy_ubi.transport.loop_heartbeat import LoopBeats
+from scrapy_ubi.transport.heartbeat import LoopBeats
 from scrapy_ubi.transport.redis_keys import mail_place
 from scrapy_ubi.transport.shelf import Raw, Shelf
 from scrapy_ubi.transport.watched import WatchedKey

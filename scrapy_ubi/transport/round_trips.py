@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -42,16 +42,33 @@ from scrapy_ubi.transport.faults import (
     unwrapped,
 )
 from scrapy_ubi.transport.redis_keys import ASIDE, SET_ASIDE
-from scrapy_ubi.transport.round_trip_time import RoundTripTime
 from scrapy_ubi.transport.server_facts import run_id
 from scrapy_ubi.transport.topology import ServerFinder
 
 logger = logging.getLogger(__name__)
 
+LATELY = 32  # round trips that count for how far the server is
 CONNECTIONS = 2  # an exchange, and beside it a look at beats or profiles
 ROUND_TRIPS = 30  # that a call may last, where that is longer than the time-out it was given
 
 Argument = bytes | str | int
+
+
+class RoundTripTime:
+    """How long a word to the server and back takes (s); 0.0 where none was made yet.
+
+    It is the shortest of the last round trips: what is longer was a lost packet, a large letter or a busy processor,
+    and says nothing of how far the server is.
+    """
+
+    def __init__(self) -> None:
+        self._lately: deque[float] = deque(maxlen=LATELY)
+        self.seconds = 0.0
+
+    def took(self, seconds: float) -> None:
+        """A first answer came so long after it was asked for."""
+        self._lately.append(max(0.0, seconds))
+        self.seconds = min(self._lately)
 
 
 class RedisCommand(NamedTuple):

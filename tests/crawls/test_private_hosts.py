@@ -18,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 
 import pytest
+from scrapy.settings.default_settings import DOWNLOAD_HANDLERS_BASE
 
 from tests.support.project import LIMIT, Project
 from tests.support.site import Page, Site, links
@@ -171,7 +172,7 @@ def test_no_page_of_a_public_host_leads_to_this_machine(
         assert stat(log, "ubi/scheduler/dropped/scheme") == 1
         assert stat(log, "ubi/failed/link/private") == 3
         assert stat(log, "ubi/private/refused") == 3
-        assert "UBI_PRIVATE_HOSTS = 'allow'" in log and "UBI_LINK_SCHEMES = ['file']" in log
+        assert "UBI_PRIVATE_HOSTS = 'allow'" in log and "DOWNLOAD_HANDLERS = {'file': " in log
         noted = (tmp_path / "refused.jsonl").read_text()
         assert all(f'"{url}"' in noted for url in [*written, secret.as_uri(), f"http://127.0.0.1:{port}/hop"]), noted
 
@@ -184,7 +185,8 @@ def test_settings_let_links_lead_there(tmp_path: Path, secret: Path, options: tu
         site.page(home, links(inner, local, secret.as_uri()))
         inside.page(inner, "inner")
         inside.page(local, "local")
-        items, _ = crawl(tmp_path, "walk", home, "UBI_PRIVATE_HOSTS=allow", "UBI_LINK_SCHEMES=file,ftp", *options)
+        handlers = json.dumps({"file": DOWNLOAD_HANDLERS_BASE["file"]})
+        items, _ = crawl(tmp_path, "walk", home, "UBI_PRIVATE_HOSTS=allow", f"DOWNLOAD_HANDLERS={handlers}", *options)
         assert [item["url"] for item in items] == sorted([home, inner, local, secret.as_uri()])
 
 

@@ -16,7 +16,7 @@ from tests.support.site import Page, Site, Visit, links
 
 HOSTS = [f"http://h{number}.example" for number in range(3)]
 AGENTS = pytest.mark.parametrize("agents", [1, 3])
-RECRAWL: dict[str, Any] = {"UBI_RECRAWL": "every(1s)", "UBI_RECRAWL_ROUNDS": 2}
+RECRAWL: dict[str, Any] = {"UBI_RECRAWL": "every(1s, rounds=2)"}
 
 
 class Walk(Spider):
@@ -100,7 +100,7 @@ def test_changed_pages_are_called_again_and_their_new_links_followed(site: Site,
 
 def test_with_always_the_callback_gets_every_page_whole(site: Site) -> None:
     urls = web(site, lambda url, body: tagged(lambda number: body))
-    outcomes = crawl(Walk, site.proxy, 1, {**RECRAWL, "UBI_RECRAWL_CALL": "always"})
+    outcomes = crawl(Walk, site.proxy, 1, {**RECRAWL, "UBI_RECRAWL": "every(1s, rounds=2, call=always)"})
     flags = Counter((item["visit"], *item["flags"]) for item in items_of(outcomes))
     assert flags == {(1,): len(urls), (2, "unchanged"): len(urls), (3, "unchanged"): len(urls)}
 
@@ -110,7 +110,7 @@ def test_a_page_that_is_gone_is_not_visited_for_ever(site: Site) -> None:
     web(site, lambda url, body: body)
     site.page(gone, lambda visit: Page("there", 200) if visit.number == 1 else Page("", 404))
     site.page(broken, lambda visit: Page("", 500) if visit.number < 4 else Page("well", 200))
-    settings = {**RECRAWL, "UBI_RECRAWL_ROUNDS": 5, "RETRY_ENABLED": False}
+    settings = {**RECRAWL, "UBI_RECRAWL": "every(1s, rounds=5)", "RETRY_ENABLED": False}
     (outcome,) = crawl(Walk, site.proxy, 1, settings)
     assert site.urls()[gone] == 4
     assert site.urls()[broken] == 6
@@ -120,7 +120,7 @@ def test_a_page_that_is_gone_is_not_visited_for_ever(site: Site) -> None:
 
 def test_no_page_is_visited_before_its_time(site: Site) -> None:
     urls = web(site, lambda url, body: body)
-    crawl(Walk, site.proxy, 1, {**RECRAWL, "UBI_RECRAWL_ROUNDS": 1, "UBI_RECRAWL": "every(2s)"})
+    crawl(Walk, site.proxy, 1, {**RECRAWL, "UBI_RECRAWL": "every(2s, rounds=1)"})
     assert site.urls() == dict.fromkeys(urls, 2)
     for spans in site.spans.values():
         begins = sorted(begin for begin, _ in spans)

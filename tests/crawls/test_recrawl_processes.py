@@ -17,7 +17,7 @@ from tests.support.site import Page, Site, Visit, links
 pytestmark = pytest.mark.processes
 
 HOSTS = [f"h{number}.example" for number in range(1, 7)]
-RECRAWL = ["-s", "UBI_RECRAWL=every(3s)", "-s", "UBI_RECRAWL_ROUNDS=2", "-s", "UBI_HEARTBEAT_INTERVAL=0.2"]
+RECRAWL = ["-s", "UBI_RECRAWL=every(3s, rounds=2)", "-s", "UBI_HEARTBEAT_INTERVAL=0.2"]
 GROUP = ["-s", "UBI_LEASE_TIMEOUT=2", "-s", "UBI_FAILURE_TIMEOUT=4"]
 
 

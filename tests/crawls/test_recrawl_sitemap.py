@@ -44,7 +44,7 @@ def crawled(site: Site, when: float, settings: dict[str, Any]) -> Outcome:
     (outcome,) = crawl(
         Walk, site.proxy, 1,
         {
-            "ROBOTSTXT_OBEY": True, "UBI_SITEMAPS": 100, "UBI_RECRAWL_ROUNDS": 6, "USER_AGENT": "walk", **settings,
+            "ROBOTSTXT_OBEY": True, "UBI_SITEMAPS": 100, "USER_AGENT": "walk", **settings,
         },
     )  # fmt: skip
     assert outcome.reason == "finished"
@@ -52,13 +52,13 @@ def crawled(site: Site, when: float, settings: dict[str, Any]) -> Outcome:
 
 
 def test_a_believed_sitemap_brings_visits_before_their_time(site: Site) -> None:
-    outcome = crawled(site, 0.0, {"UBI_RECRAWL": "sitemap(2s, 1s, 15s)"})
+    outcome = crawled(site, 0.0, {"UBI_RECRAWL": "sitemap(2s, 1s, 15s, rounds=6)"})
     assert outcome.stats["ubi/recrawl/announced"] >= 1
     assert {item["url"] for item in outcome.items} == {f"{HOST}/", *(f"{HOST}/{page}" for page in PAGES)}
     assert max(item["visit"] for item in outcome.items) >= 5
 
 
 def test_one_that_says_nothing_of_changes_brings_none(site: Site) -> None:
-    outcome = crawled(site, 1e9, {"UBI_RECRAWL": "sitemap(2s, 1s, 15s)", "UBI_RECRAWL_ROUNDS": 3})
+    outcome = crawled(site, 1e9, {"UBI_RECRAWL": "sitemap(2s, 1s, 15s, rounds=3)"})
     assert "ubi/recrawl/announced" not in outcome.stats
     assert all(count == 4 for url, count in site.urls().items() if "robots" not in url)

@@ -29,7 +29,7 @@ urls = st.one_of(
     st.lists(st.sampled_from(PIECES), max_size=8).map("".join),
     st.lists(st.sampled_from(PIECES), max_size=8).map(lambda pieces: "http://h.example/" + "".join(pieces)),
     st.text(st.characters(max_codepoint=127), max_size=20).map("https://www.a-b.example/".__add__),
-    st.from_regex(safe_urls._is_safe.__self__, fullmatch=True),
+    st.from_regex(safe_urls.is_safe.__self__, fullmatch=True),
 )
 
 

@@ -68,7 +68,7 @@ def forced(monkeypatch: pytest.MonkeyPatch) -> type[Told]:
 def nothing_known() -> Iterator[None]:
     """What is parsed ahead is of the process."""
     yield
-    parsed_ahead._credit.clear()
+    parsed_ahead.credit.clear()
     parsed_ahead.wanted_by.clear()
 
 
@@ -225,7 +225,7 @@ class HandedOver:
 @pytest.fixture
 def parse_ahead() -> None:
     """The callbacks of these tests ask for their pages, parsed."""
-    parsed_ahead._credit[""] = MOST_CREDIT
+    parsed_ahead.credit[""] = MOST_CREDIT
 
 
 HTML = {"Content-Type": "text/html"}
@@ -332,7 +332,10 @@ def test_at_the_bounds_the_loop_does_it_itself(monkeypatch: pytest.MonkeyPatch) 
         go.set()
         answers = await asyncio.gather(*tasks)
         assert {answer.body for answer in answers} == {PAGE}
-        assert here.pages._pages == here.pages._bytes == 0
+        monkeypatch.setattr(second_core, "MOST_BYTES", len(PAGE))
+        monkeypatch.setattr(second_core, "MOST_PAGES", 1)
+        await here.ask(*response_of(PAGE, slot="7"))
+        assert here.stats.count("ubi/second_core/left") == 3, "nothing is held of those that have come back"
         here.pages.close()
 
     asyncio.run(run())

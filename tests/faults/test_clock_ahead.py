@@ -38,8 +38,7 @@ def test_an_agent_alone_goes_on_at_once(make_group: MakeGroup, end: signal.Signa
 @LEADS
 def test_pages_that_are_visited_again_are_so_in_time(make_group: MakeGroup, end: signal.Signals, lead: str) -> None:
     group = make_group(
-        latency=0.01, hosts=4, pages=40, UBI_REDIS_URL=None, UBI_HOST_DELAY=0.05, UBI_RECRAWL="every(10s)",
-        UBI_RECRAWL_ROUNDS=2,
+        latency=0.01, hosts=4, pages=40, UBI_REDIS_URL=None, UBI_HOST_DELAY=0.05, UBI_RECRAWL="every(10s, rounds=2)",
     )  # fmt: skip
     group.start("a0", clock=lead)
     group.until_served(1.0)

@@ -39,7 +39,7 @@ def test_each_item_reaches_each_receiver(make_group: MakeGroup, number: int) -> 
             f"stream(length={LENGTH}, size=20000)",
             f'webhook("{hook.url}", batch={BATCH}, size=20000, key="{key}")',
         ]
-        group._settings["UBI_STORES"] = ",".join(stores)
+        group.settings["UBI_STORES"] = ",".join(stores)
         follower, workers = Follower(group, "--from", "start", "--until-end"), Workers(group)
         follower.until_there(group)
         faults = Faults(group, draws)
@@ -77,7 +77,7 @@ def test_a_newcomer_to_an_emptied_redis_gives_the_crawl_no_other_name(make_group
     it has kept of its pages is collected with the rest."""
     with closing(Hook()) as hook:
         group = make_group(hosts=20, pages=240, latency=0.03, **SETTINGS)
-        group._settings["UBI_STORES"] = f'items(size=2000),webhook("{hook.url}", key="{key_file(group.place)}")'
+        group.settings["UBI_STORES"] = f'items(size=2000),webhook("{hook.url}", key="{key_file(group.place)}")'
         group.start("a0", "a1")
         group.until_served(0.3)
         hook.away = True

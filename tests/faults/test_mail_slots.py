@@ -161,7 +161,7 @@ def test_on_one_server_mail_in_slots_is_lost_and_sent_again_shown_and_forgotten(
         assert found is not None
         assert (found.mail_slots, found.inbox) == (SLOTS, 1)
         assert len(read_inbox(client, RedisKeys(CRAWL, found.mail_slots), "a0", 10).letters) == 1
-        reset._delete(to, CRAWL)
+        reset.delete_keys(to, CRAWL)
         assert [key for key in client.scan_iter("ubi:*") if key != b"ubi:watched"] == []
 
 

@@ -49,7 +49,6 @@ def test_ties_go_to_the_host_put_in_first() -> None:
 
 def test_the_order_is_that_of_the_times_whoever_stands_in_line() -> None:
     made = bench(slow=100.0, b=1.0, c=50.0, d=1.0, e=100.5, f=102.0, g=100.5)
-    assert [*made._arrivals.hosts] == ["slow", "e", "g"], "the others are out of order, or much later"
     assert [made.take(102.0, always) for _ in range(8)] == ["b", "d", "c", "slow", "e", "g", "f", None]
 
 

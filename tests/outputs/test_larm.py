@@ -232,10 +232,21 @@ def test_links_within_links_have_a_bounded_text() -> None:
     assert sum(map(len, found.texts)) <= 9_000 * larm_links.LONGEST
 
 
-def test_pages_that_are_not_read_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+def test_pages_that_are_not_read_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = LarmStore({}, Settings())
+    part = Part(tmp_path, store, "part", 0.0)
+
+    def title_of(response: HtmlResponse) -> bytes:
+        payload = store.page(Kept("01", 0, "ok", Request(HOME), HOME, response=response))
+        assert payload is not None
+        store.write(payload, part)
+        part.write()
+        return (tmp_path / "larm/part/store.log.open").read_bytes().splitlines()[-1].split(b"\t")[7]
+
     for _ in range(2):
-        assert store._read(Kept("01", 0, "ok", Request(HOME)), html("<div>x" * 20_000), "", None) == ("", b"")
+        assert title_of(html("<title>T</title>" + "<div><a href=/x>x</a>" * 20_000)) == b""
+    assert not (tmp_path / "larm/part/links.log.open").exists()
     assert store.unread == 2 and len(caplog.records) == 1 and HOME in caplog.text
-    assert store._read(Kept("01", 0, "ok", Request(HOME)), html("<title>T</title><tr><td>x<td>y" * 6_000), "", None)[0]
+    assert title_of(html("<title>T</title><a href=/x>x</a>" + "<tr><td>x<td>y" * 6_000)) == b"T"
+    assert (tmp_path / "larm/part/links.log.open").exists()
     assert store.unread == 2

@@ -143,7 +143,7 @@ def crawled(site: Site, place: Path, **settings: Any) -> Outcome:
     (outcome,) = crawl(
         Walk, site.proxy, 1,
         {
-            "UBI_RECRAWL": "every(1s)", "UBI_RECRAWL_ROUNDS": 2, "UBI_DIR": str(place),
+            "UBI_RECRAWL": "every(1s, rounds=2)", "UBI_DIR": str(place),
             "UBI_STORES": ["items", "warc", "larm", "graph", "index"], **settings,
         },
     )  # fmt: skip
@@ -196,6 +196,6 @@ def _check_collected(kind: str, pages: int, place: Path) -> None:
 
 
 def test_with_always_each_visit_has_its_items(site: Site, tmp_path: Path) -> None:
-    crawled(site, tmp_path, UBI_RECRAWL_CALL="always", UBI_STORES=["items"])
+    crawled(site, tmp_path, UBI_RECRAWL="every(1s, rounds=2, call=always)", UBI_STORES=["items"])
     visits = Counter(json.loads(line)["visit"] for line in collected(tmp_path))
     assert visits == {1: 4, 2: 3, 3: 3}

@@ -66,7 +66,7 @@ class Group:
         self.truth = web.graph.reachable([web.graph.home(0)])
         self.place = place
         self._first_only = seeds == "first"
-        self._settings = settings
+        self.settings = settings
 
     # -- what is done to agents --------------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ class Group:
             seeds = "" if self._first_only and self.agents else ",".join(_seeds(self.web.graph))
             directory = self.place / name
             own = {"UBI_REDIS_URL": self.server.url, "UBI_AGENT_ID": name, "UBI_DIR": directory, "USER_AGENT": name}
-            options = _options("-s", {**own, **self._settings, **more})
+            options = _options("-s", {**own, **self.settings, **more})
             options += _options("-a", {"seeds": seeds, **(arguments or {})})
             new = self.place / f"{name}.{len(list(self.place.glob(f'{name}.*.jsonl')))}.jsonl"
             output = ["-o", str(self.place / feed)] if feed else ["-O", str(new)]

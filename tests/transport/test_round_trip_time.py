@@ -6,8 +6,7 @@ import asyncio
 from collections import Counter
 
 from scrapy_ubi.transport.address import address
-from scrapy_ubi.transport.round_trip_time import LATELY, RoundTripTime
-from scrapy_ubi.transport.round_trips import RedisCommand, RoundTrips
+from scrapy_ubi.transport.round_trips import LATELY, RedisCommand, RoundTrips, RoundTripTime
 from tests.transport.worlds import RedisWorld
 
 

@@ -66,18 +66,18 @@ class Crawl:
             await asyncio.sleep(0.005)
 
 
-def reader_of(crawl: Crawl) -> CrawlReader:
+def reader_of(crawl: Crawl, agent: str = "") -> CrawlReader:
     """A reader of this crawl, in the running loop."""
     memory = connection(lambda: crawl.shelf, CRAWL, asyncio.get_running_loop())
-    return CrawlReader(Settings({"UBI_PARTITION": "host"}), CRAWL, MEMORY_URL, memory)
+    return CrawlReader(Settings({"UBI_PARTITION": "host"}), CRAWL, MEMORY_URL, memory, agent=agent or None)
 
 
 @asynccontextmanager
 async def served(
-    crawl: Crawl, access: Access | None = None, answering: Answering | None = None
+    crawl: Crawl, access: Access | None = None, answering: Answering | None = None, agent: str = ""
 ) -> AsyncIterator[TestClient[Any, Any]]:
     """A client of a server."""
-    reader = reader_of(crawl)
+    reader = reader_of(crawl, agent)
     app = WebApp(reader, access if access is not None else Access("127.0.0.1", TOKEN))
     agents = asyncio.create_task(crawl.answers(answering)) if answering is not None else None
     try:

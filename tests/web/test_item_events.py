@@ -137,8 +137,7 @@ def test_where_reading_needs_the_token_this_does(one_server: Server, stream: Ite
 
 def test_without_redis_there_is_none() -> None:
     async def test(client: Client) -> None:
-        client.app_of_ours._reader.agent = "a1"  # type: ignore[attr-defined]
         async with client.get("/api/follow") as response:
             assert response.status == 409
 
-    run(test, Crawl())
+    run(test, Crawl(), agent="a1")

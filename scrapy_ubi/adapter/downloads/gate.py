@@ -44,21 +44,78 @@ from scrapy.http import Response
 from scrapy_ubi.adapter.downloads.abort import Aborted, abort, abortable, within
 from scrapy_ubi.adapter.downloads.beside import WAITS, UnscheduledRests, same_failure, server_of
 from scrapy_ubi.adapter.downloads.reach import Reach
-from scrapy_ubi.adapter.downloads.request_hosts import RequestHosts
 from scrapy_ubi.adapter.downloads.unscheduled import Unscheduled, is_done_again, is_robots
 from scrapy_ubi.adapter.feedback.host_feedback import NO_ANSWER, HostFeedback
 from scrapy_ubi.adapter.process.log_once import Notices
 from scrapy_ubi.adapter.requests.inflight import Flight, Flights
+from scrapy_ubi.adapter.requests.named_hosts import HostNames
 from scrapy_ubi.adapter.requests.transfer_states import BUSY, HOLDING, Transfer
 from scrapy_ubi.adapter.robots.fetch import load_of
 from scrapy_ubi.adapter.scrapy_private import socket_gate
 from scrapy_ubi.adapter.scrapy_private.downloader import Places
 from scrapy_ubi.adapter.scrapy_private.engine import Download
+from scrapy_ubi.agent.waits import wait_briefly
 from scrapy_ubi.policy.politeness import retry_after
 from scrapy_ubi.settings import UbiSettings
 
 if TYPE_CHECKING:
     from scrapy_ubi.agent import Node
+
+if TYPE_CHECKING:
+    from scrapy_ubi.agent import Node
+    from scrapy_ubi.protocol.host import HostState
+
+class RequestHosts:
+    """What is known at this agent of the host of a request: its state, whose it is, and whether the request is a page:
+    one of the queue. What bypasses the scheduler, and what never leaves this agent, is none."""
+
+    def __init__(self, node: Node, settings: UbiSettings, flights: Flights) -> None:
+        self._node = node
+        self._flights = flights
+        names = HostNames(settings)
+        self.of_url = names.of_url
+        self.of_request = names.of_request
+        self._closes = asyncio.Event()
+
+    def is_page(self, request: Request) -> bool:
+        """Whether this is a page."""
+        flight = self._flights.get(request)
+        return flight is not None and flight.visit is not None
+
+    def state_of(self, request: Request) -> HostState | None:
+        """The state of the host of a page, None for what is none."""
+        flight = self._flights.get(request)
+        return None if flight is None or flight.visit is None else flight.visit.state
+
+    def name_of(self, request: Request) -> str:
+        """The host of a page, empty for what is none."""
+        state = self.state_of(request)
+        return "" if state is None else state.host
+
+    def key_for(self, request: Request) -> str:
+        """Under which host a robots.txt is loaded for this request: that of the page, or of what bypasses the
+        scheduler; empty for what has none."""
+        return self.name_of(request) or self.of_request(request) or ""
+
+    def own_state(self, request: Request) -> HostState | None:
+        """The state of the host of any request, None where this agent may not load from it now."""
+        host = self.of_request(request)
+        return self._node.frontier.find(host) if host is not None and self._node.access.may_fetch(host) else None
+
+    def want_abroad(self, request: Request, source: str, seconds: float) -> None:
+        """This source wants a delay (s, 0: none) of the host of this request, where that is another agent's."""
+        host = self.of_request(request)
+        if host is not None and not self._node.access.is_own(host):
+            self._node.access.foreign.want(host, source, seconds)
+
+    async def rest(self, seconds: float) -> bool:
+        """Wait for so long, but not while the spider is being closed. Returns whether it has waited."""
+        await wait_briefly(self._closes, seconds)
+        return not self._closes.is_set()
+
+    def close(self) -> None:
+        """The spider is being closed."""
+        self._closes.set()
 
 
 class Withdrawn(IgnoreRequest):

@@ -11,15 +11,15 @@ machine of a cloud that gives its keys to every client of 169.254.169.254. Rules
   *intranet's crawl*: one with a start request that leads to a private address and none that leads to a public one.
 * Seeds are looked up when that is first asked, `MOST_LOOKED_UP` of them. A crawl of the public web never does.
 * What goes through a proxy is judged as it is written, and by its page's name: its addresses are not known here.
-* Of an http page, links of the schemes that Scrapy could load (file, ftp, s3, those of DOWNLOAD_HANDLERS) are followed
-  where UBI_LINK_SCHEMES names them. `data:` is always harmless; what has no handler fails as it does in Scrapy.
+* Of an http page, links of the schemes that Scrapy could load (file, ftp, s3) are followed where DOWNLOAD_HANDLERS has
+  a handler for them. `data:` is always harmless; what has no handler fails as it does in Scrapy.
 * UBI_PRIVATE_HOSTS = "allow" ends all of this but the schemes. Each refusal is counted; the first one is logged.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary, ref
@@ -40,6 +40,8 @@ MOST_REACHED = 100_000  # names with private addresses that are remembered
 
 REMEDY = "UBI_PRIVATE_HOSTS = 'allow' lets links lead there"
 
+HARMLESS = ("http", "https", "data")
+
 Resolve = Callable[[str], Awaitable[list[str]]]
 
 
@@ -59,7 +61,7 @@ class Reach:
         self._resolve = resolve
         self._notices = notices
         self._count = count
-        self._refused_schemes = loaded_schemes(scrapy) - {*settings.link_schemes, "http", "https", "data"}
+        self._refused_schemes = refused_schemes(scrapy)
         self._seeds: dict[str, None] = {}
         self._reached: set[str] = set()  # names that led to private addresses
         self._kinds = {True: 0, False: 0}  # of seeds looked up: how many are private, and how many are not
@@ -79,7 +81,7 @@ class Reach:
         """Why a link or redirect to `url`, found on the page of that URL, is not followed: a word for counting, and a
         sentence. None where it is. Names are not looked up."""
         if (scheme := _scheme(url)) in self._refused_schemes and _is_http(page):
-            remedy = f"UBI_LINK_SCHEMES = ['{scheme}'] follows such"
+            remedy = f"DOWNLOAD_HANDLERS = {{{scheme!r}: {self._refused_schemes[scheme]!r}}} follows such"
             return "scheme", f"{url:.200}, found on {page:.200}, is no link of the web ({remedy})"
         if self.allowed or not is_private_host(_written_host(url)) or self._is_private_page(page):
             return None
@@ -190,11 +192,12 @@ def reach_of(crawler: Crawler) -> Reach | None:
     return None if known is None else known()
 
 
-def loaded_schemes(settings: BaseSettings) -> set[str]:
-    """The schemes of Scrapy's own download handlers. Those that the user has set handlers for are meant to be used."""
+def refused_schemes(settings: BaseSettings) -> dict[str, object]:
+    """Return the schemes of Scrapy's own download handlers that links may not lead to, with their handlers. Those that
+    the user has set handlers for are meant to be used."""
     own = {scheme for scheme, handler in settings.getdict("DOWNLOAD_HANDLERS").items() if handler is not None}
-    base: Iterable[str] = settings.getdict("DOWNLOAD_HANDLERS_BASE")
-    return {*base} - own
+    base: dict[str, object] = settings.getdict("DOWNLOAD_HANDLERS_BASE")
+    return {scheme: handler for scheme, handler in base.items() if scheme not in {*own, *HARMLESS}}
 
 
 def _scheme(url: str) -> str:

@@ -36,20 +36,20 @@ class ParsedPage(NamedTuple):
 class ParsedAhead:
     """The pages of this process that were parsed ahead."""
 
-    __slots__ = ("_credit", "_pages", "wanted_by")
+    __slots__ = ("credit", "_pages", "wanted_by")
 
     def __init__(self) -> None:
         self.wanted_by: set[object] = set()  # several crawls of a process may
         self._pages: WeakKeyDictionary[Response, tuple[ParsedPage, Callable[[], object]]] = WeakKeyDictionary()
-        self._credit: dict[str, int] = {}
+        self.credit: dict[str, int] = {}
 
     def spend_credit(self, request: Request) -> bool:
         """Whether the callback of this request is likely to ask for the parsed page, which is going to be parsed."""
         name = _callback_of(request)
-        credit = self._credit.get(name, 0)
+        credit = self.credit.get(name, 0)
         if credit <= 0:
             return False
-        self._credit[name] = credit - 1
+        self.credit[name] = credit - 1
         return True
 
     def keep(self, response: Response, parsed: ParsedPage, taken: Callable[[], object]) -> None:
@@ -60,8 +60,8 @@ class ParsedAhead:
         """What these bytes of this response were parsed into, where they were."""
         if len(written) >= LEAST and response.request is not None:
             name = _callback_of(response.request)
-            if name in self._credit or len(self._credit) < MOST_CALLBACKS:
-                self._credit[name] = min(self._credit.get(name, 0) + 1, MOST_CREDIT)
+            if name in self.credit or len(self.credit) < MOST_CALLBACKS:
+                self.credit[name] = min(self.credit.get(name, 0) + 1, MOST_CREDIT)
         found, taken = self._pages.pop(response, (None, None))
         if found is None or taken is None or found.written != written:
             return None

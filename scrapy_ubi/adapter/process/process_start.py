@@ -1,7 +1,7 @@
 """Since when this process has been on its way to its crawl.
 
 `scrapy crawl` takes a second and more to come to its spider. A crawl that ends meanwhile has ended after this agent was
-started, not before: agent/group/join_steps.py makes something of it. A process that was not started for the crawl (a
+started, not before: agent/group/join.py makes something of it. A process that was not started for the crawl (a
 notebook, a service) is none of this: its crawl begins when it is asked for.
 """
 

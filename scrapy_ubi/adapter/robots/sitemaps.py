@@ -44,8 +44,7 @@ from scrapy_ubi.policy.robots import text
 from scrapy_ubi.settings.values import SitemapUse
 from scrapy_ubi.urls.links.handlers.bounds import LinksCut, Unreadable
 from scrapy_ubi.urls.links.handlers.sitemap import MOST_BYTES
-from scrapy_ubi.urls.listings.entries import MOST_NESTING, Listed, read_time, start_of
-from scrapy_ubi.urls.listings.sitemap_entries import sitemap_entries
+from scrapy_ubi.urls.listings.entries import MOST_NESTING, Listed, read_time, sitemap_entries, start_of
 from scrapy_ubi.urls.listings.usual_places import SITEMAPS
 
 if TYPE_CHECKING:

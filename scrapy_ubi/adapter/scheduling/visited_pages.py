@@ -5,7 +5,7 @@ Rules of this module:
 * A request carries the validators of the last visit (If-None-Match, If-Modified-Since), unless it has one of its own.
 * A page is *unchanged* when the server says so (304), or when its body has the digest that it had. Its callback is not
   called, it leaves no outputs, and the links that it had are known still.
-* With UBI_RECRAWL_CALL = 'always' each callback wants a page, so no validators are sent; one that is unchanged has the
+* With `call=always` in UBI_RECRAWL each callback wants a page, so no validators are sent; one that is unchanged has the
   flag `unchanged`.
 * `meta["ubi_visit"]` says which visit of its page it is.
 * It is asked before any middleware of the spider: for HttpErrorMiddleware a 304 would be an error.
@@ -37,7 +37,7 @@ class VisitedPages(PageObserver):
     """The visits of one agent, where pages are visited again. `count` counts in the stats."""
 
     def __init__(self, crawler: Crawler, settings: UbiSettings, flights: Flights, count: Callable[[str], None]) -> None:
-        self._always = settings.recrawl_call == "always"
+        self._always = settings.recrawl.always
         self._flights = flights
         self._count = count
         crawler.signals.connect(self.scraped, signals.item_scraped)

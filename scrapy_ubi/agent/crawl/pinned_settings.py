@@ -22,6 +22,7 @@ AGREE = {
     "replicas": "the points of an agent on the ring",
     **{"normaliser" if row.name == "normalise" else row.name: row.setting for row in SETTINGS if row.agree},
     "named_by": "the function of UBI_PARTITION",
+    "recrawl_rounds": "the rounds of UBI_RECRAWL",
     "fingerprinter": "REQUEST_FINGERPRINTER_CLASS",
     "max_url_length": "the longest URL (URLLENGTH_LIMIT, and 4096 at least)",
     "steps": "the rules of its steps",
@@ -29,7 +30,9 @@ AGREE = {
 }  # what all agents must have alike: as they publish it -> as people know it
 _BY_AGENT = {row.setting for row in SETTINGS if row.agree not in ("ownership", "urls")}
 FIXED = {
-    field: name for field, name in AGREE.items() if name not in _BY_AGENT and field not in ("seeds", "max_url_length")
+    field: name
+    for field, name in AGREE.items()
+    if name not in _BY_AGENT and field not in ("recrawl_rounds", "seeds", "max_url_length")
 }
 BEFORE: Mapping[str, Any] = {
     "fingerprinter": FINGERPRINTER,

@@ -7,7 +7,7 @@ Rules of this module:
   was loaded.
 * A visit that fails keeps what is known of the page, and counts. A page that is gone (404, 410) so many times in a row
   (`GONE`) is never visited again; one that fails otherwise is, as the rule says.
-* After UBI_RECRAWL_ROUNDS visits behind the first one a page is never visited again.
+* After `rounds` visits (UBI_RECRAWL) behind the first one a page is never visited again.
 * A page whose callback has failed is taken for changed at its next visit.
 * The request of a row is that of the page as it was found, whatever retries have made of it.
 * Due times are those of the clock on the wall, which is given in; nothing else is.
@@ -211,8 +211,8 @@ class Recrawl(NoRecrawl):
 
 def recrawl_of(settings: UbiSettings, wall: Callable[[], float]) -> NoRecrawl:
     """What these settings want; `wall` gives unix seconds."""
-    rule = read_recrawl(settings.recrawl)
-    return Recrawl(rule, settings.recrawl_rounds, wall) if rule is not None else NoRecrawl()
+    rule = read_recrawl(settings.recrawl.rule)
+    return Recrawl(rule, settings.recrawl.rounds, wall) if rule is not None else NoRecrawl()
 
 
 def found_first(entry: Entry) -> Entry:

@@ -36,14 +36,14 @@ class Outage:
         self.kind = ""
         self.retry_at = 0.0
         self.since = 0.0
-        self._pause = 0.0
+        self.pause = 0.0
         self._said = ""  # which of them is in the log, so that its end must be
         self._quiet_until = {FULL: 0.0, SLOW: 0.0, ITEMS: 0.0}
 
     def begin_outage(self, now: float, kind: str, sentence: str) -> None:
         """A try has failed, for this reason."""
-        self._pause = min(max(self._pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
-        self.retry_at = now + self._pause
+        self.pause = min(max(self.pause * 2, FIRST_PAUSE), LONGEST_PAUSE)
+        self.retry_at = now + self.pause
         self.since = self.since if self.kind else now
         self.kind = kind
         if (self._said == kind != ITEMS) or now < self._quiet_until.get(kind, now):
@@ -59,4 +59,4 @@ class Outage:
             logger.info(BETTER[self._said])
         self.kind = ""
         self._said = ""
-        self._pause = 0.0
+        self.pause = 0.0

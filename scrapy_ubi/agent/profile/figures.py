@@ -119,8 +119,8 @@ def fixed(
         "rates": settings.rates.name,
         "seeds": False,  # until the transport is open, and says that some can come
         "layout": LAYOUT,
-        "recrawl": settings.recrawl,
-        "recrawl_rounds": settings.recrawl_rounds or "none",
+        "recrawl": settings.recrawl.rule,
+        "recrawl_rounds": settings.recrawl.rounds or "none",
         "spider": spider,
         **origin.published(),
         "host_name": platform.node(),

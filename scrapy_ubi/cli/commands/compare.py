@@ -23,12 +23,14 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from scrapy import Request
 from scrapy.exceptions import UsageError
 from scrapy.settings import BaseSettings
 from scrapy.spiderloader import get_spider_loader
@@ -36,12 +38,12 @@ from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import inside_project
 
 from scrapy_ubi.adapter.process.start_remarks import spider_remarks
+from scrapy_ubi.adapter.requests.named_hosts import HostNames
 from scrapy_ubi.adapter.requests.untravelled import HARMLESS
 from scrapy_ubi.addon.turn_on import refusal
 from scrapy_ubi.cli.commands.addon_remark import addon_remark
 from scrapy_ubi.cli.commands.compare_addon import GROUP, MODE, PLACE, RECORD, REPEAT, REQUESTS, RESULT, addons_with
 from scrapy_ubi.cli.commands.compare_items import Item, ItemComparison, Pair, compare_items
-from scrapy_ubi.cli.commands.compare_names import balanced_names
 from scrapy_ubi.cli.commands.compare_recording import FAILED, FEWER, NONE
 from scrapy_ubi.cli.commands.project_spiders import unknown_spider, with_spider
 from scrapy_ubi.cli.commands.query import QueryReport
@@ -53,6 +55,7 @@ from scrapy_ubi.cli.supervisor.agents import TAIL, error_in
 from scrapy_ubi.cli.supervisor.embedded_valkey import valkey_program
 from scrapy_ubi.errors import UbiDirectoryError, UbiRefused, UbiUnavailable
 from scrapy_ubi.ground.untrusted.terminal_text import cut, plain
+from scrapy_ubi.protocol.ring import Ring, RingCollision
 from scrapy_ubi.settings import UbiSettings
 
 STEP = 0.05  # s between two looks at a crawl
@@ -661,3 +664,41 @@ def _json(value: object) -> str:
 
 def _wrapped(sentence: str, indent: str = "") -> list[str]:
     return textwrap.wrap(sentence, room(), initial_indent=indent, subsequent_indent=indent)
+
+
+# -- names of the agents: who owns a host follows from the names alone, and a small site has few hosts. By names that
+# just happen one agent may own all of them, and nothing would show of what a second process does to a project.
+
+TRIED = 64  # groups of names
+MOST_HOSTS = 500  # the busiest ones are looked at
+
+
+def balanced_names(settings: UbiSettings, urls: Iterable[str], number: int) -> list[str]:
+    """Return names for so many agents: as many as can be have some of these URLs, and the busiest as few as can be."""
+    host_of = settings.host_of()
+    if settings.named_by:
+        names = HostNames(settings)
+        hosts = Counter(names.of_request(Request(url)) for url in urls)
+    else:
+        hosts = Counter(map(host_of, urls))
+    hosts.pop(None, None)
+    busiest = hosts.most_common(MOST_HOSTS)
+    return min((_group(tried, number) for tried in range(TRIED)), key=lambda group: _unfair(settings, group, busiest))
+
+
+def _group(tried: int, number: int) -> list[str]:
+    letters = f"{chr(ord('a') + tried // 8)}{tried % 8}"
+    return [f"agent-{letters}-{count}" for count in range(1, number + 1)]
+
+
+def _unfair(settings: UbiSettings, group: list[str], hosts: list[tuple[str | None, int]]) -> tuple[int, int]:
+    """How many of these agents have nothing, and how many of the URLs the busiest one has."""
+    try:
+        ring = Ring.of(dict.fromkeys(group, settings.ring_replicas))
+    except RingCollision:
+        return len(group), sum(many for _, many in hosts)
+    load: Counter[str] = Counter()
+    for host, many in hosts:
+        if host is not None:
+            load[ring.order(host)[0]] += many
+    return len(group) - len(load), max(load.values(), default=0)

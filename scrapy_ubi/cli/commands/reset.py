@@ -111,7 +111,7 @@ def _plan(
     status = _still(to, crawl)
     for place in places:
         stack.enter_context(directories.locked(place.path))
-    keys = sum(1 for _ in _keys(to, crawl)) if to is not None else 0
+    keys = sum(1 for _ in find_keys(to, crawl)) if to is not None else 0
     return _Plan(crawl, to, status, keys, [(place, _stock(place, settings)) for place in places])
 
 
@@ -119,7 +119,7 @@ def _forget(plan: _Plan) -> None:
     _still(plan.to, plan.crawl)
     for place, _ in plan.stocks:
         directories.empty(place.path)
-    _delete(plan.to, plan.crawl)
+    delete_keys(plan.to, plan.crawl)
 
 
 def _crawl(
@@ -171,8 +171,8 @@ def _still(to: RedisConnection | None, crawl: str) -> CrawlStatus | None:
     return status
 
 
-def _keys(to: RedisConnection, crawl: str) -> Iterator[bytes]:
-    """Every key of the crawl in Redis."""
+def find_keys(to: RedisConnection, crawl: str) -> Iterator[bytes]:
+    """Yield every key of the crawl in Redis."""
     keys = RedisKeys(crawl)
     with to.explained():
         for key in (*keys.shared, *keys.outside):
@@ -183,11 +183,12 @@ def _keys(to: RedisConnection, crawl: str) -> Iterator[bytes]:
             yield from (key for key in found if keys.owner(key) is not None or keys.is_mail(key))
 
 
-def _delete(to: RedisConnection | None, crawl: str) -> None:
+def delete_keys(to: RedisConnection | None, crawl: str) -> None:
+    """Delete every key of the crawl in Redis, where there is one."""
     if to is None:
         return
     by_slot: dict[bytes, list[bytes]] = {}
-    for key in _keys(to, crawl):
+    for key in find_keys(to, crawl):
         by_slot.setdefault(key.partition(b"}")[0], []).append(key)
     with to.explained():
         for found in by_slot.values():

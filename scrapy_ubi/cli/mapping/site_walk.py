@@ -23,9 +23,7 @@ from scrapy_ubi.adapter.extraction.linkextractor import UbiLinkExtractor
 from scrapy_ubi.cli.mapping.url_list import UrlList, UrlListFull
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.urls.links.handlers.bounds import LinksCut, Unreadable
-from scrapy_ubi.urls.listings.entries import MOST_NESTING, Entries, Listed, read_time
-from scrapy_ubi.urls.listings.feed_entries import feed_entries
-from scrapy_ubi.urls.listings.sitemap_entries import sitemap_entries
+from scrapy_ubi.urls.listings.entries import MOST_NESTING, Entries, Listed, feed_entries, read_time, sitemap_entries
 from scrapy_ubi.urls.listings.usual_places import FEEDS, SITEMAPS
 
 MOST_SITEMAPS = 50_000  # files: as many as an index may name

@@ -76,9 +76,9 @@ class UbiDownloadHandler(BaseDownloadHandler):
             at_once = max(at_once, found.most)
         idle = _idle.setdefault(crawler, {})
         asks_for_files = bool(settings.getpriority("UBI_FAST"))  # the user has turned it on, as the process keeps them
-        self._pool = Pool(max(1, per_host), max(1, per_host, at_once), idle, asks_for_files)
+        self.pool = Pool(max(1, per_host), max(1, per_host, at_once), idle, asks_for_files)
         self._router = Router(settings.get("DOWNLOAD_BIND_ADDRESS"))
-        self._dialer = Dialer(crawler, self._pool, Resolver(crawler), lambda: reach_of(crawler))
+        self._dialer = Dialer(crawler, self.pool, Resolver(crawler), lambda: reach_of(crawler))
         # By its name and attribute the gate finds it (`socket_gate`), as it does Scrapy's own.
         by_twisted = settings.getbool("TWISTED_REACTOR_ENABLED") and is_reactor_installed()
         self.scrapys = HTTP11DownloadHandler(crawler) if by_twisted else None
@@ -102,7 +102,7 @@ class UbiDownloadHandler(BaseDownloadHandler):
         try:
             return await self._by_ours(request)
         except Unsendable as error:
-            self._pool.counts["refused"] += 1
+            self.pool.counts["refused"] += 1
             assert error.__cause__ is not None
             raise error.__cause__ from None
         except scrapys.Unverifiable as error:
@@ -144,7 +144,7 @@ class UbiDownloadHandler(BaseDownloadHandler):
         return fits
 
     async def _by_scrapys(self, scrapys: HTTP11DownloadHandler, request: Request) -> Response:
-        self._pool.counts["by_scrapys_handler"] += 1
+        self.pool.counts["by_scrapys_handler"] += 1
         return await scrapys.download_request(request)
 
     def _limits_of(self, spider: object) -> tuple[int, int, bool]:
@@ -154,13 +154,13 @@ class UbiDownloadHandler(BaseDownloadHandler):
 
     def _tell(self) -> None:
         """The spider is closed: what happened goes to the stats, of both schemes together."""
-        for what, number in self._pool.counts.items():
+        for what, number in self.pool.counts.items():
             self.crawler.stats.inc_value(f"ubi/http/{what}", number)
-        self._pool.counts.clear()
+        self.pool.counts.clear()
 
     async def close(self) -> None:
         """Close all connections. Requests under way fail."""
-        self._pool.close()
+        self.pool.close()
         for connection in list(self._under_way):
             connection.fail(DownloadFailedError(CLOSED))
         if self.scrapys is not None:
@@ -171,24 +171,24 @@ class UbiDownloadHandler(BaseDownloadHandler):
         self, load: Load, route: Route, data: bytes, deadline: float, right: socket_gate.Right | None
     ) -> None:
         """Have `load` come to its end, on a kept connection or a new one. Raises TimeoutError, and what ends loads."""
-        connection = self._pool.take_connection(route)
+        connection = self.pool.take_connection(route)
         if connection is not None:
             try:
                 return await self._load(connection, load, data, deadline, right)
             except Unanswered:
                 if load.request.method not in REPEATABLE or load.request.body:
                     raise
-                self._pool.counts["repeated"] += 1
+                self.pool.counts["repeated"] += 1
                 if isinstance(right, socket_gate.OneTransfer):
                     right.broken = True
                     raise
             load.begin()
         async with asyncio.timeout_at(deadline):
             connection = await self._dialer.dial(route, right)
-        if self._pool.closed:
+        if self.pool.closed:
             connection.abort()
             raise DownloadFailedError(CLOSED)
-        self._pool.counts["opened"] += 1
+        self.pool.counts["opened"] += 1
         return await self._load(connection, load, data, deadline, right)
 
     async def _load(

@@ -8,6 +8,6 @@ another matter (`urls.scores`). Nothing here imports Scrapy.
 from __future__ import annotations
 
 from scrapy_ubi.policy.ranking.ranker_contract import RANKED_ROWS, Candidate, Page, PageLink, Ranker
-from scrapy_ubi.policy.ranking.read_rank import read_rank
+from scrapy_ubi.policy.ranking.rankers import read_rank
 
 __all__ = ["RANKED_ROWS", "Candidate", "Page", "PageLink", "Ranker", "read_rank"]

@@ -6,7 +6,7 @@ that alone: the pages, their rows and the clock are others' matter. Nothing here
 
 from __future__ import annotations
 
-from scrapy_ubi.policy.recrawl.read_recrawl import read_recrawl
+from scrapy_ubi.policy.recrawl.read_recrawl import read_recrawl, read_revisits
 from scrapy_ubi.policy.recrawl.rule_contract import NEVER, NOTHING, Past, Plan, Rule, VisitSeen, read_past
 
-__all__ = ["NEVER", "NOTHING", "Past", "Plan", "Rule", "VisitSeen", "read_past", "read_recrawl"]
+__all__ = ["NEVER", "NOTHING", "Past", "Plan", "Rule", "VisitSeen", "read_past", "read_recrawl", "read_revisits"]

@@ -93,7 +93,7 @@ def _is_too_much(page: bytes) -> bool:
 def _may_have_many_attributes(page: bytes, text: _Bytes) -> bool:
     """Whether there may be a tag with more than some hundred attributes. No is certain."""
     ends = np.flatnonzero(text == ord(">"))
-    quoted = [place for mark in b"\"'" for place in _quoted(page, text, ends, mark).tolist()]
+    quoted = [place for mark in b"\"'" for place in ends_in_values(page, text, ends, mark).tolist()]
     if len(quoted) > _FEW_QUOTED:
         return True
     edges = np.concatenate(([-1], ends, [len(page)]))
@@ -115,7 +115,7 @@ def _begins_tag(page: bytes, start: int, stop: int) -> bool:
     return False
 
 
-def _quoted(page: bytes, text: _Bytes, ends: _Places, mark: int) -> _Places:
+def ends_in_values(page: bytes, text: _Bytes, ends: _Places, mark: int) -> _Places:
     """Which `>` may stand in a value between such quotation marks: the last one before it follows a `=`."""
     marks = np.flatnonzero(text == mark)
     if not len(marks):

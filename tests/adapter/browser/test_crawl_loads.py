@@ -43,7 +43,7 @@ class Crawl:
         self.stats: list[str] = []
         self.hang = asyncio.Event()
         crawler = cast("Any", SimpleNamespace(engine=SimpleNamespace(download_async=self._download)))
-        request = Request(PAGE, meta={"cookiejar": 3, "depth": 2})
+        self.request = request = Request(PAGE, meta={"cookiejar": 3, "depth": 2})
         response = HtmlResponse(PAGE, body="<p>é".encode("latin-1"), encoding="latin-1", request=request)
         self.kept = kept or KeptScripts()
         self.loads = CrawlLoads(
@@ -70,7 +70,13 @@ class Crawl:
             is_navigation_request=lambda: kind == "document",
         )
         route = Route()
-        await self.loads._answer(cast("Any", route), cast("Any", asked))
+        handlers: list[Any] = []
+
+        async def take_route(pattern: str, handler: Any) -> None:
+            handlers.append(handler)
+
+        await self.loads.serve_page(cast("Any", SimpleNamespace(route=take_route)), self.request)
+        await handlers[0](route, asked)
         return route.answer
 
 

@@ -14,7 +14,7 @@ from scrapy_ubi.adapter.scheduling.sessions import Sessions
 from scrapy_ubi.adapter.scheduling.small_observers import LearnedContent, RankedPages, StartHosts
 from scrapy_ubi.adapter.scheduling.visited_pages import VisitedPages
 from scrapy_ubi.outputs.duplicates.judge import DuplicateLinks
-from scrapy_ubi.settings.values import SitemapUse
+from scrapy_ubi.settings.values import RecrawlUse, SitemapUse
 from tests.adapter.components.unit import Unit
 
 USUAL = [PageRoom, Sessions, StartHosts, ErrorWatch]
@@ -35,7 +35,7 @@ def there(unit: Unit) -> list[type[PageObserver]]:
         ({"private_hosts": "allow"}, [], [StartHosts]),
         ({"sitemaps": SitemapUse("first")}, [Sitemaps], []),
         ({"sitemaps": SitemapUse("only")}, [Sitemaps, SitemapsOnly], []),
-        ({"recrawl": "every(1h)"}, [VisitedPages], []),
+        ({"recrawl": RecrawlUse("every(1h)")}, [VisitedPages], []),
     ],
 )
 def test_only_what_is_on_looks_at_pages(

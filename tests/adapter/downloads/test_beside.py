@@ -163,8 +163,8 @@ def test_what_is_remembered_has_bounds() -> None:
     for number in range(MOST_HOSTS + 5):
         beside.failed(Request(f"http://h{number}.example/"))
         beside.asked(f"h{number}.example", 9.0, busy(OTHER, 9, b"x" * (MOST_BODY + 1)))
-    assert len(beside._answers) == len(beside._failures) == MOST_HOSTS
-    assert beside.left("h0.example") == 0.0 and beside.left("h9.example") == 9.0
+    assert [beside.left(f"h{number}.example") for number in (4, 5)] == [0.0, 9.0], "the oldest five are forgotten"
+    assert [beside.failed(Request(f"http://h{number}.example/")) for number in (5, 4)] == [2, 1]
     assert beside.answer("h9.example", Request(OTHER), 9.0).body == b""
 
 

@@ -64,7 +64,6 @@ def test_an_http_page_leads_to_no_other_scheme_that_could_be_loaded(url: str) ->
     assert World(private_hosts="allow").kind(url) == "scheme"
     assert World().kind(url, "http://127.0.0.1/") == "scheme"
     assert World().kind(url, "file:///a/list.html") is None, "the user's own"
-    assert World(link_schemes=(url.partition(":")[0].lower(),)).kind(url) is None
     handlers = {"DOWNLOAD_HANDLERS": {url.partition(":")[0].lower(): "my.Handler"}}
     assert World(handlers).kind(url) is None, "the user has set a handler of their own"
 

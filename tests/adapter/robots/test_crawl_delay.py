@@ -12,7 +12,7 @@ from scrapy import Request
 from scrapy.http import Response, TextResponse
 
 from scrapy_ubi.adapter.components import robots_middleware
-from scrapy_ubi.adapter.downloads.request_hosts import RequestHosts
+from scrapy_ubi.adapter.downloads.gate import RequestHosts
 from scrapy_ubi.policy.robots import record
 from tests.adapter.robots.walks import FORBIDS, HOST, LONG, OTHER, Walk, one, pages, paths
 from tests.support.site import Page, Site, Visit, links

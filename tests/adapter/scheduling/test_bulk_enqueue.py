@@ -21,7 +21,7 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.offsite import OffsiteMiddleware
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse
-from scrapy.settings.default_settings import SPIDER_MIDDLEWARES_BASE
+from scrapy.settings.default_settings import DOWNLOAD_HANDLERS_BASE, SPIDER_MIDDLEWARES_BASE
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.misc import build_from_crawler, load_object
 from scrapy.utils.request import RequestFingerprinter
@@ -300,7 +300,7 @@ SETTINGS: list[dict[str, Any]] = [
     {"UBI_FILTERS": ["length(40); scope(hosts=h1.example); depth(2); extensions(-html)"]},
     {"UBI_FILTERS": ["visited; schemes(http, https)"]},
     {"UBI_HOST_LIMITS": "known=3"},
-    {"UBI_PRIVATE_HOSTS": "allow", "UBI_LINK_SCHEMES": ["ftp"]},
+    {"UBI_PRIVATE_HOSTS": "allow", "DOWNLOAD_HANDLERS": {"ftp": DOWNLOAD_HANDLERS_BASE["ftp"]}},
     {"UBI_CRAWL_LIMITS": "depth=2"},
     SCORED,
     {"UBI_SCORE": ["keywords(a)"], "UBI_FILTERS": ["visited"], "DEPTH_PRIORITY": -1, "UBI_NORMALISE": "larm"},

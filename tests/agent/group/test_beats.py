@@ -10,6 +10,7 @@ import pytest
 
 from scrapy_ubi.agent.group.beats import MOST_HURRIED, MOST_NAMES, Beats
 from scrapy_ubi.protocol.beat import LEAVING, PASSIVE, Beat
+from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from tests.agent.crawler import SETTINGS
 from tests.agent.parts import Part
@@ -18,12 +19,12 @@ from tests.agent.parts import Part
 class Group(Part):
     """Agent `a`, and the beats that it reads."""
 
-    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+    def __init__(self, caplog: pytest.LogCaptureFixture, settings: UbiSettings = SETTINGS) -> None:
         super().__init__()
         caplog.set_level(logging.INFO, "scrapy_ubi")
         self.log = caplog
         self.counter = 0
-        self.beats = Beats(self.crawl, cast("Transport", None), SETTINGS, lambda *_: None, self.clock)
+        self.beats = Beats(self.crawl, cast("Transport", None), settings, lambda *_: None, self.clock)
 
     def read(self, *others: Beat, own: Beat | None = None) -> list[tuple[str, str]]:
         """Read these beats, and everybody's next one; levels and texts of what was said."""
@@ -170,9 +171,8 @@ def test_the_end_that_the_others_tell_of_is_handed_on_once() -> None:
 
 
 def test_a_lease_too_short_for_so_many_agents_is_said_when_they_become_more(caplog: pytest.LogCaptureFixture) -> None:
-    group = Group(caplog)
     short = 6.0 * SETTINGS.heartbeat_interval
-    group.beats._settings = dataclasses.replace(SETTINGS, lease_timeout=short)
+    group = Group(caplog, dataclasses.replace(SETTINGS, lease_timeout=short))
     many, more = ([beat(number) for number in range(10, 10 + agents)] for agents in (250, 260))
     said = [sum("ask less of Redis" in text for _, text in group.read(*others)) for others in ([], many, many, more)]
     assert said == [0, 1, 0, 0]

@@ -85,7 +85,7 @@ def test_between_two_tries_the_disk_is_written_as_often_as_ever(trouble: str) ->
         setattr(office.hub, trouble, True)
         office.join()
         office.agent.discover(ordered("b", "a"), page(ordered("b", "a")))
-        while office.post.outage._pause < LONGEST_PAUSE:
+        while office.post.outage.pause < LONGEST_PAUSE:
             await office.trips(1)
         office.post.send(office.now, lambda: None)
         await office.arrival()

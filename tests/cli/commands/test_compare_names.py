@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrapy_ubi.cli.commands.compare_names import balanced_names
+from scrapy_ubi.cli.commands.compare import balanced_names
 from scrapy_ubi.protocol.ring import Ring
 from scrapy_ubi.settings import UbiSettings
 

@@ -55,7 +55,7 @@ def test_without_a_redis_and_without_a_valkey_a_sentence_says_what_to_do(
     ],
 )
 def test_each_agent_writes_a_part_of_its_own(asked: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_feeds, "_is_there", lambda module: True)
+    monkeypatch.setattr(run_feeds, "find_spec", lambda module: True)
     (feed,) = item_files(get_project_settings(), [], [asked], several=True).feeds
     assert feed.uri == uri
     assert feed.arguments(again=False) == ["-O", f"{uri}:{feed.format}"]

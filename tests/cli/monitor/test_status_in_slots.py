@@ -60,7 +60,7 @@ def test_mail_is_counted_where_it_is_and_a_master_that_is_away_is_said(cluster: 
 
     to = RedisConnection(client, at, "UBI_REDIS_URL")
     left = [KEYS.memory(one).encode() for one in NAMES if one != name]  # that master has lost all
-    assert {*left} <= {*reset._keys(to, CRAWL)}
-    reset._delete(to, CRAWL)
-    assert [*reset._keys(to, CRAWL)] == []
+    assert {*left} <= {*reset.find_keys(to, CRAWL)}
+    reset.delete_keys(to, CRAWL)
+    assert [*reset.find_keys(to, CRAWL)] == []
     assert [*client.scan_iter("ubi:*")] == []

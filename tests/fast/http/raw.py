@@ -44,7 +44,7 @@ def answer(body: bytes = b"ok", *headers: bytes, status: bytes = b"200 OK") -> b
 
 def kept(ours: UbiDownloadHandler) -> int:
     """How many idle connections this handler keeps."""
-    return len(ours._pool)
+    return len(ours.pool)
 
 
 def name_server(

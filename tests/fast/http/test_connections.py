@@ -174,7 +174,7 @@ def test_no_more_than_so_many_connections_are_kept(monkeypatch: pytest.MonkeyPat
             await many(ours, server.url.replace("127.0.0.1", "127.0.0.2"), 1, proxy=server.url.replace("http", "HTTP"))
             assert kept(ours) == 8
             monkeypatch.setattr(pool, "IDLE_SECONDS", 0.0)
-            ours._pool._tick()
+            ours.pool._tick()
             assert kept(ours) == 0
 
     run(main())

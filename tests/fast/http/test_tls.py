@@ -355,7 +355,7 @@ def test_a_host_that_closes_when_a_session_is_offered_is_asked_without(version: 
                 asked = f"https://127.0.0.1:{server.port if tunnel else port}/"
                 meta = {"proxy": f"http://127.0.0.1:{port}"} if tunnel else {}
                 assert (await ours.download_request(Request(asked, meta=meta))).body == b"ok"
-            assert ours._pool.counts["sessions_refused"] == 2 and len(hellos) == 5, hellos
+            assert ours.pool.counts["sessions_refused"] == 2 and len(hellos) == 5, hellos
             before.close()
 
     run(main())

@@ -53,7 +53,7 @@ REFUSED = {
 def test_each_rule_has_one_text_that_reads_back(text: str, one: str) -> None:
     rule = read_recrawl(text)
     assert str(rule) == one and read_recrawl(one) == rule
-    assert UbiSettings.from_scrapy(Settings({"UBI_RECRAWL": text, "UBI_SITEMAPS": 10})).recrawl == one
+    assert UbiSettings.from_scrapy(Settings({"UBI_RECRAWL": text, "UBI_SITEMAPS": 10})).recrawl.rule == one
 
 
 @pytest.mark.parametrize(("text", "said"), REFUSED.items())
@@ -70,14 +70,23 @@ def test_no_rule_and_one_as_a_tuple() -> None:
         read_recrawl(5)
 
 
-def test_rounds_want_a_rule() -> None:
-    with pytest.raises(UbiSettingError, match="UBI_RECRAWL_ROUNDS is 3 and UBI_RECRAWL is not set"):
-        UbiSettings.from_scrapy(Settings({"UBI_RECRAWL_ROUNDS": 3}))
-    with pytest.raises(UbiSettingError, match="UBI_RECRAWL_ROUNDS"):
-        UbiSettings.from_scrapy(Settings({"UBI_RECRAWL": "every(1d)", "UBI_RECRAWL_ROUNDS": 0}))
-    assert (
-        UbiSettings.from_scrapy(Settings({"UBI_RECRAWL": "every(1d)", "UBI_RECRAWL_ROUNDS": "3"})).recrawl_rounds == 3
-    )
+@pytest.mark.parametrize("rule", ["every(1d)", "nutch", "budget(1000/h)", "new(1d)", "adaptive(1d, shift=0.5)"])
+def test_any_rule_may_say_its_rounds_and_when_callbacks_are_called(rule: str) -> None:
+    more = "rounds=3, call=always"
+    text = f"{rule[:-1]}, {more})" if rule.endswith(")") else f"{rule}({more})"
+    plain = UbiSettings.from_scrapy(Settings({"UBI_RECRAWL": rule})).recrawl
+    assert UbiSettings.from_scrapy(Settings({"UBI_RECRAWL": text})).recrawl == (plain.rule, 3, True)
+    assert plain[1:] == (None, False)
+    as_a_tuple = UbiSettings.from_scrapy(Settings({"UBI_RECRAWL": ("every", "1d", {"rounds": 3})}))
+    assert as_a_tuple.recrawl == ("every(1d)", 3, False)
+
+
+@pytest.mark.parametrize(
+    "more", ["rounds=0", "rounds=x", "rounds=1, 2", "rounds=1000001", "call=no", "call=always, changed"]
+)
+def test_rounds_and_calls_are_checked(more: str) -> None:
+    with pytest.raises(UbiSettingError, match=f"which has {more}"):
+        UbiSettings.from_scrapy(Settings({"UBI_RECRAWL": f"every(1d, {more})"}))
 
 
 def test_sitemaps_have_to_be_read() -> None:

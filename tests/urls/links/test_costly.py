@@ -173,7 +173,7 @@ def test_which_ends_may_stand_in_a_value(page: bytes) -> None:
     text = np.frombuffer(page + b"  ", np.uint8)
     ends = np.flatnonzero(text == ord(">"))
     for mark in b"\"'":
-        found = costly._quoted(page, text, ends, mark).tolist()
+        found = costly.ends_in_values(page, text, ends, mark).tolist()
         assert found == [end for end in ends.tolist() if begins_value(page, page.rfind(bytes([mark]), 0, end))]
 
 

@@ -12,9 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.urls.links.handlers.bounds import LinksCut, Unreadable
-from scrapy_ubi.urls.listings.entries import Entries, Listed, read_time, shown_time, start_of
-from scrapy_ubi.urls.listings.feed_entries import feed_entries
-from scrapy_ubi.urls.listings.sitemap_entries import sitemap_entries
+from scrapy_ubi.urls.listings.entries import (
+    Entries,
+    Listed,
+    feed_entries,
+    read_time,
+    shown_time,
+    sitemap_entries,
+    start_of,
+)
 
 A, B = "http://a.example/1", "http://a.example/2"
 XML = f"""<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from scrapy_ubi.web.page import MOST_BYTES, SCRIPTS, packed, write_page
+from scrapy_ubi.web.page import MOST_BYTES, SCRIPTS, pack_script, write_page
 
 HOUSE = files("scrapy_ubi.web.page")
 LONGEST = 350  # lines of a file
@@ -77,9 +77,9 @@ def test_the_markup_has_no_inline_handler_and_no_style_attribute() -> None:
     ],
 )  # fmt: skip
 def test_packing_leaves_texts_and_templates_alone(text: str, kept: str) -> None:
-    assert packed.script(text) == kept
+    assert pack_script(text) == kept
 
 
 def test_packing_refuses_what_has_no_end() -> None:
     with pytest.raises(ValueError, match="no end"):
-        packed.script("a = `b ${c}")
+        pack_script("a = `b ${c}")

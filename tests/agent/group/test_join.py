@@ -15,7 +15,7 @@ import pytest
 
 from scrapy_ubi.agent.crawl.finished_run import CLOCKS, is_past
 from scrapy_ubi.agent.group import other_layouts
-from scrapy_ubi.agent.group.join_steps import (
+from scrapy_ubi.agent.group.join import (
     AGREE,
     CLAIMS,
     MOST_PAST,
