@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* The project is the top-level packages of the spider's class, of its bases and of SPIDER_MODULES. Known are the items,
-  enumerations, named tuples and requests that its modules define or mention.
+* The project is the top-level packages of the spider's class, of its bases and of SPIDER_MODULES. Known are the items
+  (pydantic models and dict classes, too), enumerations, named tuples and requests that its modules define or mention.
 * A class is found in modules that are imported already; nothing is imported because a text names it. What the project
   imports later is known from then on.
 * Of other packages those of a fixed table are known, where the project or a download handler has imported them.
@@ -19,7 +19,14 @@ from types import ModuleType
 from scrapy import Request, Spider
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.adapter.requests.item_classes import class_name, is_enumeration, is_item_class, is_named_tuple
+from scrapy_ubi.adapter.requests.item_classes import (
+    class_name,
+    is_dict_class,
+    is_enumeration,
+    is_item_class,
+    is_model_class,
+    is_named_tuple,
+)
 
 LONGEST = 300  # characters of a name that is looked up
 
@@ -65,7 +72,8 @@ def is_request_class(value: object) -> bool:
 
 
 def _may_be_named(value: object) -> bool:
-    return is_item_class(value) or is_enumeration(value) or is_named_tuple(value) or is_request_class(value)
+    kinds = (is_item_class, is_model_class, is_dict_class, is_enumeration, is_named_tuple, is_request_class)
+    return any(is_one(value) for is_one in kinds)
 
 
 def _package(name: str) -> str:
