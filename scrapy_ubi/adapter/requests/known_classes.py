@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from scrapy import Request, Spider
+from scrapy.http import FormRequest, JsonRequest, XmlRpcRequest
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.adapter.requests.item_classes import (
@@ -32,6 +33,9 @@ LONGEST = 300  # characters of a name that is looked up
 
 # Requests of other packages that say all in their meta: the class adds nothing but ways to write it.
 FOREIGN_REQUESTS = ("scrapy_splash.request.SplashRequest", "scrapy_splash.request.SplashFormRequest")
+
+# Scrapy's classes of requests.
+SCRAPY_REQUESTS = (Request, FormRequest, JsonRequest, XmlRpcRequest)
 
 _NO_PROJECT = frozenset({"scrapy", "scrapy_ubi", "builtins"})
 
@@ -69,6 +73,13 @@ class KnownClasses:
 def is_request_class(value: object) -> bool:
     """Whether `value` is a class of requests."""
     return isinstance(value, type) and issubclass(value, Request)
+
+
+def is_state_name(name: object) -> bool:
+    """Whether a request may hold something of this name of its own, besides what Scrapy's classes have."""
+    if type(name) is not str or not name.isidentifier() or len(name) > LONGEST:
+        return False
+    return not any(hasattr(base, name) for base in SCRAPY_REQUESTS)
 
 
 def _may_be_named(value: object) -> bool:
