@@ -27,13 +27,23 @@ _REMEDY = "give each slot a dict, with a 'delay' of 0 or more seconds"
 
 
 def check(settings: BaseSettings) -> None:
-    """Raise `UbiSettingError` where DOWNLOAD_SLOTS does not hold: Scrapy itself would find out at the first page."""
+    """Raise `UbiSettingError` where DOWNLOAD_SLOTS does not hold, which Scrapy itself would find out at the first page;
+    and where Scrapy's slots would let no load through, and it would stand still without a word."""
+    by_domain, by_ip = PER_HOST
+    name = by_ip if _is_given(settings, by_ip) and settings.getint(by_ip) else by_domain
+    if _is_given(settings, name) and settings.getint(name) <= 0:
+        raise UbiSettingError(name, f"is {settings.getint(name)}, which lets no request through", "give 1 or more")
     for name, slot in settings.getdict("DOWNLOAD_SLOTS").items():
         if not isinstance(name, str) or not isinstance(slot, Mapping):
             raise UbiSettingError("DOWNLOAD_SLOTS", f"has {name!r}: {slot!r}", _REMEDY)
         delay = slot.get("delay", 0.0)
         if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay < math.inf:
             raise UbiSettingError("DOWNLOAD_SLOTS", f"has a delay of {delay!r} for {name!r}", _REMEDY)
+        number = slot.get("concurrency", 1)
+        if isinstance(number, bool) or not isinstance(number, int | float) or number < 1:
+            raise UbiSettingError(
+                "DOWNLOAD_SLOTS", f"has a concurrency of {number!r} for {name!r}", "give each slot 1 or more"
+            )
 
 
 def remarks(settings: BaseSettings) -> Iterator[str]:

@@ -32,6 +32,7 @@ from scrapy_ubi.agent.profile.profile import Profile, read_profile, still_failed
 from scrapy_ubi.ground.untrusted.terminal_text import cut, cut_middle, plain
 
 MOST_NAMES = 12  # agents that a sentence names
+_LOST = "Lost, of "
 CODEC = "codec/"  # how reasons of pages begin that could not travel
 
 logger = logging.getLogger("scrapy_ubi")
@@ -64,6 +65,11 @@ def lost(found: LossTally, crawl: str) -> list[str]:
     """A sentence for each kind of loss; none where nothing was lost. `crawl` is its name."""
     sentences = (kind(found, crawl) for kind in _KINDS)
     return [sentence for sentence in sentences if sentence is not None]
+
+
+def is_loss(sentence: str) -> bool:
+    """Whether this is one of the sentences of `lost`."""
+    return sentence.startswith(_LOST)
 
 
 def of_copies(lost: Sequence[str], copies: int) -> list[str]:
@@ -100,7 +106,7 @@ def _pages(found: LossTally, crawl: str) -> str | None:
         return None
     named = ", ".join(f"{reason}: {number}" for reason, number in sorted(reasons.items()))
     return (
-        f"Lost, of {found.whose}: {_number(sum(reasons.values()), 'page')} whose request could not travel whole to the "
+        f"{_LOST}{found.whose}: {_number(sum(reasons.values()), 'page')} whose request could not travel whole to the "
         f"agent that was to fetch it ({named}). `scrapy ubi failed --crawl {shlex.quote(crawl)} --reason codec` shows "
         "them."
     )
@@ -111,7 +117,7 @@ def _too_large(found: LossTally, crawl: str) -> str | None:
     if not number:
         return None
     return (
-        f"Lost, of {found.whose}: {_number(number, 'request')} too large for a letter to the agent that has the host. "
+        f"{_LOST}{found.whose}: {_number(number, 'request')} too large for a letter to the agent that has the host. "
         "Raise UBI_MAX_LETTER_BYTES."
     )
 
@@ -121,7 +127,7 @@ def _set_aside(found: LossTally, crawl: str) -> str | None:
     if not number:
         return None
     return (
-        f"Lost, of {found.whose}: what {_number(number, 'letter')} or records told of, set aside as they did not hold. "
+        f"{_LOST}{found.whose}: what {_number(number, 'letter')} or records told of, set aside as they did not hold. "
         "The agents' logs say why."
     )
 

@@ -22,7 +22,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-from scrapy_ubi.adapter.requests.known_classes import is_request_class
+from scrapy_ubi.adapter.requests.known_classes import is_request_class, is_state_name
 from scrapy_ubi.adapter.requests.scalars import encoded_data
 from scrapy_ubi.adapter.requests.untravelled import LONGEST_SHOWN, LOST, NEEDED
 from scrapy_ubi.adapter.requests.values import ItemClasses, unpack
@@ -169,6 +169,11 @@ class RequestCheck:
             unpack(packed, self._items, build=False)
         return None
 
+    def _check_state(self, value: Any) -> str | None:
+        if not isinstance(value, dict) or not all(map(is_state_name, value)):
+            return "not what a request may have of its own"
+        return self._check_cb_kwargs(value)
+
     def _check_callback(self, value: Any) -> str | None:
         if isinstance(value, dict):
             return self._check_partial(value)
@@ -212,6 +217,7 @@ class RequestCheck:
 
 _CHECKS: dict[str, Callable[[RequestCheck, Any], str | None]] = {
     "class": RequestCheck._check_class,
+    "state": RequestCheck._check_state,
     "method": RequestCheck._check_method,
     "body": RequestCheck._check_body,
     "headers": RequestCheck._check_headers,

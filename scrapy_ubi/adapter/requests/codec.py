@@ -22,7 +22,7 @@ left out where there is nothing else: a plain GET that the spider's default call
   the reason `codec/callback`, `codec/meta`, ... rather than fetch something else, or call with less.
 * FormRequest, JsonRequest and XmlRpcRequest arrive as such, as spiders make the next one of the last by `replace`. What
   they do when they are made is done: body, headers and method are those that were sent. So do classes of the project's
-  own (`known_classes`) whose requests hold no more than these; their constructor is not called. Others do not travel.
+  own (`known_classes`), with what their requests hold besides; their constructor is not called. Others do not travel.
 * Nothing is imported or called because the data names it: a callback is one of the spider's own methods, out of a table
   made beforehand; classes are known ones. What comes from outside is checked whole by `check` before.
 
@@ -47,7 +47,7 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.adapter.requests.callbacks import CallbackTexts
 from scrapy_ubi.adapter.requests.check import DERIVED_META, LOST_NAME, RequestCheck, parse_object
 from scrapy_ubi.adapter.requests.item_classes import Untravelled, class_name
-from scrapy_ubi.adapter.requests.known_classes import KnownClasses, is_request_class
+from scrapy_ubi.adapter.requests.known_classes import KnownClasses, is_request_class, is_state_name
 from scrapy_ubi.adapter.requests.meta_codecs import CodecFailure, MetaCodecs, make_codecs
 from scrapy_ubi.adapter.requests.scalars import is_encoded
 from scrapy_ubi.adapter.requests.shared_objects import holds_objects
@@ -109,11 +109,15 @@ def base_of(cls: type[Request]) -> type[Request]:
     return next(base for base in cls.__mro__ if base in NAMES or base is Request)
 
 
-def is_more(request: Request) -> bool:
-    """Whether a request of a class of somebody's own holds more than Scrapy's class does."""
-    cls = type(request)
-    more = (vars(one).get("__slots__") for one in cls.__mro__[: cls.__mro__.index(base_of(cls))])
-    return bool(getattr(request, "__dict__", None)) or any(slots not in (None, (), []) for slots in more)
+def state_of(request: Request) -> dict[str, Any] | None:
+    """What a request of a class of somebody's own holds besides what Scrapy's class does; None where that cannot be
+    told: in slots, or among what Scrapy's class holds."""
+    cls, base = type(request), base_of(type(request))
+    more = (vars(one).get("__slots__") for one in cls.__mro__[: cls.__mro__.index(base)])
+    state: dict[str, Any] = getattr(request, "__dict__", {})
+    if any(slots not in (None, (), []) for slots in more) or (state and base.__dictoffset__):
+        return None
+    return state if all(map(is_state_name, state)) else None
 
 
 class Encoded(NamedTuple):
@@ -191,7 +195,9 @@ class Codec:
         if request.dont_filter:
             fields["dont_filter"] = True
         if type(request) is not Request:
-            fields["class"] = self._class_name(request, losses)
+            fields["class"] = name = self._class_name(request, losses)
+            if name is not None and type(request) not in NAMES and (state := state_of(request)):
+                fields["state"] = self._pack_each(state, "class", losses)
         return fields
 
     def _acceptable(self, text: str, fields: dict[str, Any], losses: list[Loss]) -> str:
@@ -260,7 +266,7 @@ class Codec:
             losses.append(Loss("dumps_kwargs", "its dumps_kwargs"))
         if (name := NAMES.get(cls)) is not None:
             return name
-        if self._items.get(name := class_name(cls)) is cls and not is_more(request):
+        if self._items.get(name := class_name(cls)) is cls and state_of(request) is not None:
             return name
         losses.append(Loss(f"class/{cls.__name__}", f"its class {name}"))
         return None
@@ -333,6 +339,8 @@ class Codec:
         )
         if name is not None:
             request.headers = headers  # without those that its class has added
+        if state := fields.get("state"):
+            vars(request).update({key: unpack(value, self._items) for key, value in state.items()})
         return request
 
     def _unpack_meta(self, key: str, packed: Any) -> Any:

@@ -4,19 +4,26 @@ Rules of this module:
 
 * A value is written as the fields by which its class makes it again: `scrapy.Item`, dataclasses, attrs classes. One
   that holds more than its fields does not travel.
-* A member of an enumeration is its name, a named tuple its values.
+* A pydantic model is its fields, with those that were set; an instance of a dict class its pairs. Both are made as
+  `copy.copy` makes them, without their constructor. Pydantic is asked only where the project has imported it.
+* A member of an enumeration is its name, several flags together their value, a named tuple its values.
 * Which classes may be named at all is the matter of `known_classes`. Nothing here looks a class up.
 """
 
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import enum
-from collections.abc import Mapping
+import sys
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attr
 from scrapy import Item
+
+_OF_GENERICS = "__orig_class__"  # typing's mark on what `Name[type](...)` has made; nothing compares it
 
 
 class Untravelled(Exception):
@@ -37,6 +44,19 @@ def is_item_class(value: object) -> bool:
     if not isinstance(value, type):
         return False
     return issubclass(value, Item) or dataclasses.is_dataclass(value) or attr.has(value)
+
+
+def is_model_class(value: object) -> bool:
+    """Whether `value` is a class of pydantic models."""
+    base = getattr(sys.modules.get("pydantic"), "BaseModel", None)
+    return base is not None and isinstance(value, type) and issubclass(value, base) and value is not base
+
+
+def is_dict_class(value: object) -> bool:
+    """Whether `value` is a class of dicts, besides Python's own, that holds nothing but its pairs."""
+    if not isinstance(value, type) or value is dict or not issubclass(value, dict):
+        return False
+    return not issubclass(value, (OrderedDict, defaultdict))
 
 
 def is_enumeration(value: object) -> bool:
@@ -70,7 +90,7 @@ def values_of(value: Any) -> dict[str, Any]:
     names = tuple(field.name for field in fields)
     if not all(field.init for field in fields):
         raise Untravelled(cls.__name__)  # its constructor cannot set all its fields
-    if not {*names}.issuperset(getattr(value, "__dict__", ())):
+    if not {*names, _OF_GENERICS}.issuperset(getattr(value, "__dict__", ())):
         raise Untravelled(cls.__name__)
     try:
         return {name: getattr(value, name) for name in names}
@@ -84,3 +104,43 @@ def made(cls: Any, values: Mapping[str, Any]) -> Any:
         aliases = {field.name: field.alias for field in attr.fields(cls)}
         values = {aliases[name]: value for name, value in values.items()}
     return cls(**values)
+
+
+def state_of(model: Any) -> tuple[dict[str, Any], list[str]]:
+    """The fields of a pydantic model, and the names of those that were set. Raises `Untravelled` where it has more."""
+    cls = type(model)
+    values = dict(model.__dict__)
+    more = any(getattr(model, f"__pydantic_{name}__", None) for name in ("extra", "private"))
+    if more or not {*cls.model_fields}.issuperset(values):
+        raise Untravelled(cls.__name__)
+    return values, sorted(model.__pydantic_fields_set__)
+
+
+def made_model(cls: Any, values: Mapping[str, Any], were_set: Iterable[str]) -> Any:
+    """The pydantic model with these fields, which are not validated: they were."""
+    model = cls.__new__(cls)
+    model.__setstate__(
+        {
+            "__dict__": dict(values),
+            "__pydantic_extra__": {} if cls.model_config.get("extra") == "allow" else None,
+            "__pydantic_fields_set__": set(were_set),
+            "__pydantic_private__": {} if cls.__private_attributes__ else None,
+        }
+    )
+    return model
+
+
+def pairs_of(value: Any) -> list[list[Any]]:
+    """The pairs of an instance of a dict class. Raises `Untravelled` where it holds more than these."""
+    cls = type(value)
+    made_by, arguments, state, *_ = value.__reduce_ex__(2)
+    if made_by is not copyreg.__newobj__ or arguments != (cls,) or state is not None:  # type: ignore[attr-defined]
+        raise Untravelled(cls.__name__)
+    return [list(pair) for pair in dict.items(value)]
+
+
+def made_dict(cls: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
+    """The instance of a dict class with these pairs."""
+    value = cls.__new__(cls)
+    dict.update(value, pairs)
+    return value

@@ -2,8 +2,8 @@
 
 Rules of this module:
 
-* The project is the top-level packages of the spider's class, of its bases and of SPIDER_MODULES. Known are the items,
-  enumerations, named tuples and requests that its modules define or mention.
+* The project is the top-level packages of the spider's class, of its bases and of SPIDER_MODULES. Known are the items
+  (pydantic models and dict classes, too), enumerations, named tuples and requests that its modules define or mention.
 * A class is found in modules that are imported already; nothing is imported because a text names it. What the project
   imports later is known from then on.
 * Of other packages those of a fixed table are known, where the project or a download handler has imported them.
@@ -17,14 +17,25 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from scrapy import Request, Spider
+from scrapy.http import FormRequest, JsonRequest, XmlRpcRequest
 from scrapy.settings import BaseSettings
 
-from scrapy_ubi.adapter.requests.item_classes import class_name, is_enumeration, is_item_class, is_named_tuple
+from scrapy_ubi.adapter.requests.item_classes import (
+    class_name,
+    is_dict_class,
+    is_enumeration,
+    is_item_class,
+    is_model_class,
+    is_named_tuple,
+)
 
 LONGEST = 300  # characters of a name that is looked up
 
 # Requests of other packages that say all in their meta: the class adds nothing but ways to write it.
 FOREIGN_REQUESTS = ("scrapy_splash.request.SplashRequest", "scrapy_splash.request.SplashFormRequest")
+
+# Scrapy's classes of requests.
+SCRAPY_REQUESTS = (Request, FormRequest, JsonRequest, XmlRpcRequest)
 
 _NO_PROJECT = frozenset({"scrapy", "scrapy_ubi", "builtins"})
 
@@ -64,8 +75,16 @@ def is_request_class(value: object) -> bool:
     return isinstance(value, type) and issubclass(value, Request)
 
 
+def is_state_name(name: object) -> bool:
+    """Whether a request may hold something of this name of its own, besides what Scrapy's classes have."""
+    if type(name) is not str or not name.isidentifier() or len(name) > LONGEST:
+        return False
+    return not any(hasattr(base, name) for base in SCRAPY_REQUESTS)
+
+
 def _may_be_named(value: object) -> bool:
-    return is_item_class(value) or is_enumeration(value) or is_named_tuple(value) or is_request_class(value)
+    kinds = (is_item_class, is_model_class, is_dict_class, is_enumeration, is_named_tuple, is_request_class)
+    return any(is_one(value) for is_one in kinds)
 
 
 def _package(name: str) -> str:

@@ -18,6 +18,7 @@ import pathlib
 import re
 import uuid
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -81,6 +82,15 @@ def _pack_moment(value: dt.datetime | dt.time) -> Any:
     return tagged(type(value).__name__, value.isoformat())
 
 
+def _pack_zone(value: dt.timezone | ZoneInfo) -> Any:
+    if isinstance(value, ZoneInfo):
+        if value.key is None:  # of a file
+            raise Untravelled("ZoneInfo")
+        return tagged("zone", value.key)
+    offset, *name = value.__getinitargs__()  # type: ignore[attr-defined]
+    return tagged("timezone", [offset.days, offset.seconds, offset.microseconds, *name])
+
+
 WRITERS: dict[type, Callable[[Any], Any]] = {
     int: _pack_int,
     float: _pack_float,
@@ -91,6 +101,11 @@ WRITERS: dict[type, Callable[[Any], Any]] = {
     dt.timedelta: lambda value: tagged("timedelta", [value.days, value.seconds, value.microseconds]),
     decimal.Decimal: lambda value: tagged("decimal", str(value)),
     uuid.UUID: lambda value: tagged("uuid", value.hex),
+    Fraction: lambda value: tagged("fraction", [_pack_int(value.numerator), _pack_int(value.denominator)]),
+    complex: lambda value: tagged("complex", [_pack_float(value.real), _pack_float(value.imag)]),
+    range: lambda value: tagged("range", [_pack_int(one) for one in (value.start, value.stop, value.step)]),
+    dt.timezone: _pack_zone,
+    ZoneInfo: _pack_zone,
     bytearray: lambda value: tagged("bytearray", base64.b64encode(value).decode()),
     **dict.fromkeys(_PATHS.values(), lambda value: tagged("path", [type(value).__name__, str(value)])),
 }
@@ -122,11 +137,37 @@ def _read_decimal(payload: Any) -> decimal.Decimal:
     return decimal.Decimal(payload)
 
 
+def _read_zone(payload: Any) -> ZoneInfo:
+    if not isinstance(payload, str) or not _ZONE.fullmatch(payload):
+        raise ValueError("malformed time zone")
+    return ZoneInfo(payload)
+
+
 def _read_zoned(payload: Any) -> dt.datetime:
     text, fold, zone = payload
-    if not isinstance(zone, str) or not _ZONE.fullmatch(zone):
+    return dt.datetime.fromisoformat(text).replace(fold=fold, tzinfo=_read_zone(zone))
+
+
+def _read_timezone(payload: Any) -> dt.timezone:
+    offset, name = _read_timedelta(payload[:3]), payload[3:]
+    if len(name) > 1 or not all(isinstance(one, str) for one in name):
         raise ValueError("malformed time zone")
-    return dt.datetime.fromisoformat(text).replace(fold=fold, tzinfo=ZoneInfo(zone))
+    return dt.timezone(offset, *name)
+
+
+def _read_numbers(payload: Any, number: int) -> list[int]:
+    if not isinstance(payload, list) or len(payload) != number or not all(type(one) is int for one in payload):
+        raise ValueError("malformed numbers")
+    if any(one.bit_length() > MAX_BITS for one in payload):
+        raise ValueError("number too large")
+    return payload
+
+
+def _read_complex(payload: Any) -> complex:
+    parts = [_read_float(one["v"]) if isinstance(one, dict) else one for one in payload]
+    if len(parts) != 2 or not all(type(one) is float for one in parts):
+        raise ValueError("malformed complex")
+    return complex(*parts)
 
 
 def _read_path(payload: Any) -> pathlib.PurePath:
@@ -147,6 +188,11 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "decimal": _read_decimal,
     "uuid": lambda payload: uuid.UUID(hex=payload),
     "bytearray": lambda payload: bytearray(_read_bytes(payload)),
+    "fraction": lambda payload: Fraction(*_read_numbers(payload, 2)),
+    "complex": _read_complex,
+    "range": lambda payload: range(*_read_numbers(payload, 3)),
+    "timezone": _read_timezone,
+    "zone": _read_zone,
     "path": _read_path,
     "zoned": _read_zoned,
 }

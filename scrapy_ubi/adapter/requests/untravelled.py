@@ -40,7 +40,7 @@ _REMEDIES = {
     "errback": "Make it a method of the spider",
     "cb_kwargs": f"{_PASS_ON}: loader.load_item() in place of an ItemLoader",
     "meta": f"{_PASS_ON}: text in place of a selector. Or name a codec for the key in UBI_CODECS",
-    "class": "Make a Request, and say in its meta what the class would",
+    "class": "Let it hold what JSON can express, and no slots; or make a Request, and say that in its meta",
     "dumps_kwargs": "Write the body yourself",
     "proxy": "Set UBI_PROXIES to the hosts of your proxies",
 }
@@ -95,6 +95,8 @@ def refused_loss(name: str, key: str | None) -> Loss:
     at so closely."""
     if name == "meta":
         return Loss(f"meta/{key}", f"meta[{key!r:.60}] with such a value", refused=True)
+    if name == "state":
+        return Loss("class", "what its class holds", refused=True)
     if key is None:
         return Loss(name, f"its {name} with such a value" if name != "method" else "such a method", refused=True)
     return Loss(name, f"{name}[{key!r:.60}] with such a name or value", refused=True)

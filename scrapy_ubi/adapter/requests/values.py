@@ -26,10 +26,16 @@ from scrapy_ubi.adapter.requests.item_classes import (
     Untravelled,
     class_name,
     field_names,
+    is_dict_class,
     is_enumeration,
     is_item_class,
+    is_model_class,
     is_named_tuple,
     made,
+    made_dict,
+    made_model,
+    pairs_of,
+    state_of,
     values_of,
 )
 from scrapy_ubi.adapter.requests.scalars import MAX_BITS, READERS, TAG, WRITERS, is_encodable, pack_text, tagged
@@ -127,8 +133,14 @@ class _Packer:
             raise Untravelled(cls.__name__)
         if is_enumeration(cls) and cls.__members__.get(value.name) is value:  # else several flags together
             return tagged("enum", [name, value.name])
+        if isinstance(value, enum.Flag):
+            return tagged("flags", [name, self.pack(value.value, _inside(depth))])
         if is_named_tuple(cls) and not getattr(value, "__dict__", None):
             return tagged("namedtuple", [name, self.pack(list(value), _inside(depth))])
+        if is_model_class(cls):
+            return tagged("model", [name, self.pack([*state_of(value)], _inside(depth))])
+        if is_dict_class(cls):
+            return tagged("dictclass", [name, self.pack(pairs_of(value), _inside(depth))])
         if not is_item_class(cls):
             raise Untravelled(cls.__name__)
         return tagged("item", [name, self._pack_dict(values_of(value), _inside(depth))])
@@ -193,8 +205,14 @@ class _Unpacker:
         values = self.unpack(payload[1], depth + 1)
         if tag == "enum":
             return _member(cls, values)
+        if tag == "flags":
+            return _flags(cls, values)
         if tag == "namedtuple":
             return _named_tuple(cls, values)
+        if tag == "model":
+            return _model(cls, values, self._build)
+        if tag == "dictclass":
+            return _dict_class(cls, values, self._build)
         if not is_item_class(cls) or not isinstance(values, dict):
             raise ValueError("unknown item class")
         if not values.keys() <= field_names(cls):
@@ -206,6 +224,35 @@ def _member(cls: Any, name: object) -> Any:
     if not is_enumeration(cls) or not isinstance(name, str) or name not in cls.__members__:
         raise ValueError("unknown member of an enumeration")
     return cls.__members__[name]
+
+
+def _flags(cls: Any, value: object) -> Any:
+    if not (isinstance(cls, type) and issubclass(cls, enum.Flag)) or type(value) is not int or value < 0:
+        raise ValueError("unknown flags")
+    every = 0
+    for member in cls:
+        every |= member.value
+    if value | every != every:
+        raise ValueError("unknown flags")
+    return cls(value)
+
+
+def _model(cls: Any, state: object, build: bool) -> Any:
+    if not is_model_class(cls) or not isinstance(state, list) or len(state) != 2:
+        raise ValueError("unknown model")
+    values, were_set = state
+    if not isinstance(values, dict) or not isinstance(were_set, list) or not all(type(one) is str for one in were_set):
+        raise ValueError("malformed model")
+    if not {*values, *were_set} <= {*cls.model_fields}:
+        raise ValueError("unknown field of a model")
+    return made_model(cls, values, were_set) if build else None
+
+
+def _dict_class(cls: Any, pairs: object, build: bool) -> Any:
+    if not is_dict_class(cls):
+        raise ValueError("unknown dict class")
+    read = _read(_read_pairs, "pairs", pairs)
+    return made_dict(cls, read.items()) if build else None
 
 
 def _named_tuple(cls: Any, values: object) -> Any:
@@ -229,7 +276,7 @@ def _inside(depth: int) -> int:
 
 
 _COLLECTIONS = frozenset({OrderedDict, Counter, defaultdict, deque})
-_NAMED = frozenset({"item", "enum", "namedtuple"})
+_NAMED = frozenset({"item", "enum", "flags", "namedtuple", "model", "dictclass"})
 
 
 def _read_defaultdict(payload: Any) -> defaultdict[Any, Any]:

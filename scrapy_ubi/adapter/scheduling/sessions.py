@@ -12,7 +12,8 @@ asked to log in again, and its pages would give no items. Rules of this module:
 * Notes come from elsewhere: a row that does not hold, or whose domain is not that of the host, is left out and counted.
 * A host's notes are small. Cookies that take more than `MOST` characters do not travel: counted, and said once.
 * A cookie for all hosts of a domain is known to the agent that got it. Other hosts of the domain may have other owners:
-  that is said once. UBI_PARTITION = "domain" gives them one.
+  that is said once, as a warning where such a cookie looks like that of a login: its request had a body to post, or its
+  page leads to another host of the domain. UBI_PARTITION = "domain" gives them one owner.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ class Sessions(PageObserver):
         self._wall = wall
         self._one_owner = settings.redis_url is None or settings.partition == "domain"
         self._known: set[str] = set()  # hosts whose noted cookies are in the jar
-        self._setting: set[Flight] = set()  # pages whose responses set cookies
+        self._setting: dict[Flight, bool] = {}  # pages whose responses set cookies; whether it looks like a login
         node.hosts.on_change(self._forget)
 
     @cached_property
@@ -114,24 +115,24 @@ class Sessions(PageObserver):
         if flight.visit is None:
             return
         if b"Set-Cookie" in response.headers:
-            self._setting.add(flight)
-        elif flight in self._setting:
-            self._setting.remove(flight)
+            self._setting[flight] = flight.request.method == "POST" or _leaves_host(response)
+        else:
+            self._setting.pop(flight, None)
 
     def ended(self, flight: Flight) -> None:
         """Note the cookies of its host, where the page or its request has set some."""
         if flight.visit is not None and (flight in self._setting or flight.request.cookies):
-            self.keep(flight.request, flight.visit.state)
+            self.keep(flight.request, flight.visit.state, self._setting.get(flight, False))
         self.withdrawn(flight)
 
     def withdrawn(self, flight: Flight) -> None:
         """Nothing is noted of a page that was not fetched."""
-        self._setting.discard(flight)
+        self._setting.pop(flight, None)
 
     # -- from the jar to the notes
 
-    def keep(self, request: Request, state: HostState) -> None:
-        """Note the cookies of this page's host: the page, or its request, has set some."""
+    def keep(self, request: Request, state: HostState, is_login: bool = False) -> None:
+        """Note the cookies of this page's host: the page, or its request, has set some. `is_login`: it looks so."""
         middleware, hostname = self._middleware, urlparse_cached(request).hostname
         key = request.meta.get("cookiejar")
         if middleware is None or hostname is None or request.meta.get("dont_merge_cookies"):
@@ -145,7 +146,7 @@ class Sessions(PageObserver):
         for domain in domains:
             rows += [_row(key, cookie) for cookie in cookies_of_domain(jar, domain)]
         rows.sort(key=lambda row: (repr(row.jar), row.domain))
-        self._say_if_shared(rows, hostname)
+        self._say_if_shared(rows, hostname, logging.WARNING if is_login else logging.INFO)
         self._note(state, rows)
 
     def _note(self, state: HostState, rows: list[Row]) -> None:
@@ -163,14 +164,14 @@ class Sessions(PageObserver):
         self._count(f"ubi/cookies/unkept/{why}")
         self._notices.once(f"cookies/{why}", f"{what}: an agent that takes the host over begins without them.")
 
-    def _say_if_shared(self, rows: Iterable[Row], hostname: str) -> None:
+    def _say_if_shared(self, rows: Iterable[Row], hostname: str, level: int) -> None:
         shared = next((row for row in rows if row.named and row.domain.lstrip(".") != hostname), None)
         if shared is not None and not self._one_owner:
             self._notices.once(
-                "cookies/shared",
+                f"cookies/shared/{level}",
                 f"{hostname} sets cookies for all hosts of {shared.domain.lstrip('.')}, which other agents may own: "
                 "where a session spans several hosts, set UBI_PARTITION = 'domain', so that one agent fetches all.",
-                logging.INFO,
+                level,
             )
 
     # -- from the notes to the jar
@@ -199,6 +200,18 @@ class Sessions(PageObserver):
         if None in rows:
             self._count("ubi/cookies/refused")
         return [row for row in rows if row is not None]
+
+
+def _leaves_host(response: Response) -> bool:
+    """Whether this redirects to another host."""
+    location = response.headers.get(b"Location")
+    if location is None or not 300 <= response.status < 400:
+        return False
+    try:
+        host = urlsplit(location.decode("latin-1").strip()).hostname
+    except ValueError:
+        return False
+    return host is not None and host != urlparse_cached(response).hostname
 
 
 def _is_sendable(value: object) -> bool:

@@ -25,10 +25,11 @@ from contextlib import ExitStack, contextmanager
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.agent.profile.remaining import ABOUT
+from scrapy_ubi.cli.commands import run_words
 from scrapy_ubi.cli.commands.redis_connection import RedisConnection, connect
 from scrapy_ubi.cli.commands.run_plan import RunPlan, make_plan
 from scrapy_ubi.cli.monitor import render_status
-from scrapy_ubi.cli.monitor.ahead import remaining_of
+from scrapy_ubi.cli.monitor.ahead import idle_shown, remaining_of
 from scrapy_ubi.cli.monitor.screen import Screen
 from scrapy_ubi.cli.monitor.status import CrawlStatus, read_status
 from scrapy_ubi.cli.monitor.text_table import count, rate, room, span
@@ -42,6 +43,7 @@ from scrapy_ubi.settings import home
 STEP = 0.1  # s between two looks at the processes
 LOOK_EVERY = 1.0  # s between two looks at the crawl
 LINE_EVERY = 10.0  # s between two lines where there is no terminal
+UNDER = " " * 10  # what stands under such a line begins where its text does
 INTERRUPTS = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
 )  # Windows has no SIGHUP
@@ -51,8 +53,8 @@ Judgement = Callable[[CrawlStatus, Conclusion], tuple[list[str], Conclusion]]
 
 
 def as_concluded(status: CrawlStatus, result: Conclusion) -> tuple[list[str], Conclusion]:
-    """Judge as the supervisor concludes."""
-    return [], result
+    """Judge as the supervisor concludes; pages that failed are said."""
+    return run_words.failures(status), result
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
@@ -225,6 +227,11 @@ class Run:
             return last
 
     @property
+    def _logs(self) -> str:
+        """Where the agents' logs are, as people may open them from here."""
+        return os.path.relpath(self._plan.logs)
+
+    @property
     def _shown(self) -> CrawlStatus:
         """The crawl as people see it: not the run that was over when we came."""
         of_before = self._status.state == "finished" and self._status.run == self._before
@@ -237,7 +244,7 @@ class Run:
         self._say(f"{agents} {plain(plan.crawl, 64)}, with {redis}.")
         for remark in self._remarks:
             self._say(remark)
-        self._screen.say(f"Logs: {os.path.relpath(plan.logs)}{os.sep}<agent>.log")
+        self._screen.say(f"Logs: {self._logs}{os.sep}<agent>.log")
         if plan.left_out:
             names = ", ".join(plan.left_out)
             self._say(
@@ -255,6 +262,9 @@ class Run:
         elif last or now - self._lined >= LINE_EVERY:
             self._lined = now
             self._screen.say(self._line(now))
+            if not (last or any(one.pages_per_second for one in self._shown.agents)):
+                for sentence in idle_shown(self._shown):
+                    self._screen.say(*textwrap.wrap(sentence, room(), initial_indent=UNDER, subsequent_indent=UNDER))
 
     def _hint(self) -> str:
         if self._supervision.ending:
@@ -279,7 +289,8 @@ class Run:
         self._screen.tell("\n".join(lines))
 
     def _say(self, sentence: str) -> None:
-        self._screen.say(*textwrap.wrap(sentence, room()))
+        indent = " " * (len(sentence) - len(sentence.lstrip()))
+        self._screen.say(*textwrap.wrap(sentence, room(), subsequent_indent=indent))
 
     def _conclude(self, result: Conclusion) -> int:
         """Say why it is over, and where the items are; the exit status."""
@@ -287,12 +298,13 @@ class Run:
         if trouble and not result.status:
             result = Conclusion(FAILED, trouble)
         sentences, result = self._judge(self._status, result)
-        for sentence in sentences:
+        lost, said = run_words.losses(self._status), self._warnings()
+        for sentence in [*sentences, *said, *lost]:
             self._say(sentence)
         feeds = [feed.part(name, self._plan.crawl) for feed in self._plan.files.feeds for name in self._places]
         parts = [part for part in dict.fromkeys(feeds) if os.path.exists(part) or "%(" in part or "://" in part]
         if self._json:
-            print(json.dumps(self._document(result, [*files, *parts]), indent=2))
+            print(json.dumps(self._document(result, [*files, *parts], [*said[1:], *lost]), indent=2))
             return result.status
         if parts:
             self._say("Items:" if len(parts) == 1 else "Items, a file for each agent:")
@@ -302,6 +314,12 @@ class Run:
         else:
             self._say(result.why)
         return result.status
+
+    def _warnings(self) -> list[str]:
+        """What the agents have warned of; after a refusal that is said anyway."""
+        if self._supervision.refused:
+            return []
+        return run_words.warnings(map(self._processes.warnings, self._places), self._logs)
 
     def _collect(self, result: Conclusion) -> tuple[list[str], str]:
         """Make the files of items; those that are there, and what was wrong. After an interruption the crawl is to go
@@ -322,7 +340,7 @@ class Run:
             self._say(line)
         return list(self._plan.files.collected), ""
 
-    def _document(self, result: Conclusion, parts: list[str]) -> dict[str, object]:
+    def _document(self, result: Conclusion, parts: list[str], said: list[str]) -> dict[str, object]:
         agents = [
             {
                 "agent": name,
@@ -333,4 +351,11 @@ class Run:
             }
             for name, place in self._places.items()
         ]
-        return {"crawl": self._plan.crawl, "status": result.status, "why": result.why, "agents": agents, "items": parts}
+        return {
+            "crawl": self._plan.crawl,
+            "status": result.status,
+            "why": result.why,
+            "agents": agents,
+            "items": parts,
+            "warnings": [sentence.strip() for sentence in said],
+        }

@@ -21,11 +21,13 @@ from pathlib import Path
 from scrapy_ubi.cli.supervisor.agent_process import LIFE
 from scrapy_ubi.ground.untrusted.terminal_text import cut, plain
 
-TAIL = 65_536  # bytes of a log that are searched for its last error
+HEAD = 1_048_576  # bytes of a log that are searched for warnings, from the start of its agent
+TAIL = 65_536  # bytes of a log that are searched for its last error, and for warnings
 LONGEST = 600  # characters of an error shown
 OURS = "scrapy_ubi: "  # how the sentence of a refused start begins
 COMMANDS = "scrapy ubi: "  # how a command's last words begin, which may go on over several lines
 _ERROR = re.compile(r"(?:ERROR|CRITICAL): (.*)")
+_WARNING = re.compile(r"\[scrapy_ubi(?:\.\w+)*\] WARNING: (.*)")
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt)\b.*")  # last line of a traceback
 
 
@@ -43,6 +45,7 @@ class _Process:
     place: AgentPlace
     popen: subprocess.Popen[bytes]
     log_from: int  # bytes that earlier processes have logged
+    first_log_from: int  # bytes that were there before the supervisor began
     reported: bool = False
 
 
@@ -73,7 +76,9 @@ class AgentProcesses:
                 pass_fds={self._life, self._held},
                 start_new_session=True,
             )
-            self._processes[place.name] = _Process(place, popen, log.tell())
+            before = self._processes.get(place.name)
+            begun = log.tell()
+            self._processes[place.name] = _Process(place, popen, begun, before.first_log_from if before else begun)
 
     def poll_ended(self) -> Iterable[tuple[str, int]]:
         """The agents whose processes have ended since the last call, with exit status, or minus the signal."""
@@ -102,6 +107,27 @@ class AgentProcesses:
         except OSError:
             return ""
         return cut(plain(error_in(text)), LONGEST)
+
+    def warnings(self, name: str) -> list[str]:
+        """What this package has warned of in the log of an agent, at its beginning and at its end, each sentence once.
+        Between them the log may be long."""
+        process = self._processes.get(name)
+        if process is None:  # it was never started
+            return []
+        try:
+            with process.place.log.open("rb") as log:
+                log.seek(process.first_log_from)
+                read = log.read(HEAD)
+                if (more := log.seek(0, os.SEEK_END) - process.first_log_from - len(read)) > TAIL:
+                    log.seek(-TAIL, os.SEEK_END)
+                    # Whole lines: neither the one that the head ends in, nor the one that the tail begins in.
+                    read = read[: read.rfind(b"\n") + 1] + log.read(TAIL).partition(b"\n")[2]
+                elif more:
+                    log.seek(-more, os.SEEK_END)
+                    read += log.read(more)
+        except OSError:
+            return []
+        return list(dict.fromkeys(_WARNING.findall(read.decode("utf-8", "replace"))))
 
     def close(self) -> None:
         """Kill what still runs, and wait for it."""

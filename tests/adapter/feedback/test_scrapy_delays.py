@@ -75,6 +75,28 @@ def test_slots_that_do_not_hold_are_an_error_with_a_remedy(slots: Any) -> None:
         check(Settings({"DOWNLOAD_SLOTS": slots}))
 
 
+@pytest.mark.parametrize("number", [0, -1, True, "2", None])
+def test_a_slot_that_lets_nothing_through_is_an_error(number: Any) -> None:
+    with pytest.raises(UbiSettingError, match=r"DOWNLOAD_SLOTS has a concurrency of .*: give each slot 1 or more\."):
+        check(Settings({"DOWNLOAD_SLOTS": {"a.example": {"concurrency": number}}}))
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"CONCURRENT_REQUESTS_PER_DOMAIN": 0}, "CONCURRENT_REQUESTS_PER_DOMAIN"),
+        ({"CONCURRENT_REQUESTS_PER_DOMAIN": "-1", "CONCURRENT_REQUESTS_PER_IP": 0}, "CONCURRENT_REQUESTS_PER_DOMAIN"),
+        ({"CONCURRENT_REQUESTS_PER_IP": -1}, "CONCURRENT_REQUESTS_PER_IP"),
+    ],
+)
+def test_settings_that_let_nothing_through_are_an_error_as_scrapy_would_stand_still(
+    settings: dict[str, Any], name: str
+) -> None:
+    with pytest.raises(UbiSettingError, match=f"{name} is .*lets no request through: give 1 or more"):
+        check(Settings(settings, priority="project"))
+    check(Settings({"CONCURRENT_REQUESTS_PER_DOMAIN": 0, "CONCURRENT_REQUESTS_PER_IP": 1}, priority="project"))
+
+
 def test_slots_that_hold_pass() -> None:
     check(Settings())
     check(Settings({"DOWNLOAD_SLOTS": {"a.example": {"delay": 0.5}, "b.example": {"concurrency": 1}}}))

@@ -29,6 +29,7 @@ from scrapy.spiders import CrawlSpider, Rule
 from scrapy_ubi.adapter.requests.callbacks import callback_names, errback_lost
 from scrapy_ubi.adapter.requests.check import DERIVED_META, META_CHECKS
 from scrapy_ubi.adapter.requests.codec import Codec, Encoded
+from scrapy_ubi.adapter.requests.item_classes import class_name
 from scrapy_ubi.adapter.requests.untravelled import CodecError
 from scrapy_ubi.protocol.host import Entry
 
@@ -509,9 +510,25 @@ def test_a_request_of_a_class_that_holds_more_or_is_unknown_is_not_made_without(
     refused_for("class", cls(URL))
 
 
-def test_a_request_with_a_state_of_its_own_is_not_made_without() -> None:
-    assert lost(Stateful(URL, 1.0)) == ["class/Stateful"]
-    assert "test_codec.Stateful" in refused_for("class", Stateful(URL, 1.0))
+@pytest.mark.parametrize("wait", [1.0, None, {"a": (1, {2})}, Page("u", ["w"])])
+def test_a_request_of_the_projects_arrives_with_what_it_holds_besides(wait: Any) -> None:
+    request = Stateful(URL, wait)
+    arrived = through(request)
+    assert type(arrived) is Stateful and attributes(arrived) == attributes(request)
+    assert vars(arrived) == {"wait": wait}
+
+
+def test_a_request_that_holds_what_cannot_travel_is_not_made_without() -> None:
+    for state in ({"wait": lambda: 0}, {"replace": 1}, {"no name": 1}):
+        request = Stateful(URL, 1.0)
+        vars(request).update(state)
+        assert [kind.partition("/")[0] for kind in lost(request)] == ["class"]
+        refused_for("class", request)
+
+
+@pytest.mark.parametrize("state", [[], {"replace": 1}, {"meta": 1}, {"no name": 1}, {"a": {"~": "pickle", "v": ""}}])
+def test_what_a_request_may_not_hold_is_refused_when_it_comes(state: Any) -> None:
+    assert codec.check(json.dumps({"class": class_name(Stateful), "state": state})) is not None
 
 
 @pytest.mark.parametrize("part", ["meta", "cb_kwargs"])

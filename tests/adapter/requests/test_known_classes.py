@@ -22,7 +22,7 @@ from scrapy_ubi.adapter.requests.known_classes import KnownClasses
 FILES = {
     "__init__.py": "",
     "items.py": """
-        import dataclasses, enum, scrapy
+        import dataclasses, enum, pydantic, scrapy
         from typing import NamedTuple
         from {outside} import Shared
 
@@ -40,6 +40,12 @@ FILES = {
             x: int
 
         class Get(scrapy.Request):
+            pass
+
+        class Model(pydantic.BaseModel):
+            name: str
+
+        class Row(dict):
             pass
 
         def function(): ...
@@ -87,7 +93,16 @@ def load(module: str) -> Any:
 def test_items_anywhere_in_the_project_are_known_and_what_it_takes_from_others(project: str) -> None:
     items, spiders = load(f"{project}.items"), load(f"{project}.spiders")
     known = KnownClasses(spiders.Walk, Settings())
-    for cls in (items.Book, items.Author, items.Author.Status, items.Point, items.Get, items.Shared):
+    for cls in (
+        items.Book,
+        items.Author,
+        items.Author.Status,
+        items.Point,
+        items.Get,
+        items.Model,
+        items.Row,
+        items.Shared,
+    ):
         assert known.get(class_name(cls)) is cls
     for name in (
         "items.function",

@@ -9,11 +9,13 @@ import decimal
 import enum
 import json
 import pathlib
+import typing
 import uuid
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
 import attr
+import pydantic
 import pytest
 import scrapy
 from hypothesis import assume, given
@@ -79,8 +81,47 @@ class Pair(NamedTuple):
     right: Any = None
 
 
+class Model(pydantic.BaseModel):
+    name: Any = pydantic.Field(None, alias="from")
+    tags: list[Any] = []
+    _cached: int
+
+    @classmethod
+    def with_more(cls) -> Model:
+        """One with a private attribute."""
+        model = cls()
+        model._cached = 1
+        return model
+
+
+class Open(pydantic.BaseModel, extra="allow"):
+    """It may hold more than its fields."""
+
+
+class Row(dict[Any, Any]):
+    """Made with a constructor that takes no pairs."""
+
+    def __init__(self, **pairs: Any) -> None:
+        super().__init__(pairs)
+
+    @classmethod
+    def with_more(cls) -> Row:
+        """One that somebody has hung something on."""
+        row = cls()
+        row.more = 1  # type: ignore[attr-defined]
+        return row
+
+
+Kind = TypeVar("Kind")
+
+
+@dataclasses.dataclass
+class Box(typing.Generic[Kind]):
+    content: Kind
+
+
 BERLIN = ZoneInfo("Europe/Berlin")
-ITEMS = {class_name(cls): cls for cls in (Book, Author, Sealed, Shelf, Label, Known, Pair)}
+ITEMS = {class_name(cls): cls for cls in (Book, Author, Sealed, Shelf, Label, Known, Pair, Model, Open, Row, Box)}
 
 scalars = (
     st.none()
@@ -99,7 +140,13 @@ scalars = (
     | st.uuids()
     | st.datetimes().map(lambda moment: moment.replace(tzinfo=BERLIN))
     | st.text(max_size=5).filter(lambda text: "\0" not in text).map(pathlib.PurePosixPath)
-    | st.sampled_from([pathlib.Path("a/b"), pathlib.PureWindowsPath("c:\\a"), *Known])
+    | st.sampled_from(
+        [pathlib.Path("a/b"), pathlib.PureWindowsPath("c:\\a"), *Known, Known.LEFT | Known.RIGHT, Known(0)]
+    )
+    | st.fractions()
+    | st.complex_numbers(allow_nan=False)
+    | st.builds(range, st.integers(-9, 9), st.integers(-9, 9), st.integers(1, 9))
+    | st.sampled_from([dt.UTC, dt.timezone(dt.timedelta(hours=-3, microseconds=1), "here"), BERLIN])
 )
 hashables: st.SearchStrategy[Any] = st.deferred(
     lambda: scalars | st.tuples(scalars, scalars) | st.frozensets(scalars, max_size=3)
@@ -115,6 +162,10 @@ values: st.SearchStrategy[Any] = st.deferred(
         | st.builds(Author, st.text(), st.integers(0, 9))
         | st.builds(Shelf, st.text(), st.lists(values, max_size=2))
         | st.builds(Label, st.text())
+        | st.builds(lambda name: Model(**{"from": name}), values)
+        | st.builds(Model, tags=st.lists(values, max_size=2))
+        | st.builds(Box[int], values)
+        | st.dictionaries(st.text(), values, max_size=3).map(lambda pairs: Row(**pairs))
         | st.builds(Pair, values, values)
         | st.dictionaries(hashables, values, max_size=3).map(collections.OrderedDict)
         | st.dictionaries(hashables, values, max_size=3).map(lambda pairs: collections.defaultdict(list, pairs))
@@ -128,6 +179,10 @@ values: st.SearchStrategy[Any] = st.deferred(
 
 def shape(value: Any) -> Any:
     """The value with its types, so that 1, 1.0 and True differ."""
+    if isinstance(value, Model):
+        return type(value), shape(value.__dict__), value.model_fields_set
+    if isinstance(value, Box):
+        return type(value), shape(value.content)
     if isinstance(value, dict | Book):
         return type(value), [(shape(key), shape(one)) for key, one in value.items()]
     if isinstance(value, Shelf):
@@ -196,11 +251,12 @@ def test_a_subclass_of_text_travels_as_text() -> None:
     [
         (lambda: 0, "function"),
         (object(), "object"),
-        (1j, "complex"),
         (Point(1, 2), "Point"),
         (collections.defaultdict(lambda: 0), "defaultdict"),
         (collections.ChainMap(), "ChainMap"),
-        (Known.LEFT | Known.RIGHT, "Known"),
+        (Model.with_more(), "Model"),
+        (Open(more=1), "Open"),
+        (Row.with_more(), "Row"),
         (Author.with_more("x"), "Author"),
         (Colour.RED, "Colour"),
         (Text.A, "Text"),
@@ -246,6 +302,8 @@ def test_endless_and_hugely_shared_values_do_not_travel() -> None:
         lambda value: Author(value),
         lambda value: Book(title=value),
         lambda value: Pair(value),
+        lambda value: Model(**{"from": value}),
+        lambda value: Row(a=value),
         lambda value: collections.OrderedDict(a=value),
         lambda value: collections.deque([value]),
     ],
@@ -297,6 +355,32 @@ def test_what_can_be_packed_is_not_too_deep_to_be_unpacked(around: Any, innermos
         {TAG: "enum", "v": [class_name(Known), "MIDDLE"]},
         {TAG: "enum", "v": [class_name(Known), 1]},
         {TAG: "enum", "v": [class_name(Author), "name"]},
+        {TAG: "flags", "v": [class_name(Known), 4]},
+        {TAG: "flags", "v": [class_name(Known), -1]},
+        {TAG: "flags", "v": [class_name(Known), True]},
+        {TAG: "flags", "v": [class_name(Author), 1]},
+        {TAG: "model", "v": [class_name(Model), [{"other": 1}, []]]},
+        {TAG: "model", "v": [class_name(Model), [{}, ["other"]]]},
+        {TAG: "model", "v": [class_name(Model), [{}, [1]]]},
+        {TAG: "model", "v": [class_name(Model), {}]},
+        {TAG: "model", "v": [class_name(Author), [{}, []]]},
+        {TAG: "item", "v": [class_name(Model), {}]},
+        {TAG: "dictclass", "v": [class_name(Author), []]},
+        {TAG: "dictclass", "v": [class_name(Row), {}]},
+        {TAG: "dictclass", "v": [class_name(Row), [1]]},
+        {TAG: "fraction", "v": [1, 0]},
+        {TAG: "fraction", "v": [1, 2.5]},
+        {TAG: "fraction", "v": [1, 1 << 2000]},
+        {TAG: "complex", "v": [1.5]},
+        {TAG: "complex", "v": [1.5, {TAG: "float", "v": "1"}]},
+        {TAG: "complex", "v": ["1", 2.5]},
+        {TAG: "range", "v": [1, 2, 0]},
+        {TAG: "range", "v": [1, 2]},
+        {TAG: "timezone", "v": [9, 0, 0]},
+        {TAG: "timezone", "v": [0, 0, 0, 1]},
+        {TAG: "timezone", "v": [0, 0, 0, "a", "b"]},
+        {TAG: "zone", "v": "../../etc/passwd"},
+        {TAG: "zone", "v": "No/Where"},
         {TAG: "namedtuple", "v": [class_name(Pair), [1]]},
         {TAG: "namedtuple", "v": [class_name(Author), ["a", 1]]},
         {TAG: "item", "v": [class_name(Pair), {}]},

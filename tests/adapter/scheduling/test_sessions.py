@@ -19,6 +19,7 @@ from scrapy.http import Response
 from tldextract import TLDExtract
 
 from scrapy_ubi.adapter.process.log_once import Notices
+from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.scheduling.sessions import MOST, Sessions, read_row
 from scrapy_ubi.protocol.host import Entry, Notes
 from scrapy_ubi.protocol.memory_state import SetState
@@ -241,6 +242,35 @@ def test_a_session_over_several_hosts_is_told_of_the_setting(
     for _ in range(2):
         agent.answered("http://www.h1.example/", "a=1; Domain=.h1.example", state=SetState("www.h1.example"))
     assert [("UBI_PARTITION = 'domain'" in record.message) for record in caplog.records] == [True] * lines
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "location", "level"),
+    [
+        ("GET", 200, None, "INFO"),
+        ("POST", 200, None, "WARNING"),
+        ("GET", 302, "http://www.h1.example/", "WARNING"),
+        ("GET", 302, "//www.h1.example:8080/", "WARNING"),
+        ("GET", 302, "/home", "INFO"),
+        ("GET", 302, "http://login.h1.example/home", "INFO"),
+        ("GET", 302, "http://[", "INFO"),
+        ("GET", 200, "http://www.h1.example/", "INFO"),
+    ],
+)
+def test_of_a_login_for_a_whole_domain_is_warned(
+    caplog: pytest.LogCaptureFixture, method: str, status: int, location: str | None, level: str
+) -> None:
+    caplog.set_level("INFO")
+    agent, url = Agent(), "http://login.h1.example/"
+    request = Request(url, method=method)
+    headers = {"Set-Cookie": "a=1; Domain=.h1.example"} | ({} if location is None else {"Location": location})
+    response = Response(url, status=status, headers=headers)
+    agent.cookies.process_response(request, response)
+    visit: Any = SimpleNamespace(state=SetState("login.h1.example"))
+    flight = Flight(request, "login.h1.example", visit)
+    agent.sessions.received(flight, response)
+    agent.sessions.ended(flight)
+    assert [record.levelname for record in caplog.records] == [level]
 
 
 ROW = [None, "a", "1", "h1.example", "/", False, None, False, "80"]

@@ -17,8 +17,9 @@ from scrapy.settings import Settings
 
 from scrapy_ubi.agent.profile.profile import Profile
 from scrapy_ubi.cli.commands import crawl_site, run
-from scrapy_ubi.cli.commands.crawl_site import judge, words
+from scrapy_ubi.cli.commands.crawl_site import judge
 from scrapy_ubi.cli.commands.run_items import write_as
+from scrapy_ubi.cli.commands.run_words import words
 from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
 from scrapy_ubi.cli.patterns.rules_reader import read_rules
 from scrapy_ubi.cli.supervisor.embedded_valkey import valkey_program
