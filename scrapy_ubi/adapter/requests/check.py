@@ -92,6 +92,7 @@ class RequestCheck:
         return found
 
     def _remember(self, text: str) -> None:
+        """Keep a text that has held, within bounds: the same one need not be checked again."""
         if len(text) <= LONGEST_KEPT:
             if len(self.held) >= TEXTS_KEPT:
                 self.held.clear()

@@ -174,7 +174,7 @@ class Iterations:
     # -- the barrier
 
     def passed(self, state: HostState) -> None:
-        """A request of this host was done without a visit."""
+        """Hear that a request of this host was done without a visit: its iteration may end."""
         if (iteration := self._open.get(state.host)) is not None:
             self._look(iteration)
 
