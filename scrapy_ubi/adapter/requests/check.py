@@ -99,6 +99,7 @@ class RequestCheck:
             self.held.add(text)
 
     def _reason(self, text: str) -> str | None:
+        """Why a request as text does not hold; None where it does."""
         try:
             fields = parse_object(text)
         except ValueError as error:
