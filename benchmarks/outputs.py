@@ -27,6 +27,7 @@ import gc
 import os
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -48,7 +49,6 @@ from systems import AGENT, METHOD, System
 from scrapy_ubi.adapter.extraction.linkextractor import UbiLinkExtractor
 from scrapy_ubi.adapter.requests.inflight import Flight, Flights
 from scrapy_ubi.adapter.requests.observers import Observers
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.outputs.graph.graph_store import GraphStore
 from scrapy_ubi.outputs.items import ItemsStore
 from scrapy_ubi.outputs.larm import LarmStore
@@ -57,6 +57,10 @@ from scrapy_ubi.outputs.stores import Page, Store
 from scrapy_ubi.outputs.warc.warc_store import WarcStore
 from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.urls.normaliser import Normaliser
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.support.memory_store import MemoryStore
 
 PAGES, LINKS, ITEMS, HOSTS = 300, 40, 5, 10
 AT_ONCE = 20  # pages, after which the loop waits for the writer

@@ -14,6 +14,7 @@ import argparse
 import hashlib
 import itertools
 import random
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -31,11 +32,14 @@ from scrapy.settings import Settings
 from scrapy_ubi.adapter.extraction.linkextractor import UbiLinkExtractor
 from scrapy_ubi.adapter.requests.inflight import Flight, Flights
 from scrapy_ubi.adapter.requests.observers import Observers
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.outputs import stores
 from scrapy_ubi.outputs.page_outputs import PageOutputs
 from scrapy_ubi.outputs.writer import Writer
 from scrapy_ubi.urls.normaliser import Normaliser
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from tests.support.memory_store import MemoryStore
 
 STORES = ["items", "larm", "warc(size=3e6)", "graph", "index", "duplicates"]
 BEGAN = 1_795_000_000.0  # unix time

@@ -1,8 +1,8 @@
 """What a frontier on disk needs of a store: the Store contract. An ordered map of bytes with atomic batches.
 
 Three things keep it: `rocks.RocksStore` and `sqlite_store.SqliteStore` (production; `engines` says which), and
-`memory_store.MemoryStore` (tests, the simulator). All pass tests/frontier/test_store.py. The frontier relies on what
-stands here and on nothing else.
+`tests/support/memory_store.py: MemoryStore` (tests, the simulator). All pass tests/frontier/test_store.py. The frontier
+relies on what stands here and on nothing else.
 
 * A batch is written wholly or not at all, whatever happens to the process or the machine meanwhile; when `write` has
   returned it is on the disk (synced). Within a batch, changes count in the order in which they were put in.

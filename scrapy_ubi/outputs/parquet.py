@@ -113,8 +113,8 @@ class Shape:
             return {_clean(name): shape.fit(value.get(name)) for name, shape in self.fields.items()}
         return float(value) if kind == "float" else value
 
-    def differs(self, name: str) -> Iterator[str]:
-        """A sentence for each field in it that holds several kinds."""
+    def remarks_on(self, name: str) -> Iterator[str]:
+        """Yield a sentence for each field in it that holds several kinds, from the value of this name on."""
         kinds = {kind: number for kind, number in self.kinds.items() if kind != "null"}
         if len(kinds) > 1:
             told = ", ".join(f"{WORDS[kind]} in {number:,}" for kind, number in sorted(kinds.items()))
@@ -125,8 +125,8 @@ class Shape:
         elif self.kinds["long"]:
             yield f"Field {name!r:.100} holds numbers of more than 64 bits: it is written as text."
         for field, shape in self.fields.items():
-            yield from shape.differs(f"{name}.{field}" if name else field)
-        yield from self.element.differs(f"{name}[]") if self.kinds["list"] else ()
+            yield from shape.remarks_on(f"{name}.{field}" if name else field)
+        yield from self.element.remarks_on(f"{name}[]") if self.kinds["list"] else ()
 
 
 def _clean(text: str) -> str:
@@ -175,7 +175,7 @@ class ParquetWriter:
             for name, shape in whole.fields.items()
             if sum(shape.kinds.values()) < self.rows
         ]
-        self.remarks = [sentence for shape in [whole] for sentence in shape.differs("")]
+        self.remarks = [sentence for shape in [whole] for sentence in shape.remarks_on("")]
         if len(self.remarks) > MOST_REMARKS:
             more = len(self.remarks) - MOST_REMARKS
             self.remarks = [*self.remarks[:MOST_REMARKS], f"So it is with {more:,} fields more."]

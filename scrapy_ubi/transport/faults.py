@@ -293,7 +293,7 @@ def unwrapped(error: lib.ResponseError) -> lib.ResponseError:
     return _KINDS[said[1]](said[2]) if said is not None and said[1] in _KINDS else error
 
 
-def elsewhere(result: object) -> bool:
+def is_elsewhere(result: object) -> bool:
     """Whether a server says that it is not, or not any longer, the one that takes writes for this crawl."""
     return isinstance(result, lib.ReadOnlyError | lib.MovedError | lib.ClusterDownError | lib.MasterDownError)
 

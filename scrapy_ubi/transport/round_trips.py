@@ -32,10 +32,10 @@ from scrapy_ubi.transport.address import Address
 from scrapy_ubi.transport.faults import (
     FAULTS,
     allowed,
-    elsewhere,
     explain,
     fault,
     fault_at_start,
+    is_elsewhere,
     moved_to,
     need_master,
     spoilt,
@@ -175,7 +175,7 @@ class RoundTrips:
             raise fault(error, self._server, self.timeout) from error
         for result in results:
             if isinstance(result, Exception) and (full_is_an_error or not isinstance(result, lib.OutOfMemoryError)):
-                if elsewhere(result):
+                if is_elsewhere(result):
                     await self._leave()  # the primary became a replica; its name may lead to the new one
                 raise fault(result, self._server, self.timeout) from result
         return results

@@ -22,7 +22,6 @@ from scrapy_ubi.adapter.requests.identity import RequestKeys
 from scrapy_ubi.agent import Node, NodeEvents, Start, Visit, build_node
 from scrapy_ubi.agent.crawl.disk import AgentDisk
 from scrapy_ubi.frontier import ledger, restore
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreFull
 from scrapy_ubi.policy.ranking import read_rank
 from scrapy_ubi.protocol.host import retried, retries_of
@@ -32,6 +31,7 @@ from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from tests.frontier.frontiers import DictKind, DictSeen
 from tests.simulation.process import entry, host_of
 from tests.simulation.world import Web
+from tests.support.memory_store import MemoryStore
 
 
 class World(Protocol):

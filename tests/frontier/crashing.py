@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from scrapy_ubi.frontier.flush import Flush
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.scan import Result, Scan
 from tests.frontier.frontiers import DictKind, DictSeen, Reading, reopened
 from tests.frontier.life import life
+from tests.support.memory_store import MemoryStore
 
 Books = dict[str, dict[str, object]]
 

@@ -14,9 +14,9 @@ from typing import cast
 from scrapy_ubi.frontier import restore
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.engines import Engine
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
 from tests.frontier.frontiers import DictKind, Reading, reopened
+from tests.support.memory_store import MemoryStore
 
 Told = dict[str, tuple[dict[int, Entry], frozenset[int]]]
 

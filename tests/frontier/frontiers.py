@@ -12,11 +12,11 @@ from typing import Protocol
 from scrapy_ubi.frontier import restore as opening
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.seen import SeenDamaged, Totals
 from scrapy_ubi.frontier.store import Store
 from scrapy_ubi.protocol.frontier_contract import Frontier
 from scrapy_ubi.protocol.host import Entry, HostState
+from tests.support.memory_store import MemoryStore
 
 
 class Checked(Frontier, Protocol):

@@ -14,13 +14,13 @@ import pytest
 from scrapy_ubi.frontier import restore as opening
 from scrapy_ubi.frontier import rows
 from scrapy_ubi.frontier.engines import Engine, chosen
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.frontier.seen import SeenTable
 from scrapy_ubi.frontier.store import StoreDamaged, StoreFull
 from scrapy_ubi.protocol.host import Entry
 from tests.frontier.errands import Told, errand, expected, told
 from tests.frontier.frontiers import DictKind, DictSeen, Reading, reopened
+from tests.support.memory_store import MemoryStore
 from tests.support.store_engines import ENGINES
 
 FLUSHES = 12

@@ -11,11 +11,11 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from scrapy_ubi.frontier import disk_state
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.records import whole
 from tests.frontier.crashing import crashing
 from tests.frontier.frontiers import DictKind, Reading, Tight, popped, reopened, resting
+from tests.support.memory_store import MemoryStore
 
 
 @pytest.mark.parametrize("kind", [Reading, Tight])

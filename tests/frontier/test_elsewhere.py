@@ -9,9 +9,9 @@ import pytest
 from scrapy_ubi.agent.report import queries
 from scrapy_ubi.frontier import rows
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.restore import restore
 from scrapy_ubi.protocol.host import Entry, Failure, HostState
+from tests.support.memory_store import MemoryStore
 
 HOST = "shop.example"
 

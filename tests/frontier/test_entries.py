@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from scrapy_ubi.frontier import disk_state
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.host import Entry, HostState
 from tests.frontier.frontiers import DictKind, Reading, Tight, popped, reopened, resting
+from tests.support.memory_store import MemoryStore
 
 
 def test_what_is_out_is_not_handed_out_again_by_a_late_read() -> None:

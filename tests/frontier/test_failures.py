@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from scrapy_ubi.frontier import disk_frontier, memory
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.host import Entry, Failure
 from tests.frontier.frontiers import FRONTIERS, Checked, DictKind, Make, reopened
+from tests.support.memory_store import MemoryStore
 
 
 @pytest.fixture(params=FRONTIERS.values(), ids=FRONTIERS)

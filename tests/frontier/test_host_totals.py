@@ -7,12 +7,12 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from scrapy_ubi.frontier import host_totals, rows
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.protocol.host import Entry, Notes
 from tests.frontier.crashing import crashing
 from tests.frontier.errands import errand, told
 from tests.frontier.frontiers import DictKind, Reading, Tight, reopened
+from tests.support.memory_store import MemoryStore
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.frontier import ledger
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreDamaged
 from scrapy_ubi.protocol.snapshot import Changes, GroupState
+from tests.support.memory_store import MemoryStore
 
 names = st.from_regex(r"[A-Za-z0-9_.:-]{1,64}", fullmatch=True)
 groups = st.builds(

@@ -18,10 +18,10 @@ from scrapy_ubi.frontier import disk_frontier, flushes, rerank, window
 from scrapy_ubi.frontier import restore as opening
 from scrapy_ubi.frontier.disk_state import DiskState
 from scrapy_ubi.frontier.flush import Flush
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.scan import Result, Scan
 from scrapy_ubi.protocol.host import Entry
 from tests.frontier.frontiers import DictKind, DictSeen
+from tests.support.memory_store import MemoryStore
 
 LIVES = 25  # in a test
 STEPS = (20, 60, 200)

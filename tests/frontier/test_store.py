@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import RowBatch, Store, StoreError, every
+from tests.support.memory_store import MemoryStore
 from tests.support.store_engines import ENGINES, store_class
 
 Again = Callable[[Store], Store]  # what the next process finds

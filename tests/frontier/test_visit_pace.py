@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.agent.crawl.revisits import Recrawl
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.visit_pace import LATE, VisitPace
 from scrapy_ubi.policy.recrawl import read_recrawl
 from scrapy_ubi.policy.recrawl.budget import Budget
@@ -20,6 +19,7 @@ from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.memory_state import SetState
 from tests.frontier.frontiers import FRONTIERS, Checked, DictKind, Make, reopened
 from tests.frontier.test_visits import any_host, done, row
+from tests.support.memory_store import MemoryStore
 
 EVERY = pytest.mark.parametrize("make", FRONTIERS.values(), ids=FRONTIERS.keys())
 

@@ -17,11 +17,11 @@ from scrapy_ubi.frontier import restore as opening
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.flush import Flush
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.scan import Result, Scan
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.visit_row import VisitRow, merged
 from tests.frontier.frontiers import DictKind, DictSeen
+from tests.support.memory_store import MemoryStore
 
 LIVES = 25  # in a test
 STEPS = (20, 60, 200)

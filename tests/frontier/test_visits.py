@@ -10,11 +10,11 @@ import pytest
 from scrapy_ubi.frontier import disk_visits, restore, rows
 from scrapy_ubi.frontier.disk_frontier import DiskFrontier
 from scrapy_ubi.frontier.host_revisits import READY
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.restore import open_frontier
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.visit_row import VisitRow
 from tests.frontier.frontiers import FRONTIERS, Checked, DictKind, Make, reopened
+from tests.support.memory_store import MemoryStore
 from tests.support.store_engines import needs_rocksdb
 
 EVERY = pytest.mark.parametrize("make", FRONTIERS.values(), ids=FRONTIERS.keys())

@@ -7,10 +7,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, ClassVar
 
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.outputs.collector import Collector, Out, find_outputs
 from scrapy_ubi.outputs.part_writer import Bundle, Part
 from scrapy_ubi.outputs.writer import Writer
+from tests.support.memory_store import MemoryStore
 
 MOST = 1 << 20
 

@@ -18,7 +18,6 @@ from scrapy.settings import Settings
 from warcio.archiveiterator import ArchiveIterator
 
 from scrapy_ubi.cli.commands import collect as command
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.outputs.collector import find_outputs
 from scrapy_ubi.outputs.part_files import OPEN
 from scrapy_ubi.outputs.part_writer import Bundle
@@ -30,6 +29,7 @@ from scrapy_ubi.outputs.warc.warc_store import WarcStore
 from scrapy_ubi.outputs.writer import ROW
 from tests.outputs.kept import Kept
 from tests.outputs.test_warc import check, records
+from tests.support.memory_store import MemoryStore
 
 SAME = b"the same on two pages " * 100
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from scrapy_ubi.errors import UbiDirectoryError
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreDamaged, StoreError, StoreFull
 from scrapy_ubi.outputs import part_writer as parts
 from scrapy_ubi.outputs.part_files import Positions, outs, read_record, repair
 from scrapy_ubi.outputs.writer import ROW
 from tests.outputs.kept import Kept, collected
+from tests.support.memory_store import MemoryStore
 
 
 def test_what_a_flush_holds_is_collected_after_a_crash(tmp_path: Path) -> None:

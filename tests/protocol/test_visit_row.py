@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrapy_ubi.frontier import ledger, visit_rows
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.ground.untrusted.checks import Malformed
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.host_visits import HostVisits
@@ -21,6 +20,7 @@ from scrapy_ubi.protocol.records import Record
 from scrapy_ubi.protocol.snapshot import Changes, GroupState
 from scrapy_ubi.protocol.visit_row import VisitRow, fingerprint, merged
 from scrapy_ubi.protocol.wire import decode, encode
+from tests.support.memory_store import MemoryStore
 
 SHORT = st.integers(0, 255)
 TIME = st.integers(0, (1 << 32) - 1)

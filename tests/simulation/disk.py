@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 from scrapy_ubi.frontier import ledger, restore
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.host import Entry, HostState, Notes, VisitRow
 from scrapy_ubi.protocol.notes import NOTHING
 from scrapy_ubi.protocol.snapshot import Changes, Saved
 from tests.frontier.frontiers import DictKind, Reading
 from tests.simulation.outputs import Outputs
 from tests.support.ledger import Ledger
+from tests.support.memory_store import MemoryStore
 
 
 class Change(NamedTuple):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from scrapy.crawler import Crawler
 
 from scrapy_ubi.adapter.process import last_lines
-from scrapy_ubi.adapter.process.last_lines import FeedNames
+from scrapy_ubi.adapter.process.last_lines import FeedNames, counted
 from scrapy_ubi.adapter.requests.inflight import Flights
 from scrapy_ubi.adapter.requests.transfer_states import Transfer
 from scrapy_ubi.adapter.scheduling.held_up import callback_of, hosts_of
@@ -108,10 +108,10 @@ class Ending:
         parts = []
         if loads:
             limit = self._crawler.settings.getfloat("DOWNLOAD_TIMEOUT")
-            parts.append(f"{_counted(len(loads), 'load')} ({_first(hosts_of(loads))}; DOWNLOAD_TIMEOUT, {limit:g} s)")
+            parts.append(f"{counted(len(loads), 'load')} ({_first(hosts_of(loads))}; DOWNLOAD_TIMEOUT, {limit:g} s)")
         if pages:
             callbacks = _first(list(dict.fromkeys(map(callback_of, pages))))
-            parts.append(f"callbacks and pipelines of {_counted(len(pages), 'page')} ({callbacks})")
+            parts.append(f"callbacks and pipelines of {counted(len(pages), 'page')} ({callbacks})")
         first = f"this agent waits for {' and '.join(parts)}" if parts else "nothing is under way"
         others = node.status.others
         then = (
@@ -126,10 +126,6 @@ class Ending:
         """Too many errors in close succession; the exit status tells who runs it."""
         end_badly(self._crawler)
         self.stop(sentence, "error_burst")
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _first(names: Sequence[str]) -> str:

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from scrapy_ubi.agent import Node
     from scrapy_ubi.protocol.host import HostState
 
+
 class RequestHosts:
     """What is known at this agent of the host of a request: its state, whose it is, and whether the request is a page:
     one of the queue. What bypasses the scheduler, and what never leaves this agent, is none."""

@@ -82,7 +82,7 @@ def of_copies(lost: Sequence[str], copies: int) -> list[str]:
     many = f"more than its copies make up for (UBI_REPLICATION = {copies})"
     why = many if len(lost) > copies else "before others had copies of all that was known there"
     return [
-        f"This crawl has lost {_number(len(lost), 'agent')} ({names}), {why}: "
+        f"This crawl has lost {counted(len(lost), 'agent')} ({names}), {why}: "
         "pages of hosts that only they kept may be missing. Where their directories "
         "still exist, start these agents again: they go on. Else forget the crawl (scrapy ubi reset), and run it again."
     ]
@@ -106,7 +106,7 @@ def _pages(found: LossTally, crawl: str) -> str | None:
         return None
     named = ", ".join(f"{reason}: {number}" for reason, number in sorted(reasons.items()))
     return (
-        f"{_LOST}{found.whose}: {_number(sum(reasons.values()), 'page')} whose request could not travel whole to the "
+        f"{_LOST}{found.whose}: {counted(sum(reasons.values()), 'page')} whose request could not travel whole to the "
         f"agent that was to fetch it ({named}). `scrapy ubi failed --crawl {shlex.quote(crawl)} --reason codec` shows "
         "them."
     )
@@ -117,7 +117,7 @@ def _too_large(found: LossTally, crawl: str) -> str | None:
     if not number:
         return None
     return (
-        f"{_LOST}{found.whose}: {_number(number, 'request')} too large for a letter to the agent that has the host. "
+        f"{_LOST}{found.whose}: {counted(number, 'request')} too large for a letter to the agent that has the host. "
         "Raise UBI_MAX_LETTER_BYTES."
     )
 
@@ -127,7 +127,7 @@ def _set_aside(found: LossTally, crawl: str) -> str | None:
     if not number:
         return None
     return (
-        f"{_LOST}{found.whose}: what {_number(number, 'letter')} or records told of, set aside as they did not hold. "
+        f"{_LOST}{found.whose}: what {counted(number, 'letter')} or records told of, set aside as they did not hold. "
         "The agents' logs say why."
     )
 
@@ -135,7 +135,8 @@ def _set_aside(found: LossTally, crawl: str) -> str | None:
 _KINDS: Sequence[Callable[[LossTally, str], str | None]] = (_pages, _too_large, _set_aside)
 
 
-def _number(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """A number of things: `1 page`, `2 pages`."""
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 

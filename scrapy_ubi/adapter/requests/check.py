@@ -92,12 +92,14 @@ class RequestCheck:
         return found
 
     def _remember(self, text: str) -> None:
+        """Keep a text that has held, within bounds: the same one need not be checked again."""
         if len(text) <= LONGEST_KEPT:
             if len(self.held) >= TEXTS_KEPT:
                 self.held.clear()
             self.held.add(text)
 
     def _reason(self, text: str) -> str | None:
+        """Why a request as text does not hold; None where it does."""
         try:
             fields = parse_object(text)
         except ValueError as error:

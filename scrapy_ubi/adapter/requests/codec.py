@@ -84,7 +84,8 @@ def default_headers(settings: BaseSettings) -> dict[bytes, list[bytes]]:
     return dict(headers.items())
 
 
-def _host_of(url: str) -> str:
+def host_name(url: str) -> str:
+    """The host of a URL as OffsiteMiddleware has it; empty for what has none."""
     try:
         return urlsplit(url).hostname or ""
     except ValueError:
@@ -93,14 +94,14 @@ def _host_of(url: str) -> str:
 
 def proxy_host(proxy: object) -> str:
     """The host of a proxy, as UBI_PROXIES names it; never its password."""
-    return _host_of(proxy if "://" in proxy else f"http://{proxy}") if isinstance(proxy, str) else ""
+    return host_name(proxy if "://" in proxy else f"http://{proxy}") if isinstance(proxy, str) else ""
 
 
 def usual_slots(request: Request) -> list[str]:
     """The slots that Scrapy's downloader gives by itself to the URL, and to the one that led to it by a redirect."""
     came_by = request.meta.get("redirect_urls")
     urls = [request.url, *(came_by if isinstance(came_by, list) else ())]
-    hosts = [_host_of(url) for url in urls if isinstance(url, str)]
+    hosts = [host_name(url) for url in urls if isinstance(url, str)]
     return [*hosts, *(dnscache.get(host, host) for host in hosts)]  # addresses: CONCURRENT_REQUESTS_PER_IP
 
 

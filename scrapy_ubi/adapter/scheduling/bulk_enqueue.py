@@ -24,9 +24,10 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_ubi.adapter.extraction.plainlinks import PlainLinks, spider_of
+from scrapy_ubi.adapter.requests.codec import host_name
 from scrapy_ubi.adapter.requests.identity import Place, site_of
 from scrapy_ubi.adapter.scheduling.link_decision import Candidate, CandidateBatch, LinkDecision, Spelling
-from scrapy_ubi.adapter.scheduling.scrapy_rules import ScrapyRules, host_name
+from scrapy_ubi.adapter.scheduling.scrapy_rules import ScrapyRules
 from scrapy_ubi.agent import Visit
 from scrapy_ubi.agent.work.link_verdict import Verdict
 from scrapy_ubi.protocol.host import Entry

@@ -15,7 +15,6 @@ Rules of this module:
 from __future__ import annotations
 
 import logging
-from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.crawler import Crawler
@@ -217,11 +216,3 @@ class ScrapyRules:
     def referer(self, request: Request, response: Response) -> None:
         """Say where this link was found, by Scrapy's rules."""
         self._referer.get_processed_request(request, response)
-
-
-def host_name(url: str) -> str:
-    """The host of a URL as OffsiteMiddleware has it."""
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""

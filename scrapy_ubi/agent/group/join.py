@@ -357,9 +357,7 @@ class Join:
         await ask(transport.prepare_beats)
         crawl.fixed["seeds"] = transport.takes_seeds
         control, cleared = await ask(
-            lambda: begin_run(
-                transport, crawl.has_work, self._age, crawl.keeps, crawl.over, crawl.is_requeued
-            )
+            lambda: begin_run(transport, crawl.has_work, self._age, crawl.keeps, crawl.over, crawl.is_requeued)
         )
         await crawl.resume(control)
         if crawl.is_requeued(crawl.disk.facts.get("run", "")):
@@ -369,11 +367,7 @@ class Join:
         me = crawl.agent.me
         seen = await ask(lambda: check_group(transport, settings, me, crawl.fixed))
         first, before = crawl.agent.beat, list[Beat]()
-        await ask(
-            lambda: claim(
-                transport, settings, me, self._predecessor, first, self._clock, before.append, seen
-            )
-        )
+        await ask(lambda: claim(transport, settings, me, self._predecessor, first, self._clock, before.append, seen))
         for beat in before:
             crawl.agent.follow(beat)
         self._publish(crawl.agent.beat)

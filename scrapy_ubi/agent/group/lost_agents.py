@@ -20,7 +20,7 @@ from typing import Any
 from scrapy_ubi.agent.crawl.crawl import Crawl
 from scrapy_ubi.agent.crawl.finished_run import is_lossy
 from scrapy_ubi.agent.mail.io_thread import IoThread
-from scrapy_ubi.ground.untrusted.checks import object_or_nothing
+from scrapy_ubi.ground.untrusted.checks import object_or_nothing, texts_in
 from scrapy_ubi.protocol.beat import LEFT, OVER, Beat
 from scrapy_ubi.protocol.losses import LossBook, missing
 from scrapy_ubi.transport import Transport, TransportError
@@ -79,7 +79,7 @@ def lost(
     ended = {name for name, beat in beats.items() if LEFT in beat.flags and OVER in beat.flags}
     relieved = {name for name, beat in beats.items() if beat.has_left_all}
     relieved |= {name for name, profile in profiles.items() if profile.get("handed_over") is True}
-    relieved |= set(_names(profiles.get(SUMMED_UP, {}).get("relieved")))
+    relieved |= set(texts_in(profiles.get(SUMMED_UP, {}).get("relieved")))
     present = members | ended | relieved
     former = {name: _former(profile) for name, profile in profiles.items()}
     carried = {life for name, lives in former.items() if name in present for life in lives}
@@ -98,8 +98,4 @@ def lost(
 
 
 def _former(profile: Mapping[str, Any]) -> list[str]:
-    return _names(profile.get("former"))
-
-
-def _names(value: object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return texts_in(profile.get("former"))

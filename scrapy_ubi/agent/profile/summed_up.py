@@ -24,7 +24,7 @@ from scrapy_ubi.agent.profile.figures import MOST_REASONS
 from scrapy_ubi.agent.profile.heavy_hitters import MOST_REASONS as MOST_PLACES
 from scrapy_ubi.agent.profile.heavy_hitters import PUBLISHED
 from scrapy_ubi.agent.profile.profile import COUNTERS, MAX_PROFILE, STANDING, Profile, read_profile
-from scrapy_ubi.ground.untrusted.checks import MOST_COUNT, Fields, Malformed, json_object
+from scrapy_ubi.ground.untrusted.checks import MOST_COUNT, Fields, Malformed, json_object, texts_in
 from scrapy_ubi.protocol.losses import MOST_COUNTED, MOST_LOSSES, MOST_SAFE, GroupLoss, read_lives, read_losses, written
 from scrapy_ubi.transport.contract import SUMMED_UP
 
@@ -147,9 +147,9 @@ def _of_losses(told: list[dict[str, Any]], losses: set[GroupLoss]) -> dict[str, 
     for one in told:
         if one.get("handed_over") is not True:
             continue
-        carried = (*_texts(one.get("former")), *_texts([one.get("incarnation")]))
+        carried = (*texts_in(one.get("former")), *texts_in([one.get("incarnation")]))
         former |= dict.fromkeys(life for life in carried if life in lives)
-        relieved |= dict.fromkeys(name for name in (one.get("agent"), *_texts(one.get("relieved"))) if name in names)
+        relieved |= dict.fromkeys(name for name in (one.get("agent"), *texts_in(one.get("relieved"))) if name in names)
     safe = dict.fromkeys(life for one in told for life in read_lives(one.get("safe")))
     found: dict[str, Any] = {
         "former": list(former),
@@ -161,7 +161,3 @@ def _of_losses(told: list[dict[str, Any]], losses: set[GroupLoss]) -> dict[str, 
         kept = [loss for one in told for loss in read_losses(one.get(name))]
         found[name] = written(list(dict.fromkeys(kept))[-MOST_LOSSES:])
     return {name: value for name, value in found.items() if value}
-
-
-def _texts(value: object) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []

@@ -174,7 +174,7 @@ class Iterations:
     # -- the barrier
 
     def passed(self, state: HostState) -> None:
-        """A request of this host was done without a visit."""
+        """Hear that a request of this host was done without a visit: its iteration may end."""
         if (iteration := self._open.get(state.host)) is not None:
             self._look(iteration)
 
@@ -208,7 +208,7 @@ class Iterations:
         self.barrier.reached(iteration, goes_on)
 
     def closed(self, iteration: Iteration) -> None:
-        """The links of an iteration are queued, and its pages done: the host goes on."""
+        """Hear that the links of an iteration are queued, and its pages done: the host goes on."""
         if self._open.get(iteration.state.host) is iteration:
             del self._open[iteration.state.host]
         self.barrier.wake(iteration.state)

@@ -235,7 +235,7 @@ def _add_collect(sub: Sub) -> None:
     collect.add_argument(
         "--near",
         metavar="K",
-        type=_changed,
+        type=whole(0, MOST_CHANGED),
         help="duplicates: pages of which about K words of a hundred differ count, too; 0: exact ones only (default: as "
         "UBI_DUPLICATES says, else 3)",
     )
@@ -296,13 +296,6 @@ def _add_reset(sub: Sub) -> None:
         help="all crawls of this project that do not run and were last seen so long ago: 90min, 12h, 30d",
     )
     reset.add_argument("--yes", action="store_true", help="do not ask")
-
-
-def _changed(text: str) -> int:
-    number = int(text) if text.isdecimal() else -1
-    if number not in range(MOST_CHANGED + 1):
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 0 to {MOST_CHANGED}")
-    return number
 
 
 def _place(text: str) -> str:

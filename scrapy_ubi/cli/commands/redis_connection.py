@@ -48,7 +48,7 @@ class RedisConnection:
 
     @contextmanager
     def explained(self) -> Iterator[None]:
-        """Turns whatever goes wrong with Redis inside into UbiUnavailable, one sentence."""
+        """Turn whatever goes wrong with Redis inside into UbiUnavailable, one sentence."""
         try:
             yield
         except FAULTS as error:

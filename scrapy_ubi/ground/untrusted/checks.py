@@ -156,3 +156,8 @@ class Fields:
         if not isinstance(value, dict) or len(value) > most:
             raise Malformed(f"{name} {what}")
         return value
+
+
+def texts_in(value: object) -> list[str]:
+    """The texts of a list; none where it is no list."""
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []

@@ -13,6 +13,8 @@ import json
 import time
 from typing import Any, NamedTuple
 
+from scrapy_ubi.adapter.requests.scalars import is_encodable
+
 LONGEST = 1000  # characters of a name
 _TEXTS = ("url", "title", "text", "language", "time", "digest")
 
@@ -56,21 +58,12 @@ def unpacked(data: bytes) -> IndexRecord:
 
 def _checked(name: str, fields: dict[str, Any]) -> IndexRecord:
     texts = {key: fields.get(key) for key in _TEXTS}
-    if not all(isinstance(text, str) and _is_utf8(text) for text in texts.values()) or not _is_utf8(name):
+    if not all(isinstance(text, str) and is_encodable(text) for text in texts.values()) or not is_encodable(name):
         raise BadIndexRecord("it has fields that are no texts")
     status = fields.get("status")
     if type(status) is not int or not 0 <= status <= 999:
         raise BadIndexRecord("its status is none")
     return IndexRecord(name=name, status=status, **{key: str(text) for key, text in texts.items()})
-
-
-def _is_utf8(text: str) -> bool:
-    """Whether there is no lone surrogate in it, which `\\ud800` in JSON gives."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def told_time(seconds: float) -> str:

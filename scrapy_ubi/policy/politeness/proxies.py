@@ -128,10 +128,6 @@ class ProxyHealth:
         """For how long (s) more this proxy rests; 0 where it does not."""
         return max(0.0, self._rests.get(name, (0.0, 0.0))[0] - now)
 
-    def all_rests(self, now: float) -> dict[str, float]:
-        """All that rest, and for how long more."""
-        return {name: until - now for name, (until, _) in self._rests.items() if until > now}
-
 
 def choose(names: Iterable[str], who: str, at: str) -> str:
     """The proxy for a host, or a session of it, of those that may be used; the one it was `at` where that is one."""

@@ -30,10 +30,11 @@ from scrapy_ubi.adapter.components.scheduler import SEED, UbiScheduler
 from scrapy_ubi.adapter.components.scheduler_builder import SchedulerBuilder
 from scrapy_ubi.adapter.extraction.plainlinks import PlainLinks
 from scrapy_ubi.adapter.requests.check import NONCE
+from scrapy_ubi.adapter.requests.codec import host_name
 from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.scheduling.bulk_enqueue import BulkEnqueue
 from scrapy_ubi.adapter.scheduling.page_links import SLICE, SLICE_LENGTH, slices
-from scrapy_ubi.adapter.scheduling.scrapy_rules import ScrapyRules, host_name
+from scrapy_ubi.adapter.scheduling.scrapy_rules import ScrapyRules
 from scrapy_ubi.agent import Node, Start, Visit, build_node
 from scrapy_ubi.ground import clock
 from scrapy_ubi.protocol.done_mark_delivery import Outlinks

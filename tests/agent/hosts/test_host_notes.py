@@ -10,7 +10,6 @@ import pytest
 from scrapy_ubi.agent.hosts import host_notes
 from scrapy_ubi.agent.hosts.host_notes import MOST_POSTPONE, UNNOTED, HostNotes
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.frontier_contract import Frontier
@@ -22,6 +21,7 @@ from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.protocol.received import Delta, Received
 from tests.frontier.frontiers import DictKind, Reading, reopened
 from tests.protocol.handovers import full
+from tests.support.memory_store import MemoryStore
 from tests.support.views import ordered
 from tests.support.village import Village, page
 

@@ -13,7 +13,6 @@ from scrapy_ubi.agent.hosts.host_notes import DELAY, HostNotes
 from scrapy_ubi.agent.profile import figures
 from scrapy_ubi.agent.report.queries import Question, Source, answer
 from scrapy_ubi.frontier.memory import MemoryFrontier
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.config import Config
 from scrapy_ubi.protocol.frontier_contract import Frontier
@@ -23,6 +22,7 @@ from scrapy_ubi.urls.host_shards import NO_SHARDS, HostShards
 from tests.agent.limited import limited
 from tests.agent.office import Office, found, inbox_check, letter
 from tests.frontier.frontiers import DictKind, reopened
+from tests.support.memory_store import MemoryStore
 
 SHARDS = HostShards({"shop.example": 4})
 SHARD = "shop.example#2"

@@ -8,10 +8,10 @@ from typing import Any
 
 from scrapy import Request
 
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import Page
 from scrapy_ubi.outputs.writer import Writer
+from tests.support.memory_store import MemoryStore
 
 STARTS = itertools.count(1_800_000_000.0)
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scrapy.settings import Settings
 
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreHeldBack
 from scrapy_ubi.outputs.delivery.delivering import DeliveringStore, Entry, NotTaken, Place
 from tests.outputs.delivery.agent import DeliveringAgent
+from tests.support.memory_store import MemoryStore
 
 
 class Told(DeliveringStore):

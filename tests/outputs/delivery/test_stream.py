@@ -12,13 +12,13 @@ import pytest
 from scrapy.settings import Settings
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.frontier.store import StoreHeldBack
 from scrapy_ubi.outputs.delivery import stream_store
 from scrapy_ubi.outputs.delivery.stream_store import StreamStore
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport.item_stream import FOLLOW, ItemStream, NoSuchGroup
 from tests.outputs.delivery.agent import DeliveringAgent
+from tests.support.memory_store import MemoryStore
 from tests.support.server import Server
 
 CRAWL = "shop"

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from scrapy.settings import Settings
 
-from scrapy_ubi.frontier.memory_store import MemoryStore
 from scrapy_ubi.outputs.duplicates.duplicates_store import DuplicatesStore
 from scrapy_ubi.outputs.part_writer import Bundle
 from scrapy_ubi.outputs.stores import Page
 from scrapy_ubi.outputs.writer import Writer
 from tests.outputs.duplicates.planted import Planted, response_of
+from tests.support.memory_store import MemoryStore
 
 
 def agent(directory: Path, pages: Iterable[Planted]) -> Path:

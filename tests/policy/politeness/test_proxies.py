@@ -76,7 +76,7 @@ def test_whatever_is_noted_is_read(value: object) -> None:
 def test_a_proxy_rests_after_some_loads_without_an_answer_for_longer_each_time() -> None:
     health = ProxyHealth()
     assert [health.failed("a", 0.0) for _ in range(MOST_FAILED)] == [False] * (MOST_FAILED - 1) + [True]
-    assert health.rests("a", 1.0) == REST - 1 and health.all_rests(1.0) == {"a": REST - 1}
+    assert health.rests("a", 1.0) == REST - 1 and health.rests("b", 1.0) == 0.0
     assert health.failed("a", 100.0) and health.rests("a", 100.0) == 2 * REST
     assert not health.failed("a", 101.0) and health.rests("a", 100.0) == 2 * REST, "that was under way before"
     now = 200.0

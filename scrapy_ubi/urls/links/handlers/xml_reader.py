@@ -46,7 +46,7 @@ class XmlReader(Generic[Found]):
         """An element begins: its local name, which is also the last of `path`."""
 
     def ends(self, name: str, text: str) -> None:
-        """An element with a name among `texts` ends."""
+        """Hear that an element with a name among `texts` ends, and what text is in it."""
 
     # -- what lxml calls
 
