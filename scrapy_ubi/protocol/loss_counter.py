@@ -20,6 +20,8 @@ Rules of this module:
   by a view that it is not in itself. Nor is anybody by a view with a member whose disk is here, whether or not that one
   has ever been in it: it may have been dead, and not known to be, when others settled. Where such a member was lost as
   well, it is one of the same loss: should it be back, so many may be away as there are copies.
+  The members are those that a line names, or who give the digest of that view (`found_lines.py`). Who was in a view
+  that is complete for others, and not for it, misses all who were: whom it had heard is on its disk.
 * Newcomers do not know in which views others were before. They leave the judgement to those who go on from disks, or
   had looked before they looked first, where there are any. Who is not fenced has: its lease began with an answer. So of
   two newcomers never each leaves it to the other, however often one that hears nothing has beaten.
@@ -64,6 +66,7 @@ from scrapy_ubi.protocol.beat import (
     words_after,
 )
 from scrapy_ubi.protocol.detector import Detector
+from scrapy_ubi.protocol.found_lines import FoundLines
 from scrapy_ubi.protocol.losses import LossBook
 from scrapy_ubi.protocol.view import View
 
@@ -97,7 +100,7 @@ class LossCounter:
         self._was_there = False  # this incarnation has seen a view in which all had settled
         self._elders: set[str] | None = None  # who had looked before this agent looked first
         # Until this incarnation has seen all settled: all lines, and those before them, by incarnation (with the name).
-        self._found: dict[str, tuple[str, Beat]] = {}
+        self._found = FoundLines()
         # Whom to miss should nobody live to judge: none of these (with the era of each) is known to have done so yet.
         self._judges: dict[str, int] = {}
         self._unjudged: tuple[tuple[tuple[str, str], ...], ...] = ()
@@ -201,7 +204,7 @@ class LossCounter:
         lives = [self.incarnation, *(beat.incarnation for beat in others)]
         if any(digest in self._views.get(life, ()) for life in lives):
             return True
-        members = {life for _, line in self._found.values() if line.digest == digest for life in line.members}
+        members = self._found.members(digest)
         if not self._here(others).isdisjoint(members):
             return True
         lines = [self._found[life][1] for life in members if life in self._found]
@@ -344,7 +347,7 @@ class LossCounter:
         if not self.complete:
             return
         away = [
-            *self.peers.items(),
+            *self._peers.items(),
             *self._absent,
             *((name, life) for life, name in self._lost.items() if life != TORN),
         ]
@@ -368,6 +371,7 @@ class LossCounter:
         if self._missed - view.members.keys():
             self.lossy = True  # even one: this disk may be older than theirs
         if not self._was_there:
+            self._found.open_views(self._here(beats))
             self._look_for_unheard(beats)
             self._unshared.update(self._lost_with_urls(beats))
         if self._absent and (self.era > BEGUN or all(beat.era <= BEGUN for beat in beats)):  # else they miss them
@@ -375,7 +379,7 @@ class LossCounter:
         if self._was_there:
             self.book.count((*self._lost, *self._leavers))
         self._was_there = True
-        self._found.clear()
+        self._found.forget()
         self._missed, self._dead_before = frozenset(), {}
         for known in (self._absent, self._lines, self._lost, self._leavers, self._last):
             known.clear()
@@ -451,8 +455,7 @@ class LossCounter:
     def _witnesses(self, digest: str) -> tuple[tuple[str, str], ...]:
         """Who was in that view, as far as lines tell: whoever of them is back knows what all knew who had settled in
         it, or not all had. Who has handed that on since does not."""
-        lives = {life for _, line in self._found.values() if line.digest == digest for life in line.members}
-        known = {life: self._found[life] for life in lives if life in self._found}
+        known = {life: self._found[life] for life in self._found.members(digest) if life in self._found}
         return tuple(sorted((name, life) for life, (name, line) in known.items() if not line.has_left_all))
 
     def _look_for_unheard(self, beats: Collection[Beat]) -> None:
@@ -531,11 +534,9 @@ class LossCounter:
 
     @property
     def peers(self) -> Mapping[str, str]:
-        """Who was in the last view in which all had settled (name -> incarnation): whoever begins again from this disk
-        misses these. Where this agent has seen no such view, all whom it has heard: they may know what it does not, and
-        when they are gone together nobody else may be there to say so."""
-        if self.complete:
-            return self._peers
+        """Who was in the last view in which all had settled (name -> incarnation), and whom it has heard since: whoever
+        begins again from this disk misses these. Others may have seen all settle with those who came later, and it has
+        not: they may know what it does not, and when they are gone together nobody else may be there to say so."""
         heard = {name: sight.beat.incarnation for name, sight in self._watch.seen.items() if sight.heard}
         return {**self._peers, **heard}
 

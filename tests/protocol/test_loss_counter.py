@@ -603,6 +603,26 @@ def test_a_newcomer_whose_disk_comes_back_misses_whom_it_had_heard_before_all_ha
     assert last.losses.peers == peers("a"), "from now on others have copies of all that it knows"
 
 
+def test_who_is_back_misses_those_who_had_come_since_all_had_settled_for_it() -> None:
+    """It had settled with one that had just come, and was killed before it could see that all had: the others went on.
+    That it was in that view is known; so nobody is ahead by that, and it has to miss all who were."""
+    group, first, later = membership(), view("a", "b"), view("a", "b", "c")
+    hear(group, "b")
+    all_settle(group, first, beat("b"))
+    for number in (1, 2):
+        at = 1 + number / 10
+        group.read(at, at, {"b": beat("b", 2 + number), "c": beat("c", number, flags=NEW)})
+    group.losses.entered(later)
+    again = membership()
+    book = group.losses
+    again.losses.resume(False, book.peers, view=book.complete, era=book.era, views=book.own_views)
+    here: dict[str, Any] = {"digest": later.digest, "settled": later.digest, "members": tuple(later.lives)}
+    again.read(0.0, 0.0, {"b": beat("b", era=2, complete=first.digest, **here), "c": beat("c", **here)})
+    all_settle(again, view("a"))
+    assert missing_without(again, "b", "c") == ("b", "c")
+    assert not missing_without(again, "b") and not missing_without(again, "c")
+
+
 def test_who_was_in_the_view_of_a_later_era_is_not_behind() -> None:
     """It was killed before it could see that all had settled in that view."""
     for complete, spare in ((DIGEST, 1), (OTHER, 0)):
@@ -640,6 +660,35 @@ def test_nobody_is_ahead_by_an_era_whose_view_had_one_whose_disk_is_here(member:
 
 
 LATER = "cc" * 8
+
+
+@pytest.mark.parametrize(
+    ("disk", "back", "ended", "lost"),
+    [
+        (True, "c", "", ""),
+        (True, "e", "", "bcd"),
+        (True, "e", "c", ""),
+        (False, "c", "", ""),
+        (False, "e", "", "b"),
+    ],
+    ids=["a member", "another", "another, and a member has ended the crawl", "to a newcomer", "another, to a newcomer"],
+)
+def test_so_it_is_where_the_digest_alone_tells_who_was_in_that_view(
+    disk: bool, back: str, ended: str, lost: str
+) -> None:
+    """All who were had gone on to a later view, of which their last lines are."""
+    group, all_settled = membership(replication=2), view("b", "c", "d")
+    if disk:
+        group.losses.resume(False, peers("bcd"), era=1)
+    lines = {"b": beat("b", era=2, complete=all_settled.digest, digest=OTHER)}
+    lines |= {one: beat(one, flags=LEFT + LOSSY + OVER if one in ended else NEW, digest=LATER) for one in "cde"}
+    lines[back] = comes_back(back, lines[back], flags=NEW + FENCED)
+    group.read(0.0, 0.0, lines)
+    dead = tuple(map(incarnation, "bcde"))
+    group.read(1.0, 1.0, {**lines, back: replace(lines[back], counter=2, flags=NEW, dead=dead)})
+    all_settle(group, view("a", **{back: 1}), lines[back])
+    names = missing([group.losses.book], lambda name, life: name in {*back, *ended})
+    assert "".join(names) == lost
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from scrapy_ubi.protocol.beat import LEAVING, NEW, Beat
 from scrapy_ubi.protocol.cancelling import Cancelling
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.done_mark_delivery import DoneMarkDelivery
+from scrapy_ubi.protocol.found_lines import FoundLines
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import ABROAD, HostState
 from scrapy_ubi.protocol.inbound import Inbound
@@ -575,7 +576,7 @@ def without_lines(shared: Callable[[LossCounter, str], bool]) -> Callable[[LossC
     """The same, without what lines say of members."""
 
     def by_views_seen(self: LossCounter, digest: str) -> bool:
-        with patch.object(self, "_found", {}):
+        with patch.object(self, "_found", FoundLines()):
             return shared(self, digest)
 
     return by_views_seen
@@ -874,6 +875,26 @@ def _dead_before_not_missed() -> Any:
 def _members_of_an_era_not_looked_at() -> Any:
     """Who had settled in the view of an era is ahead by it, though lines name a member whose disk is here."""
     return patch.object(LossCounter, "_shared", without_lines(LossCounter._shared))
+
+
+def _views_are_not_opened() -> Any:
+    """Who was in a view is not known where no line names its members."""
+    return patch.object(FoundLines, "open_views", lambda self, here: None)
+
+
+def _all_are_in_views_of_unknown_members() -> Any:
+    """All who are known were in each view of which no line names the members."""
+    return patch.object(FoundLines, "members", lambda self, digest: {*self})
+
+
+def _who_came_since_is_not_missed() -> Any:
+    """Who is back misses those alone who were there when all had settled for it."""
+
+    def peers(self: LossCounter) -> Mapping[str, str]:
+        heard = {name: sight.beat.incarnation for name, sight in self._watch.seen.items() if sight.heard}
+        return self._peers if self.complete else {**self._peers, **heard}
+
+    return patch.object(LossCounter, "peers", property(peers))
 
 
 def _settled_is_handed_on_to_those_here() -> Any:
@@ -1180,6 +1201,26 @@ RARE: dict[str, tuple[Any, ...]] = {
         "test_nobody_is_ahead_by_an_era_whose_view_had_one_whose_disk_is_here",
         "c",
         False,
+    ),
+    "views_are_not_opened": (
+        "tests.protocol.test_loss_counter",
+        "test_so_it_is_where_the_digest_alone_tells_who_was_in_that_view",
+        True,
+        "c",
+        "",
+        "",
+    ),
+    "all_are_in_views_of_unknown_members": (
+        "tests.protocol.test_loss_counter",
+        "test_so_it_is_where_the_digest_alone_tells_who_was_in_that_view",
+        False,
+        "e",
+        "",
+        "b",
+    ),
+    "who_came_since_is_not_missed": (
+        "tests.protocol.test_loss_counter",
+        "test_who_is_back_misses_those_who_had_come_since_all_had_settled_for_it",
     ),
     "settled_is_handed_on_to_those_here": (
         "tests.protocol.test_loss_counter",
