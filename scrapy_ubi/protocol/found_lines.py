@@ -29,11 +29,22 @@ class FoundLines(dict[str, tuple[str, Beat]]):
     def __init__(self) -> None:
         super().__init__()
         self._opened: dict[str, set[str]] = {}
+        self._first: dict[str, int] = {}  # the era of each incarnation, as it said first
+
+    def take(self, name: str, line: Beat) -> None:
+        """A line of one with that name was read."""
+        self[line.incarnation] = name, line
+        self._first.setdefault(line.incarnation, line.era)
 
     def forget(self) -> None:
         """Nothing is found any more."""
         self.clear()
         self._opened.clear()
+        self._first.clear()
+
+    def first_era(self, line: Beat) -> int:
+        """How far who says this had come when it was found: what it has seen since it has seen with this agent."""
+        return min(line.era, self._first.get(line.incarnation, line.era))
 
     def members(self, digest: str) -> set[str]:
         """The incarnations in the view with that digest; none where they are not known."""

@@ -37,7 +37,9 @@ Rules of this module:
 * Who was never heard while this agent was there was dead before it came: no loss that it has seen, but one of which it
   may be the only one to tell. So a newcomer that has nobody to leave the judgement to looks at all lines, when all have
   settled for the first time: those who came furthest, further than all who live, are missed, with those in their view.
-  To whom it leaves that may die before they have seen all settle: then it does so itself.
+  To whom it leaves that may die before they have seen all settle: then it does so itself. As far as those who live had
+  come when they were found: what they have seen since tells nothing of the dead. Nor does the era of a disk whose life
+  one of these held dead: it went on without it.
   Two of one era may have come as far apart: only who knows the same view answers for the other.
 * That all know where the crawl begins does not hold where nobody who is there at its end knows a URL: then all who
   were lost before all had settled are missed, but those who have said that they knew none either: one has to be back.
@@ -131,7 +133,7 @@ class LossCounter:
         for agent, beat in beats.items():
             for last in (beat, *(words.beat for words in beat.before)):
                 if not self._was_there and agent in news:
-                    self._found[last.incarnation] = agent, last
+                    self._found.take(agent, last)
                 if last.has_left_all:
                     self._relieved.add(last.incarnation)
                 elif last.incarnation in there and last.has_left_some:
@@ -309,7 +311,12 @@ class LossCounter:
 
     def _leaves_judgement(self, others: Iterable[Beat]) -> bool:
         """Whether this agent is a newcomer among some who know more: they go on from disks, or were there before."""
-        return not self.era and any(beat.era or self.had_looked(beat.incarnation) for beat in others)
+        return not self.era and bool(self._elder_eras(others))
+
+    def _elder_eras(self, others: Iterable[Beat]) -> dict[str, int]:
+        """Of those who go on from disks, or were there before, how far each had come when this agent found it."""
+        eras = {beat.incarnation: self._found.first_era(beat) for beat in others}
+        return {life: era for life, era in eras.items() if era or self.had_looked(life)}
 
     def had_looked(self, incarnation: str) -> bool:
         """Whether this incarnation had looked before this agent looked first: never both of two."""
@@ -466,23 +473,28 @@ class LossCounter:
         if not unheard or not self._leaves_judgement(others):
             self._miss_all(unheard)
             return
-        judges = [beat for beat in others if beat.era or self.had_looked(beat.incarnation)]
-        if all(NEW in beat.flags for beat in judges):  # else one has seen all settle, and judged
-            self._judges, self._unjudged = {beat.incarnation: beat.era for beat in judges}, unheard
+        self._judges, self._unjudged = self._elder_eras(others), unheard
+        self._judge_in_place_of_the_dead(others)
 
     def _judge_in_place_of_the_dead(self, beats: Iterable[Beat]) -> None:
-        """Those to whom the judgement was left may die before they have seen all settle."""
+        """Those to whom the judgement was left may die before they have seen all settle. Who has a disk has judged when
+        it sees that; of others all have to, as each but the first has left it to others. When one is back as another
+        life it is too late for it: it takes those who have seen that meanwhile for some who know more."""
         if not self._judges:
             return
-        for beat in beats:
-            for last in (beat, *(words.beat for words in beat.before)):
-                lives = self._judges.keys() & {last.incarnation, *last.carried}
-                if any(NEW not in last.flags or last.era > max(BEGUN, self._judges[life]) for life in lives):
-                    self._judges.clear()
-                    return
-        if self._judges.keys().isdisjoint(self._here(self._others())):
+        lines = [last for beat in beats for last in (beat, *(words.beat for words in beat.before))]
+        said = [(last, self._judges[last.incarnation]) for last in lines if last.incarnation in self._judges]
+        seen = [(last, era) for last, era in said if NEW not in last.flags or last.era > max(BEGUN, era)]
+        if self._have_judged(seen):
+            self._judges.clear()
+        elif self._judges.keys().isdisjoint(beat.incarnation for beat in self._others()):
             self._judges.clear()
             self._miss_all(self._unjudged)
+
+    def _have_judged(self, seen: Collection[tuple[Beat, int]]) -> bool:
+        """Whether one has judged when these judges, with the era of each, have seen all settle."""
+        with_disk = any(era and last.carried for last, era in seen)
+        return with_disk or {last.incarnation for last, _ in seen} == self._judges.keys()
 
     def _lost_with_urls(self, beats: Collection[Beat]) -> dict[str, str]:
         """Who was lost before all had settled for it, and has not said that it knew no URL."""
@@ -506,10 +518,14 @@ class LossCounter:
         """Who was dead before this agent came, had come further than all who live, and is not back: those who were
         lost together."""
         eras = self._eras_before(beats)
-        top = max(eras.values(), default=0)
-        if top <= max((BEGUN, self.era, *(beat.era for beat in beats))):
-            return ()
-        ahead = [life for life, era in eras.items() if era == top]
+        here = [(self.era, {self.incarnation, *self.former})]
+        here += [
+            (self._found.first_era(beat), {beat.incarnation, *beat.carried})
+            for beat in beats
+            if beat.incarnation != self.incarnation
+        ]
+        further = {life: era for life, era in eras.items() if _went_further(self._found[life][1], era, here)}
+        ahead = [life for life, era in further.items() if era == max(further.values())]
         judged = {name for name, _ in self._absent}
         groups: dict[tuple[tuple[str, str], ...], None] = {}
         for life in ahead:
@@ -605,6 +621,12 @@ class LossCounter:
         self._dead_before = dict(lost)
         self._view_before = views[-1] if views else ""
         self._lines.clear()
+
+
+def _went_further(line: Beat, era: int, here: Iterable[tuple[int, Collection[str]]]) -> bool:
+    """Whether who has said this may have come further, with that era, than all who are here, with those eras and disks.
+    The era of a disk says nothing of one that held its life dead."""
+    return era > BEGUN and all(era > known or not set(lives).isdisjoint(line.dead) for known, lives in here)
 
 
 def _views_of(line: Beat) -> set[str]:

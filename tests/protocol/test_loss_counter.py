@@ -326,7 +326,7 @@ def test_who_is_back_with_its_disk_is_not_missed_by_a_newcomer() -> None:
         ([beat("c", 3, dead=(incarnation("b"),)), "dead"], False),
         ([beat("c", 3, dead=(incarnation("b"),), flags=NEW, era=2), "dead"], False),
         (["dead"], True),
-        (["back"], False),
+        (["back"], True),
     ],
     ids=["lives", "has judged", "has judged, and is in another view", "dead before that", "dead, and back"],
 )
@@ -350,6 +350,54 @@ def test_a_newcomer_judges_in_place_of_an_elder_that_died_before_it_could(
             lines["d"] = beat("d", flags=NEW, dead=(*dead, incarnation("c")))
         group.read(float(time), float(time), lines)
     assert bool(group.losses.book.missed) == missed
+
+
+@pytest.mark.parametrize(
+    ("seen", "era", "carried", "missed"),
+    [("c", 0, (), True), ("cd", 0, (), False), ("c", 2, (), True), ("c", 2, ("22222222",), False)],
+    ids=["one", "both", "one that came further without a disk", "one with a disk"],
+)
+def test_an_elder_that_has_seen_all_settle_may_have_left_the_judgement_to_another(
+    seen: str, era: int, carried: tuple[str, ...], missed: bool
+) -> None:
+    """Of newcomers the first judges. Then both are killed."""
+    group, dead = membership(), (incarnation("b"),)
+    lines = {"b": beat("b", era=3), "c": beat("c", flags=NEW, era=era, carried=carried), "d": beat("d", flags=NEW)}
+    group.read(0.0, 0.0, lines)
+    lines |= {one: replace(lines[one], counter=2, dead=dead) for one in "cd"}
+    group.read(1.0, 1.0, lines)
+    all_settle(group, view("a", "c", "d"), lines["c"], lines["d"])
+    group.read(2.0, 2.0, lines | {one: replace(lines[one], counter=3, flags="") for one in seen})
+    lines |= {one: replace(lines[one], counter=3, flags="") for one in seen}
+    lines["e"] = beat("e", flags=NEW, dead=(*dead, incarnation("c"), incarnation("d")))
+    group.read(3.0, 3.0, lines)
+    assert bool(group.losses.book.missed) == missed
+
+
+def test_what_others_have_seen_with_the_judge_tells_nothing_of_the_dead() -> None:
+    """One saw all settle and left the judgement; another came before the judge had seen that."""
+    group, dead = membership(), beat("b", digest=OTHER, settled=OTHER)
+    group.read(0.0, 0.0, {"b": dead, "c": beat("c", flags=NEW + FENCED)})
+    later = beat("c", 2, era=2, complete=DIGEST, dead=(dead.incarnation,))
+    for line in (beat("c", 1, flags=NEW, dead=later.dead), later):
+        group.read(float(line.counter), float(line.counter), {"b": dead, "c": line})
+    all_settle(group, view("a", "c", "d"), later, beat("d", flags=NEW))
+    assert missing_without(group, "b") == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("dead", "missed"), [(("11111111",), True), ((), False)], ids=["it held that life dead", "it was before that"]
+)
+def test_the_era_of_a_disk_tells_nothing_of_one_that_went_on_without_it(dead: tuple[str, ...], missed: bool) -> None:
+    """It came when this agent had been killed, took a seed from outside, say, and was lost before this one was back."""
+    group = membership()
+    group.losses.resume(False, peers("ac"), view=DIGEST, era=7)
+    group.losses.former = ["11111111"]
+    line = beat("b", digest=OTHER, settled=OTHER, members=(incarnation("b"),), dead=dead)
+    for at in (0.0, 2.0, 4.0, 6.0):
+        group.read(at, at, {"b": line, "c": beat("c", int(at), era=7, carried=("11111111",))})
+    all_settle(group, view("a", "c"), beat("c", 6, era=7, carried=("11111111",)))
+    assert missing_without(group, "b") == (("b",) if missed else ())
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from unittest.mock import patch
 from scrapy_ubi.agent.mail.seed_inbox import SeedInbox
 from scrapy_ubi.frontier.disk_visits import DiskVisits
 from scrapy_ubi.frontier.memory import MemoryFrontier, MemoryVisits
-from scrapy_ubi.protocol import custody, done_mark_delivery, handover, memory_state, snapshot, view_change
+from scrapy_ubi.protocol import custody, done_mark_delivery, handover, loss_counter, memory_state, snapshot, view_change
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import LEAVING, NEW, Beat
 from scrapy_ubi.protocol.cancelling import Cancelling
@@ -35,7 +35,7 @@ from scrapy_ubi.protocol.inbound import Inbound
 from scrapy_ubi.protocol.keepers import Keepers
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Lane
 from scrapy_ubi.protocol.lease import Lease
-from scrapy_ubi.protocol.loss_counter import LossCounter
+from scrapy_ubi.protocol.loss_counter import BEGUN, LossCounter
 from scrapy_ubi.protocol.losses import GroupLoss, LossBook
 from scrapy_ubi.protocol.lost_mail import LostMail
 from scrapy_ubi.protocol.membership import Membership
@@ -970,6 +970,23 @@ def _judges_live_for_ever() -> Any:
     return patch.object(LossCounter, "_judge_in_place_of_the_dead", lambda self, beats: None)
 
 
+def _one_judges_for_all() -> Any:
+    """Who has seen all settle has judged, though it had left that to others."""
+    return patch.object(LossCounter, "_have_judged", lambda self, seen: bool(seen))
+
+
+def _eras_as_they_are_now() -> Any:
+    """What others have seen since they were found says that they know what the dead knew."""
+    return patch.object(FoundLines, "first_era", lambda self, line: line.era)
+
+
+def _disks_are_of_one_line_of_eras() -> Any:
+    """The era of a disk counts, though the dead went on without it."""
+    return patch.object(
+        loss_counter, "_went_further", lambda line, era, here: era > BEGUN and all(era > known for known, _ in here)
+    )
+
+
 def _all_know_where_the_crawl_begins() -> Any:
     """Who was lost before all had settled is missed by nobody, though nobody who is there knows a URL."""
     return patch.object(LossCounter, "end_without_urls", lambda self: None)
@@ -1201,6 +1218,24 @@ RARE: dict[str, tuple[Any, ...]] = {
         "test_nobody_is_ahead_by_an_era_whose_view_had_one_whose_disk_is_here",
         "c",
         False,
+    ),
+    "one_judges_for_all": (
+        "tests.protocol.test_loss_counter",
+        "test_an_elder_that_has_seen_all_settle_may_have_left_the_judgement_to_another",
+        "c",
+        0,
+        (),
+        True,
+    ),
+    "eras_as_they_are_now": (
+        "tests.protocol.test_loss_counter",
+        "test_what_others_have_seen_with_the_judge_tells_nothing_of_the_dead",
+    ),
+    "disks_are_of_one_line_of_eras": (
+        "tests.protocol.test_loss_counter",
+        "test_the_era_of_a_disk_tells_nothing_of_one_that_went_on_without_it",
+        ("11111111",),
+        True,
     ),
     "views_are_not_opened": (
         "tests.protocol.test_loss_counter",
