@@ -42,7 +42,7 @@ Rules of this module:
   one of these held dead: it went on without it.
   Two of one era may have come as far apart: only who knows the same view answers for the other.
 * That all know where the crawl begins does not hold where nobody who is there at its end knows a URL: then all who
-  were lost before all had settled are missed, but those who have said that they knew none either: one has to be back.
+  were lost are a loss, but those who have said that they knew none either: one has to be back.
 * Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew. So
   is who leaves before it has handed on all.
 * Who leaves with work while nobody is there keeps that on its disk, and nobody will see that it is gone. So it says
@@ -69,7 +69,7 @@ from scrapy_ubi.protocol.beat import (
 )
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.found_lines import FoundLines
-from scrapy_ubi.protocol.losses import LossBook
+from scrapy_ubi.protocol.losses import MOST_MEMBERS, LossBook
 from scrapy_ubi.protocol.view import View
 
 BEGUN = 1  # the era of a disk that an agent has left before all had settled for the first time; an empty one has 0
@@ -106,7 +106,7 @@ class LossCounter:
         # Whom to miss should nobody live to judge: none of these (with the era of each) is known to have done so yet.
         self._judges: dict[str, int] = {}
         self._unjudged: tuple[tuple[tuple[str, str], ...], ...] = ()
-        # Who was lost before that and may have known of URLs, by incarnation.
+        # Who was lost, and may have known of URLs that it had told nobody, by incarnation.
         self._unshared: dict[str, str] = {}
         # Since all had settled: incarnation -> name, of the lost, and of those on their way out.
         self._lost: dict[str, str] = {}
@@ -150,6 +150,8 @@ class LossCounter:
 
     def _look_at_eras(self, beats: Mapping[str, Beat]) -> None:
         """See how far everybody has come."""
+        if not self._was_there:
+            self._absent += [one for one in self._settled_with(beats) if one not in self._absent]
         for agent, _ in self._absent:
             if agent in beats:
                 lines = self._lines.setdefault(agent, {})
@@ -164,6 +166,18 @@ class LossCounter:
             self._take_later(beat, beat.counter)
             for words in beat.before:
                 self._take_later(words.beat)
+
+    def _settled_with(self, beats: Mapping[str, Beat]) -> set[tuple[str, str]]:
+        """Who was in the view in which a life before had settled last, as its last words say: the disk may have been
+        written before that. Not who may have been dead by then, as it never says that it was in that view."""
+        said = [words for words in self.before if words.settled and words.incarnation in self.former]
+        lines = [(name, last) for name, beat in beats.items() for last in (beat, *(w.beat for w in beat.before))]
+        return {
+            (name, line.incarnation)
+            for name, line in lines
+            for words in said
+            if words.digest in (line.digest, line.complete) and line.incarnation in words.members and name != self.me
+        }
 
     def _take_later(self, said: Beat, counter: int | None = None) -> None:
         """Take what one that was seen has said since: who has left says no more. Of words that are repeated it is not
@@ -381,7 +395,11 @@ class LossCounter:
             self._found.open_views(self._here(beats))
             self._look_for_unheard(beats)
             self._unshared.update(self._lost_with_urls(beats))
-        if self._absent and (self.era > BEGUN or all(beat.era <= BEGUN for beat in beats)):  # else they miss them
+        lost = {life: name for life, name in self._lost.items() if life in self._last}
+        self._unshared.update({life: name for life, name in lost.items() if BLANK not in self._last[life].flags})
+        self._unshared = dict([*self._unshared.items()][-MOST_MEMBERS:])
+        behind = self.era <= BEGUN and any(self._found.first_era(beat) > BEGUN for beat in beats)
+        if self._absent and not behind:  # else they miss them
             self._miss(view, {life for beat in beats for life in (beat.incarnation, *beat.carried)})
         if self._was_there:
             self.book.count((*self._lost, *self._leavers))
@@ -502,12 +520,16 @@ class LossCounter:
         return {life: name for life, (name, line) in lost.items() if BLANK not in line.flags}
 
     def end_without_urls(self) -> None:
-        """Nobody who is there knows a URL: whoever was lost before all had settled may have known where the crawl
-        begins, and one of these has to be back."""
-        if self._unshared:
+        """Nobody who is there knows a URL: who was lost may have known where the crawl begins, and had not told others
+        yet, and one of these has to be back. That others have counted its death says nothing of that."""
+        here = self._here(self._others())
+        lost = tuple((name, life) for life, name in self._unshared.items() if life not in here)
+        self._unshared = {}
+        if lost:
             self.lossy = True
-            self.book.miss([(name, life) for life, name in self._unshared.items()], len(self._unshared) - 1)
-            self._unshared = {}
+            self.book.close()
+            self.book.record(lost, len(lost) - 1)
+            self.book.close()
 
     def _miss_all(self, groups: Iterable[tuple[tuple[str, str], ...]]) -> None:
         for lost in groups:

@@ -488,8 +488,8 @@ def test_an_end_without_urls_names_who_was_lost_before_all_had_settled() -> None
     a, b = village.kill("a"), village.agents["b"]
     b.start_exhausted = True
     b.group.losses.book.await_publishing()
-    village.until(lambda: b.group.losses.book.missed)
-    assert [loss.members for loss in b.group.losses.book.missed] == [(("a", a.incarnation),)]
+    village.until(lambda: b.group.losses.book.losses)
+    assert [loss.members for loss in b.group.losses.book.losses] == [(("a", a.incarnation),)]
     for _ in range(5):
         village.turn()
     assert not b.finished

@@ -18,6 +18,7 @@ from scrapy_ubi.protocol.beat import (
     MOST_CARRIED,
     NEW,
     OVER,
+    PASSIVE,
     RELIEVED,
     Beat,
     words_after,
@@ -417,10 +418,10 @@ def test_where_nobody_knows_a_url_who_was_lost_before_all_had_settled_is_missed(
     group.read(0.0, 0.0, {"b": line})
     group.read(1.0, 1.0, {"b": line, "c": beat("c", flags=NEW, dead=(line.incarnation,))})
     all_settle(group, view("a", "c"), beat("c", flags=NEW))
-    assert not group.losses.book.missed
+    assert not group.losses.book.losses
     for _ in range(2):
         group.losses.end_without_urls()
-    assert group.losses.book.missed == ([GroupLoss((("b", incarnation("b")),), 0)] if missed else [])
+    assert group.losses.book.losses == ([GroupLoss((("b", incarnation("b")),), 0)] if missed else [])
     assert group.losses.lossy or not missed
 
 
@@ -431,9 +432,29 @@ def ends_without_urls(*lines: Beat) -> list[str]:
     group.read(0.0, 0.0, {names[line.incarnation]: line for line in lines})
     group.read(1.0, 1.0, {"c": beat("c", flags=NEW, dead=tuple(names))})
     all_settle(group, view("a", "c"), beat("c", flags=NEW))
-    before = len(group.losses.book.missed)
     group.losses.end_without_urls()
-    return [life for loss in group.losses.book.missed[before:] for _, life in loss.members]
+    return [life for loss in group.losses.book.losses for _, life in loss.members]
+
+
+@pytest.mark.parametrize(
+    ("flags", "back", "lost"),
+    [("", "", "b"), (PASSIVE + BLANK, "", ""), ("", "b", "")],
+    ids=["may have known some", "knew none", "is back"],
+)
+def test_so_is_who_was_lost_before_it_had_told_others_though_all_had_settled(flags: str, back: str, lost: str) -> None:
+    """Its `start()` was slow. Its death is counted, and one may stay away; but nobody has fetched anything."""
+    group = old_hand()
+    before = view("a", "b", "c")
+    all_settle(group, before, beat("b"), beat("c"))
+    for number in (1, 2):
+        group.read(number / 10, number / 10, {"b": beat("b", number, flags=flags), "c": beat("c", number)})
+    group.read(1.0, 1.0, {"c": beat("c", 3, dead=(incarnation("b"),))})
+    group.losses.view_ended(before)
+    all_settle(group, view("a", "c"), beat("c", 3))
+    if back:
+        group.read(1.1, 1.1, {"c": beat("c", 4), "b": comes_back("b", beat("b"))})
+    group.losses.end_without_urls()
+    assert "".join(missing([group.losses.book], lambda name, life: False)) == lost
 
 
 def test_who_leaves_alone_with_work_says_who_is_away() -> None:
@@ -669,6 +690,39 @@ def test_who_is_back_misses_those_who_had_come_since_all_had_settled_for_it() ->
     all_settle(again, view("a"))
     assert missing_without(again, "b", "c") == ("b", "c")
     assert not missing_without(again, "b") and not missing_without(again, "c")
+
+
+@pytest.mark.parametrize(
+    ("settled", "digest", "missed"),
+    [(True, OTHER, True), (False, OTHER, False), (True, DIGEST, False)],
+    ids=["it had settled", "it had not", "the other was dead by then"],
+)
+def test_who_is_back_misses_those_with_whom_it_had_settled_after_its_disk_was_written(
+    settled: bool, digest: str, missed: bool
+) -> None:
+    """Its own last words say with whom."""
+    group, lives = membership(), tuple(map(incarnation, "abc"))
+    last = beat("a", digest=OTHER, settled=OTHER if settled else "", members=lives, flags=NEW)
+    group.rejoin()
+    group.losses.resume(False, peers("ab"), view=DIGEST, era=2)
+    group.losses.follow(last)
+    there: dict[str, Any] = {"era": 2, "complete": DIGEST, "members": lives}
+    lines = {"b": beat("b", digest=OTHER, settled=OTHER, **there), "c": beat("c", digest=digest, members=lives)}
+    for at in (0.0, 2.0, 4.0, 6.0):
+        group.read(at, at, lines)
+    all_settle(group, group.view())
+    assert missing_without(group, "b", "c") == (("b", "c") if missed else ())
+    assert not missing_without(group, "b") and not missing_without(group, "c")
+
+
+def test_what_others_have_seen_with_one_that_is_back_tells_nothing_of_whom_it_misses() -> None:
+    """A newcomer saw all settle, and this agent did not, as another one came."""
+    group = membership()
+    group.losses.resume(False, peers("abc"), era=1)
+    for number, era in ((1, 0), (2, 2)):
+        group.read(float(number), float(number), {"d": beat("d", number, era=era, complete=OTHER if era else "")})
+    all_settle(group, view("a", "d", "e"), beat("d", 2, era=2, complete=OTHER), beat("e"))
+    assert missing_without(group, "b", "c") == ("b", "c")
 
 
 def test_who_was_in_the_view_of_a_later_era_is_not_behind() -> None:

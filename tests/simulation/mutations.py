@@ -970,6 +970,11 @@ def _judges_live_for_ever() -> Any:
     return patch.object(LossCounter, "_judge_in_place_of_the_dead", lambda self, beats: None)
 
 
+def _disks_are_as_late_as_words() -> Any:
+    """Who is back misses nobody with whom it had settled after its disk was written."""
+    return patch.object(LossCounter, "_settled_with", lambda self, beats: set())
+
+
 def _one_judges_for_all() -> Any:
     """Who has seen all settle has judged, though it had left that to others."""
     return patch.object(LossCounter, "_have_judged", lambda self, seen: bool(seen))
@@ -985,6 +990,13 @@ def _disks_are_of_one_line_of_eras() -> Any:
     return patch.object(
         loss_counter, "_went_further", lambda line, era, here: era > BEGUN and all(era > known for known, _ in here)
     )
+
+
+def _who_had_settled_had_told_all() -> Any:
+    """Whose death is counted had told others where the crawl begins."""
+    book = lambda self: {name for life, name in self._unshared.items() if life not in self.book.counted}  # noqa: E731
+    end = LossCounter.end_without_urls
+    return patch.object(LossCounter, "end_without_urls", lambda self: end(self) if book(self) else None)
 
 
 def _all_know_where_the_crawl_begins() -> Any:
@@ -1218,6 +1230,20 @@ RARE: dict[str, tuple[Any, ...]] = {
         "test_nobody_is_ahead_by_an_era_whose_view_had_one_whose_disk_is_here",
         "c",
         False,
+    ),
+    "who_had_settled_had_told_all": (
+        "tests.protocol.test_loss_counter",
+        "test_so_is_who_was_lost_before_it_had_told_others_though_all_had_settled",
+        "",
+        "",
+        "b",
+    ),
+    "disks_are_as_late_as_words": (
+        "tests.protocol.test_loss_counter",
+        "test_who_is_back_misses_those_with_whom_it_had_settled_after_its_disk_was_written",
+        True,
+        "00000000000000ee",
+        True,
     ),
     "one_judges_for_all": (
         "tests.protocol.test_loss_counter",
