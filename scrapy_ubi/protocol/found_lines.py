@@ -17,9 +17,10 @@ from collections.abc import Collection
 from itertools import product
 from math import prod
 
-from scrapy_ubi.protocol.beat import Beat
+from scrapy_ubi.protocol.beat import NEW, Beat
 from scrapy_ubi.protocol.view import Member, digest_of
 
+SEEN = 2  # the era of one, at least, that has seen all settle: it says so from its next view on
 MOST_TRIED = 4096  # sets of members: those of twelve agents that were never started again; some 20 ms
 
 
@@ -34,9 +35,9 @@ class FoundLines(dict[str, tuple[str, Beat]]):
     def take(self, name: str, line: Beat) -> None:
         """A line of one with that name was read."""
         self[line.incarnation] = name, line
-        self._first.setdefault(line.incarnation, line.era)
+        self._first.setdefault(line.incarnation, line.era if NEW in line.flags else max(line.era, SEEN))
 
-    def forget(self) -> None:
+    def forget_lines(self) -> None:
         """Nothing is found any more."""
         self.clear()
         self._opened.clear()
@@ -44,7 +45,7 @@ class FoundLines(dict[str, tuple[str, Beat]]):
 
     def first_era(self, line: Beat) -> int:
         """How far who says this had come when it was found: what it has seen since it has seen with this agent."""
-        return min(line.era, self._first.get(line.incarnation, line.era))
+        return self._first.get(line.incarnation, line.era)
 
     def members(self, digest: str) -> set[str]:
         """The incarnations in the view with that digest; none where they are not known."""

@@ -404,7 +404,7 @@ class LossCounter:
         if self._was_there:
             self.book.count((*self._lost, *self._leavers))
         self._was_there = True
-        self._found.forget()
+        self._found.forget_lines()
         self._missed, self._dead_before = frozenset(), {}
         for known in (self._absent, self._lines, self._lost, self._leavers, self._last):
             known.clear()

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from scrapy_ubi.protocol.beat import LEFT, RELIEVED, words_after
-from scrapy_ubi.protocol.found_lines import MOST_TRIED, FoundLines
+from scrapy_ubi.protocol.beat import LEFT, NEW, RELIEVED, words_after
+from scrapy_ubi.protocol.found_lines import MOST_TRIED, SEEN, FoundLines
 from scrapy_ubi.protocol.view import Member, View
 from tests.protocol.members import DIGEST, OTHER, beat
 from tests.support.views import REPLICAS, incarnation, view
@@ -34,7 +34,7 @@ def test_or_are_those_who_give_its_digest() -> None:
     assert not lines.members(all_settled.digest)
     lines.open_views(())
     assert lines.members(all_settled.digest) == {incarnation("b"), incarnation("d")}
-    lines.forget()
+    lines.forget_lines()
     assert not lines.members(all_settled.digest)
 
 
@@ -87,3 +87,13 @@ def test_never_more_are_tried_than_the_bound() -> None:
         lines = found(**dict.fromkeys(names, all_settled.digest))
         lines.open_views(())
         assert bool(lines.members(all_settled.digest)) == opened
+
+
+@pytest.mark.parametrize(("flags", "era", "first"), [(NEW, 0, 0), (NEW, 5, 5), ("", 0, SEEN), ("", 5, 5)])
+def test_how_far_one_had_come_when_it_was_found(flags: str, era: int, first: int) -> None:
+    lines = FoundLines()
+    lines.take("b", beat("b", flags=flags, era=era))
+    lines.take("b", later := beat("b", 2, era=9))
+    assert lines.first_era(later) == first
+    lines.forget_lines()
+    assert lines.first_era(later) == 9

@@ -302,12 +302,18 @@ def test_who_lives_and_was_there_judges_of_those_who_were_dead_before() -> None:
     assert not group.losses.book.missed
 
 
-@pytest.mark.parametrize(("era", "missed"), [(0, True), (2, False)], ids=["nobody knows more", "one has settled"])
-def test_whom_it_heard_before_all_had_settled_is_left_to_those_who_know_more(era: int, missed: bool) -> None:
+@pytest.mark.parametrize(
+    ("era", "flags", "missed"),
+    [(0, NEW, True), (2, NEW, False), (0, "", False)],
+    ids=["nobody knows more", "one has settled", "one has seen all settle, and was in no other view since"],
+)
+def test_whom_it_heard_before_all_had_settled_is_left_to_those_who_know_more(
+    era: int, flags: str, missed: bool
+) -> None:
     group = membership()
     group.losses.resume(False, peers("b"))
-    group.read(0.0, 0.0, {"c": beat("c", era=era)})
-    all_settle(group, view("a", "c"), beat("c", era=era))
+    group.read(0.0, 0.0, {"c": beat("c", era=era, flags=flags)})
+    all_settle(group, view("a", "c"), beat("c", era=max(era, 0 if flags else 2)))
     assert bool(group.losses.book.missed) == missed
 
 
@@ -720,7 +726,8 @@ def test_what_others_have_seen_with_one_that_is_back_tells_nothing_of_whom_it_mi
     group = membership()
     group.losses.resume(False, peers("abc"), era=1)
     for number, era in ((1, 0), (2, 2)):
-        group.read(float(number), float(number), {"d": beat("d", number, era=era, complete=OTHER if era else "")})
+        line = beat("d", number, era=era, complete=OTHER if era else "", flags="" if era else NEW)
+        group.read(float(number), float(number), {"d": line})
     all_settle(group, view("a", "d", "e"), beat("d", 2, era=2, complete=OTHER), beat("e"))
     assert missing_without(group, "b", "c") == ("b", "c")
 
