@@ -52,6 +52,10 @@ class FoundLines(dict[str, tuple[str, Beat]]):
         named = {life for _, line in self.values() if line.digest == digest for life in line.members}
         return named or self._opened.get(digest, set())
 
+    def of_name(self, name: str) -> dict[str, Beat]:
+        """The lines of those who had that name."""
+        return {life: line for life, (one, line) in self.items() if one == name}
+
     def open_views(self, here: Collection[str]) -> None:
         """Look for the members of views in which all had settled, that those tell of whose incarnations are not
         `here`."""

@@ -21,7 +21,7 @@ Rules of this module:
   has ever been in it: it may have been dead, and not known to be, when others settled. Where such a member was lost as
   well, it is one of the same loss: should it be back, so many may be away as there are copies.
   The members are those that a line names, or who give the digest of that view (`found_lines.py`). Who was in a view
-  that is complete for others, and not for it, misses all who were: whom it had heard is on its disk.
+  that is complete for others, and not for it, misses all who were in it, too.
 * Newcomers do not know in which views others were before. They leave the judgement to those who go on from disks, or
   had looked before they looked first, where there are any. Who is not fenced has: its lease began with an answer. So of
   two newcomers never each leaves it to the other, however often one that hears nothing has beaten.
@@ -120,7 +120,7 @@ class LossCounter:
         # were seen dead (incarnation -> name), who has not ended the crawl, and their last lines, by incarnation.
         self._absent: list[tuple[str, str]] = []
         self._dead_before: Mapping[str, str] = {}
-        self._view_before = ""  # digest of the last view it was in before
+        self._views_before: list[str] = []  # digests of the last views it was in before
         self._missed: frozenset[str] = frozenset()
         self._lines: dict[str, dict[str, Beat]] = {}
 
@@ -150,8 +150,6 @@ class LossCounter:
 
     def _look_at_eras(self, beats: Mapping[str, Beat]) -> None:
         """See how far everybody has come."""
-        if not self._was_there:
-            self._absent += [one for one in self._settled_with(beats) if one not in self._absent]
         for agent, _ in self._absent:
             if agent in beats:
                 lines = self._lines.setdefault(agent, {})
@@ -166,18 +164,6 @@ class LossCounter:
             self._take_later(beat, beat.counter)
             for words in beat.before:
                 self._take_later(words.beat)
-
-    def _settled_with(self, beats: Mapping[str, Beat]) -> set[tuple[str, str]]:
-        """Who was in the view in which a life before had settled last, as its last words say: the disk may have been
-        written before that. Not who may have been dead by then, as it never says that it was in that view."""
-        said = [words for words in self.before if words.settled and words.incarnation in self.former]
-        lines = [(name, last) for name, beat in beats.items() for last in (beat, *(w.beat for w in beat.before))]
-        return {
-            (name, line.incarnation)
-            for name, line in lines
-            for words in said
-            if words.digest in (line.digest, line.complete) and line.incarnation in words.members and name != self.me
-        }
 
     def _take_later(self, said: Beat, counter: int | None = None) -> None:
         """Take what one that was seen has said since: who has left says no more. Of words that are repeated it is not
@@ -368,7 +354,7 @@ class LossCounter:
         if not self.complete:
             return
         away = [
-            *self._peers.items(),
+            *self.peers.items(),
             *self._absent,
             *((name, life) for life, name in self._lost.items() if life != TORN),
         ]
@@ -398,6 +384,8 @@ class LossCounter:
         lost = {life: name for life, name in self._lost.items() if life in self._last}
         self._unshared.update({life: name for life, name in lost.items() if BLANK not in self._last[life].flags})
         self._unshared = dict([*self._unshared.items()][-MOST_MEMBERS:])
+        if not self._was_there:
+            self._miss_those_with_whom_it_was()
         behind = self.era <= BEGUN and any(self._found.first_era(beat) > BEGUN for beat in beats)
         if self._absent and not behind:  # else they miss them
             self._miss(view, {life for beat in beats for life in (beat.incarnation, *beat.carried)})
@@ -457,18 +445,35 @@ class LossCounter:
         if len(strict) < len(missed) and (len(missed) > spare or not (strict or witnesses)):
             self.book.miss(missed, spare)
 
+    def _miss_those_with_whom_it_was(self) -> None:
+        """Others may have seen all settle in a view in which this agent was before it began again, and that it has not
+        seen complete: its disk does not name who was in it, or was written before. Lines tell."""
+        views = self._views_before
+        since = views[views.index(self.complete) + 1 :] if self.complete in views else views
+        words = (words.digest for words in self.before if words.incarnation in self.former[-1:])
+        later = {*since, *(digest for digest in words if digest not in views)} - {self.complete, NO_VIEW}
+        lines = [line for _, line in self._found.values()]
+        lives = {line.incarnation for line in lines if line.settled and line.digest in later}
+        lives.update(life for line in lines if line.complete in later for life in self._found.members(line.complete))
+        for life in sorted(lives & self._found.keys()):
+            name = self._found[life][0]
+            if (name, life) not in self._absent:
+                self._absent.append((name, life))
+                self._lines.setdefault(name, {}).update(self._found.of_name(name))
+
     def _have_settled_since(self) -> bool:
         """Whether all have settled in the last view that this agent was in before it began again: a line tells so, or
         those of all members do that they have."""
-        if not self._view_before:
+        if not self._views_before:
             return False
+        last = self._views_before[-1]
         lines = [line for _, line in self._found.values()]
-        if any(line.complete == self._view_before for line in lines):
+        if any(line.complete == last for line in lines):
             return True
-        if any((LEAVING in line.flags or line.has_left_some) and line.settled != self._view_before for line in lines):
+        if any((LEAVING in line.flags or line.has_left_some) and line.settled != last for line in lines):
             return False  # who goes is no member, and may have had what the dead knew, alone
-        members = {life for line in lines if line.digest == self._view_before for life in line.members}
-        settled = {line.incarnation for line in lines if line.settled == self._view_before}
+        members = {life for line in lines if line.digest == last for life in line.members}
+        settled = {line.incarnation for line in lines if line.settled == last}
         return bool(members) and members <= settled
 
     def _ahead_by(self, line: Beat) -> list[str]:
@@ -572,9 +577,11 @@ class LossCounter:
 
     @property
     def peers(self) -> Mapping[str, str]:
-        """Who was in the last view in which all had settled (name -> incarnation), and whom it has heard since: whoever
-        begins again from this disk misses these. Others may have seen all settle with those who came later, and it has
-        not: they may know what it does not, and when they are gone together nobody else may be there to say so."""
+        """Who was in the last view in which all had settled (name -> incarnation): whoever begins again from this disk
+        misses these. Where this agent has seen no such view, all whom it has heard: they may know what it does not, and
+        when they are gone together nobody else may be there to say so."""
+        if self.complete:
+            return self._peers
         heard = {name: sight.beat.incarnation for name, sight in self._watch.seen.items() if sight.heard}
         return {**self._peers, **heard}
 
@@ -641,7 +648,7 @@ class LossCounter:
         """It is to be seen what became of these meanwhile."""
         self._absent = list(dict.fromkeys([*peers.items(), *((name, life) for life, name in lost.items())]))
         self._dead_before = dict(lost)
-        self._view_before = views[-1] if views else ""
+        self._views_before = [*views]
         self._lines.clear()
 
 

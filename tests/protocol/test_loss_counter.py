@@ -28,6 +28,8 @@ from scrapy_ubi.protocol.membership import Membership
 from tests.protocol.members import DIGEST, OTHER, all_settle, beat, kill, membership, old_hand, peers
 from tests.support.views import incarnation, view
 
+LATER = "cc" * 8
+
 # -- how many were lost
 
 
@@ -699,26 +701,41 @@ def test_who_is_back_misses_those_who_had_come_since_all_had_settled_for_it() ->
 
 
 @pytest.mark.parametrize(
-    ("settled", "digest", "missed"),
-    [(True, OTHER, True), (False, OTHER, False), (True, DIGEST, False)],
-    ids=["it had settled", "it had not", "the other was dead by then"],
+    ("line", "missed"),
+    [
+        (beat("c", digest=OTHER, settled=OTHER), True),
+        (beat("c", digest=LATER, era=2, complete=OTHER), True),
+        (beat("c", digest=DIGEST), False),
+        (None, False),
+    ],
+    ids=["it had settled", "it has seen all settle", "it was dead by then", "it has no line"],
 )
-def test_who_is_back_misses_those_with_whom_it_had_settled_after_its_disk_was_written(
-    settled: bool, digest: str, missed: bool
+@pytest.mark.parametrize("known", [True, False], ids=["its disk knows the view", "its last words do"])
+def test_who_is_back_misses_those_with_whom_all_may_have_settled_without_its_seeing_it(
+    known: bool, line: Beat | None, missed: bool
 ) -> None:
-    """Its own last words say with whom."""
     group, lives = membership(), tuple(map(incarnation, "abc"))
-    last = beat("a", digest=OTHER, settled=OTHER if settled else "", members=lives, flags=NEW)
+    last = beat("a", digest=OTHER, settled=OTHER, members=lives, flags=NEW)
     group.rejoin()
-    group.losses.resume(False, peers("ab"), view=DIGEST, era=2)
-    group.losses.follow(last)
-    there: dict[str, Any] = {"era": 2, "complete": DIGEST, "members": lives}
-    lines = {"b": beat("b", digest=OTHER, settled=OTHER, **there), "c": beat("c", digest=digest, members=lives)}
+    group.losses.resume(False, peers("ab"), view=DIGEST, era=2, views=(DIGEST, OTHER) if known else (DIGEST,))
+    if not known:
+        group.losses.follow(last)
+    lines = {"b": beat("b", digest=OTHER, settled=OTHER, era=2, complete=DIGEST, members=lives)}
+    lines |= {"c": replace(line, members=lives)} if line is not None else {}
     for at in (0.0, 2.0, 4.0, 6.0):
         group.read(at, at, lines)
     all_settle(group, group.view())
     assert missing_without(group, "b", "c") == (("b", "c") if missed else ())
     assert not missing_without(group, "b") and not missing_without(group, "c")
+
+
+def test_who_was_in_a_view_before_the_last_complete_one_is_none_of_these() -> None:
+    group = membership()
+    group.losses.resume(False, peers("ab"), view=DIGEST, era=2, views=(OTHER, DIGEST))
+    lines = {one: beat(one, digest=OTHER, settled=OTHER, members=tuple(map(incarnation, "abc"))) for one in "bc"}
+    group.read(0.0, 0.0, lines)
+    all_settle(group, group.view())
+    assert {name for loss in group.losses.book.missed for name, _ in loss.members} == {"b"}
 
 
 def test_what_others_have_seen_with_one_that_is_back_tells_nothing_of_whom_it_misses() -> None:
@@ -766,9 +783,6 @@ def test_nobody_is_ahead_by_an_era_whose_view_had_one_whose_disk_is_here(member:
     all_settle(group, view("a", c=1), back)
     lost = {life for loss in group.losses.book.missed for _, life in loss.members}
     assert (again.incarnation in lost) == missed
-
-
-LATER = "cc" * 8
 
 
 @pytest.mark.parametrize(
