@@ -62,10 +62,11 @@ class SavedLane(NamedTuple):
 
 class GroupState(NamedTuple):
     """`store` names the disk; `flush` is the last flush begun; the rest is what is known of the group: whether more
-    agents were lost than there are copies (`lossy`); of the last view in which all had settled who was in it, and who
-    was heard since (`peers`: name -> incarnation, '' where that is not known), its digest (`view`), and how many there
-    were by then (`era`); who was seen dead since (`lost`: incarnation -> name), and the digests of the last views in
-    which this agent was (`views`).
+    agents were lost than there are copies (`lossy`); of the last view in which all had settled who was in it (`peers`:
+    name -> incarnation, '' where that is not known; before there was one, who was heard), its digest (`view`), and how
+    many there were by then (`era`); who
+    was seen dead since (`lost`: incarnation -> name), and the digests of the last views in which this agent was
+    (`views`).
     """
 
     store: str
