@@ -21,7 +21,8 @@ Rules of this module:
   has ever been in it: it may have been dead, and not known to be, when others settled. Where such a member was lost as
   well, it is one of the same loss: should it be back, so many may be away as there are copies.
   The members are those that a line names, or who give the digest of that view (`found_lines.py`). Who was in a view
-  that is complete for others, and not for it, misses all who were in it, too.
+  that is complete for others, and not for it, misses all who were in it, too. Its disk does not answer for a view that
+  it does not know, though a life before was a member.
 * Newcomers do not know in which views others were before. They leave the judgement to those who go on from disks, or
   had looked before they looked first, where there are any. Who is not fenced has: its lease began with an answer. So of
   two newcomers never each leaves it to the other, however often one that hears nothing has beaten.
@@ -42,7 +43,8 @@ Rules of this module:
   one of these held dead: it went on without it.
   Two of one era may have come as far apart: only who knows the same view answers for the other.
 * That all know where the crawl begins does not hold where nobody who is there at its end knows a URL: then all who
-  were lost are a loss, but those who have said that they knew none either: one has to be back.
+  were lost are a loss, but those who have said that they knew none either: one has to be back. Each who is there says
+  so, and it stands as long as nobody knows a URL.
 * Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew. So
   is who leaves before it has handed on all.
 * Who leaves with work while nobody is there keeps that on its disk, and nobody will see that it is gone. So it says
@@ -63,6 +65,7 @@ from scrapy_ubi.protocol.beat import (
     MOST_CARRIED,
     NEW,
     OVER,
+    PASSIVE,
     Beat,
     LastWords,
     words_after,
@@ -200,14 +203,15 @@ class LossCounter:
 
     def _shared(self, digest: str) -> bool:
         """Whether somebody who lives, or this agent, was in the view with that digest, or had been when it wrote the
-        disk that is here: as was seen, or as lines name the members. Or all of these, but as many as there are copies,
-        have handed on all since to a later view that is here."""
+        disk that is here: as was seen, or as lines name the members. Its own lives before do not answer for a view that
+        its disk does not know: that is older. Or all of these, but as many as there are copies, have handed on all
+        since to a later view that is here."""
         others = self._others()
         lives = [self.incarnation, *(beat.incarnation for beat in others)]
         if any(digest in self._views.get(life, ()) for life in lives):
             return True
         members = self._found.members(digest)
-        if not self._here(others).isdisjoint(members):
+        if not (self._here(others) - {*self.former}).isdisjoint(members):
             return True
         lines = [self._found[life][1] for life in members if life in self._found]
         handed_on = sum(line.complete == digest and self._has_handed_on(line) for line in lines)
@@ -448,18 +452,32 @@ class LossCounter:
     def _miss_those_with_whom_it_was(self) -> None:
         """Others may have seen all settle in a view in which this agent was before it began again, and that it has not
         seen complete: its disk does not name who was in it, or was written before. Lines tell."""
-        views = self._views_before
-        since = views[views.index(self.complete) + 1 :] if self.complete in views else views
-        words = (words.digest for words in self.before if words.incarnation in self.former[-1:])
-        later = {*since, *(digest for digest in words if digest not in views)} - {self.complete, NO_VIEW}
-        lines = [line for _, line in self._found.values()]
+        lines = [line for _, line in self._found.values() if not line.has_left_all]
+        later = self._views_not_seen_complete(lines)
         lives = {line.incarnation for line in lines if line.settled and line.digest in later}
-        lives.update(life for line in lines if line.complete in later for life in self._found.members(line.complete))
+        for line in lines:
+            if line.complete in later:
+                lives |= {line.incarnation, *self._found.members(line.complete)}
         for life in sorted(lives & self._found.keys()):
             name = self._found[life][0]
             if (name, life) not in self._absent:
                 self._absent.append((name, life))
                 self._lines.setdefault(name, {}).update(self._found.of_name(name))
+
+    def _views_not_seen_complete(self, lines: Collection[Beat]) -> set[str]:
+        """The digests of views since the last one that this agent has seen complete before it began again: its disk
+        knows them, its last words name them, or one of its lives was a member."""
+        known = self._views_before
+        since = known[known.index(self.complete) + 1 :] if self.complete in known else known
+        views = {line.digest for line in lines if line.settled}
+        views |= {line.complete for line in lines if line.era > self.era}
+        unknown = {digest for digest in views if not self._found.members(digest).isdisjoint(self.former)}
+        for words in reversed(self.before):
+            if words.incarnation in self.former:
+                unknown.add(words.digest)
+                if NEW not in words.flags:
+                    break  # it had seen all settle, and has missed those before itself
+        return {*since, *(unknown - {*known, *self.own_views})} - {self.complete, NO_VIEW, ""}
 
     def _have_settled_since(self) -> bool:
         """Whether all have settled in the last view that this agent was in before it began again: a line tells so, or
@@ -485,7 +503,8 @@ class LossCounter:
     def _witnesses(self, digest: str) -> tuple[tuple[str, str], ...]:
         """Who was in that view, as far as lines tell: whoever of them is back knows what all knew who had settled in
         it, or not all had. Who has handed that on since does not."""
-        known = {life: self._found[life] for life in self._found.members(digest) if life in self._found}
+        members = self._found.members(digest) - {*self.former}  # by a view that the own disk knows nobody is ahead
+        known = {life: self._found[life] for life in members if life in self._found}
         return tuple(sorted((name, life) for life, (name, line) in known.items() if not line.has_left_all))
 
     def _look_for_unheard(self, beats: Collection[Beat]) -> None:
@@ -524,17 +543,19 @@ class LossCounter:
         lost = {life: self._found[life] for life, era in self._eras_before(beats).items() if era <= BEGUN}
         return {life: name for life, (name, line) in lost.items() if BLANK not in line.flags}
 
+    def look_for_urls(self, beats: Collection[Beat]) -> None:
+        """These are the beats of everybody alive: where nobody knows a URL each says who was lost, whoever of them is
+        the first to see the end. Where somebody knows some it was not for that."""
+        if not all(BLANK in beat.flags for beat in beats):
+            self.book.lack_urls(())
+        elif all(PASSIVE in beat.flags for beat in beats):
+            self.end_without_urls()
+
     def end_without_urls(self) -> None:
         """Nobody who is there knows a URL: who was lost may have known where the crawl begins, and had not told others
         yet, and one of these has to be back. That others have counted its death says nothing of that."""
         here = self._here(self._others())
-        lost = tuple((name, life) for life, name in self._unshared.items() if life not in here)
-        self._unshared = {}
-        if lost:
-            self.lossy = True
-            self.book.close()
-            self.book.record(lost, len(lost) - 1)
-            self.book.close()
+        self.book.lack_urls(tuple((name, life) for life, name in self._unshared.items() if life not in here))
 
     def _miss_all(self, groups: Iterable[tuple[tuple[str, str], ...]]) -> None:
         for lost in groups:
