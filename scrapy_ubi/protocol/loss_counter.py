@@ -39,8 +39,9 @@ Rules of this module:
   may be the only one to tell. So a newcomer that has nobody to leave the judgement to looks at all lines, when all have
   settled for the first time: those who came furthest, further than all who live, are missed, with those in their view.
   To whom it leaves that may die before they have seen all settle: then it does so itself. As far as those who live had
-  come when they were found: what they have seen since tells nothing of the dead. Nor does the era of a disk whose life
-  one of these held dead: it went on without it.
+  come when they were found: what they have seen since tells nothing of the dead. Nor does the era of a disk of which
+  no life is in the view of one of these: it went on without it. Who is back with a disk of before all had settled, where
+  others came further, leaves it to these whom it misses, in the same way.
   Two of one era may have come as far apart: only who knows the same view answers for the other.
 * That all know where the crawl begins does not hold where nobody who is there at its end knows a URL: then all who
   were lost are a loss, but those who have said that they knew none either: one has to be back. Each who is there says
@@ -72,7 +73,7 @@ from scrapy_ubi.protocol.beat import (
 )
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.found_lines import FoundLines
-from scrapy_ubi.protocol.losses import MOST_MEMBERS, LossBook
+from scrapy_ubi.protocol.losses import MOST_MEMBERS, GroupLoss, LossBook
 from scrapy_ubi.protocol.view import View
 
 BEGUN = 1  # the era of a disk that an agent has left before all had settled for the first time; an empty one has 0
@@ -108,7 +109,7 @@ class LossCounter:
         self._found = FoundLines()
         # Whom to miss should nobody live to judge: none of these (with the era of each) is known to have done so yet.
         self._judges: dict[str, int] = {}
-        self._unjudged: tuple[tuple[tuple[str, str], ...], ...] = ()
+        self._unjudged: list[GroupLoss] = []
         # Who was lost, and may have known of URLs that it had told nobody, by incarnation.
         self._unshared: dict[str, str] = {}
         # Since all had settled: incarnation -> name, of the lost, and of those on their way out.
@@ -391,8 +392,14 @@ class LossCounter:
         if not self._was_there:
             self._miss_those_with_whom_it_was()
         behind = self.era <= BEGUN and any(self._found.first_era(beat) > BEGUN for beat in beats)
-        if self._absent and not behind:  # else they miss them
-            self._miss(view, {life for beat in beats for life in (beat.incarnation, *beat.carried)})
+        if self._absent:
+            missed, level = self._missing(view, {life for beat in beats for life in (beat.incarnation, *beat.carried)})
+            if behind:  # they miss them, as long as they live
+                eras = {beat.incarnation: self._found.first_era(beat) for beat in beats}
+                self._leave_judgement({life: era for life, era in eras.items() if era > BEGUN}, missed)
+            else:
+                self.book.count(level)
+                self._miss_all(missed)
         if self._was_there:
             self.book.count((*self._lost, *self._leavers))
         self._was_there = True
@@ -405,9 +412,10 @@ class LossCounter:
         self.era = max((BEGUN, *(beat.era for beat in beats))) + 1
         self.complete, self._peers = view.digest, {name: member.incarnation for name, member in view.members.items()}
 
-    def _miss(self, view: View, there: Collection[str]) -> None:
-        """Say who of the last complete view that is known here is not there: its deaths were not seen. The disks of the
-        incarnations `there` are: what they have said is no sign that anybody is ahead."""
+    def _missing(self, view: View, there: Collection[str]) -> tuple[list[GroupLoss], list[str]]:
+        """Return who of the last complete view that is known here is not there, as its deaths were not seen, and which
+        of these deaths are to be counted. The disks of the incarnations `there` are: what they have said is no sign
+        that anybody is ahead."""
         told_of = [line for lines in self._lines.values() for line in lines.values()]
         ended = {line.digest for line in told_of if OVER in line.flags}  # views in which the crawl was found to be over
         settled_since = self._have_settled_since()
@@ -437,17 +445,13 @@ class LossCounter:
                 level.append(incarnation)
             else:
                 strict.append((name, incarnation))
-        if not missed:
-            return
         spare = self._spare
-        if len(level) <= spare and not witnesses:  # else they are a loss that their being counted would hide
-            self.book.count(level)
-        if strict:
-            self.book.miss(strict, 0)
-        for group in witnesses:
-            self.book.miss(group, len(group) - 1)
-        if len(strict) < len(missed) and (len(missed) > spare or not (strict or witnesses)):
-            self.book.miss(missed, spare)
+        losses = [GroupLoss(tuple(strict), 0)] if strict else []
+        losses += [GroupLoss(group, len(group) - 1) for group in witnesses]
+        if len(strict) < len(missed) and (len(missed) > spare or not losses):
+            losses.append(GroupLoss(tuple(missed), spare))
+        # Where they are too many they are a loss that their being counted would hide.
+        return losses, level if len(level) <= spare and not witnesses else []
 
     def _miss_those_with_whom_it_was(self) -> None:
         """Others may have seen all settle in a view in which this agent was before it began again, and that it has not
@@ -510,13 +514,19 @@ class LossCounter:
     def _look_for_unheard(self, beats: Collection[Beat]) -> None:
         """Say who was dead before this agent came, had come further than all who live, and is not back; or leave that
         to those who know more, as long as they live."""
-        unheard = self._unheard(beats)
+        unheard = [GroupLoss(lost, max(0, min(self._copies, len(lost) - 1))) for lost in self._unheard(beats)]
         others = self._others()
-        if not unheard or not self._leaves_judgement(others):
+        self.lossy = self.lossy or (bool(unheard) and not self._leaves_judgement(others))
+        if self._leaves_judgement(others):
+            self._leave_judgement(self._elder_eras(others), unheard)
+        else:
             self._miss_all(unheard)
-            return
-        self._judges, self._unjudged = self._elder_eras(others), unheard
-        self._judge_in_place_of_the_dead(others)
+
+    def _leave_judgement(self, judges: Mapping[str, int], unjudged: Collection[GroupLoss]) -> None:
+        """Leave it to these, with the era of each, whether those are missed."""
+        if unjudged:
+            self._judges, self._unjudged = dict(judges), [*self._unjudged, *unjudged]
+            self._judge_in_place_of_the_dead(self._others())
 
     def _judge_in_place_of_the_dead(self, beats: Iterable[Beat]) -> None:
         """Those to whom the judgement was left may die before they have seen all settle. Who has a disk has judged when
@@ -527,15 +537,18 @@ class LossCounter:
         lines = [last for beat in beats for last in (beat, *(words.beat for words in beat.before))]
         said = [(last, self._judges[last.incarnation]) for last in lines if last.incarnation in self._judges]
         seen = [(last, era) for last, era in said if NEW not in last.flags or last.era > max(BEGUN, era)]
-        if self._have_judged(seen):
+        judged = self._have_judged(seen)
+        if judged or self._judges.keys().isdisjoint(beat.incarnation for beat in self._others()):
+            unjudged, self._unjudged = self._unjudged, []
             self._judges.clear()
-        elif self._judges.keys().isdisjoint(beat.incarnation for beat in self._others()):
-            self._judges.clear()
-            self._miss_all(self._unjudged)
+            self.lossy = self.lossy or not judged
+            self._miss_all(() if judged else unjudged)
 
     def _have_judged(self, seen: Collection[tuple[Beat, int]]) -> bool:
-        """Whether one has judged when these judges, with the era of each, have seen all settle."""
-        with_disk = any(era and last.carried for last, era in seen)
+        """Whether one has judged when these judges, with the era of each, have seen all settle. Who goes on from a disk
+        of before all had settled has left it to those who came further."""
+        began = BEGUN if max(self._judges.values()) > BEGUN else 0
+        with_disk = any(era > began and last.carried for last, era in seen)
         return with_disk or {last.incarnation for last, _ in seen} == self._judges.keys()
 
     def _lost_with_urls(self, beats: Collection[Beat]) -> dict[str, str]:
@@ -557,10 +570,9 @@ class LossCounter:
         here = self._here(self._others())
         self.book.lack_urls(tuple((name, life) for life, name in self._unshared.items() if life not in here))
 
-    def _miss_all(self, groups: Iterable[tuple[tuple[str, str], ...]]) -> None:
+    def _miss_all(self, groups: Iterable[GroupLoss]) -> None:
         for lost in groups:
-            self.lossy = True
-            self.book.miss(lost, max(0, min(self._copies, len(lost) - 1)))
+            self.book.miss(*lost)
 
     def _unheard(self, beats: Collection[Beat]) -> tuple[tuple[tuple[str, str], ...], ...]:
         """Who was dead before this agent came, had come further than all who live, and is not back: those who were
@@ -675,8 +687,14 @@ class LossCounter:
 
 def _went_further(line: Beat, era: int, here: Iterable[tuple[int, Collection[str]]]) -> bool:
     """Whether who has said this may have come further, with that era, than all who are here, with those eras and disks.
-    The era of a disk says nothing of one that held its life dead."""
-    return era > BEGUN and all(era > known or not set(lives).isdisjoint(line.dead) for known, lives in here)
+    The era of a disk says nothing of one that went on without it."""
+    return era > BEGUN and all(era > known or _went_on_without(line, lives) for known, lives in here)
+
+
+def _went_on_without(line: Beat, lives: Collection[str]) -> bool:
+    """Whether none of these lives was in the view of who has said this last. Where that had too many members to name
+    them: whether it held one dead."""
+    return set(lives).isdisjoint(line.members) if line.members else not set(lives).isdisjoint(line.dead)
 
 
 def _views_of(line: Beat) -> set[str]:

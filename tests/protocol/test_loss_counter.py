@@ -16,6 +16,7 @@ from scrapy_ubi.protocol.beat import (
     LEFT,
     LOSSY,
     MOST_CARRIED,
+    MOST_DEAD,
     NEW,
     OVER,
     PASSIVE,
@@ -23,6 +24,7 @@ from scrapy_ubi.protocol.beat import (
     Beat,
     words_after,
 )
+from scrapy_ubi.protocol.loss_counter import BEGUN
 from scrapy_ubi.protocol.losses import MOST_LOSSES, GroupLoss, missing
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.view import Member, View
@@ -396,18 +398,94 @@ def test_what_others_have_seen_with_the_judge_tells_nothing_of_the_dead() -> Non
 
 
 @pytest.mark.parametrize(
-    ("dead", "missed"), [(("11111111",), True), ((), False)], ids=["it held that life dead", "it was before that"]
+    ("dead", "members", "missed"),
+    [
+        (("11111111",), peers("b"), True),
+        ((), peers("b"), True),
+        (("11111111",), {}, True),
+        ((), {}, False),
+        ((), {**peers("b"), "a": "11111111"}, False),
+    ],
+    ids=["it held that life dead", "that had left", "too many to name were there", "not that one dead", "with it"],
 )
-def test_the_era_of_a_disk_tells_nothing_of_one_that_went_on_without_it(dead: tuple[str, ...], missed: bool) -> None:
+def test_the_era_of_a_disk_tells_nothing_of_one_that_went_on_without_it(
+    dead: tuple[str, ...], members: dict[str, str], missed: bool
+) -> None:
     """It came when this agent had been killed, took a seed from outside, say, and was lost before this one was back."""
     group = membership()
     group.losses.resume(False, peers("ac"), view=DIGEST, era=7)
     group.losses.former = ["11111111"]
-    line = beat("b", digest=OTHER, settled=OTHER, members=(incarnation("b"),), dead=dead)
+    line = beat("b", digest=OTHER, settled=OTHER, members=tuple(members.values()), dead=dead)
     for at in (0.0, 2.0, 4.0, 6.0):
         group.read(at, at, {"b": line, "c": beat("c", int(at), era=7, carried=("11111111",))})
     all_settle(group, view("a", "c"), beat("c", 6, era=7, carried=("11111111",)))
     assert missing_without(group, "b") == (("b",) if missed else ())
+
+
+@pytest.mark.parametrize("seen", [False, True], ids=["it dies before", "it has seen that"])
+def test_who_is_behind_judges_in_place_of_those_who_came_further(seen: bool) -> None:
+    """Its disk is of before all had settled, and it alone has heard who is lost. It sees all settle; then the other,
+    whom it has left that to, is killed for good."""
+    group = membership()
+    group.losses.resume(False, peers("b"), era=BEGUN)
+    group.losses.former = ["11111111"]
+    lost = beat("b", digest=LATER, settled=LATER, era=4, complete=OTHER, members=(incarnation("b"),))
+    e = replace(beat("e", era=3, flags=NEW), carried=("eeeeeeee",))
+    for number, at in enumerate((0.0, 2.0, 4.0, 6.0), 1):
+        group.read(at, at, {"b": lost, "e": replace(e, counter=number)})
+    all_settle(group, before := view("a", "e"), e)
+    assert not missing_without(group, "b")
+    if seen:
+        group.read(7.0, 7.0, {"b": lost, "e": replace(e, counter=8, flags="")})
+    group.read(8.0, 8.0, {"b": lost, "e": e, "witness": beat("witness", flags=NEW, dead=(e.incarnation,))})
+    group.losses.view_ended(before)
+    assert missing_without(group, "b") == (() if seen else ("b",))
+
+
+@pytest.mark.parametrize(("era", "missed"), [(BEGUN, True), (5, False)])
+def test_a_disk_of_before_all_had_settled_judges_nobody_where_others_came_further(era: int, missed: bool) -> None:
+    """A newcomer leaves it to two. That one sees all settle; then both are lost, and the other has not seen it."""
+    group, lost = membership(), beat("b", digest=LATER, settled=LATER, era=7, complete=OTHER)
+    d = beat("d", era=era, flags=NEW, carried=("dddddddd",))
+    e = beat("e", era=6, flags=NEW, carried=("eeeeeeee",))
+    for number, at in enumerate((0.0, 2.0, 4.0, 6.0), 1):
+        now = {one: replace(line, counter=number) for one, line in (("d", d), ("e", e))}
+        group.read(at, at, {"b": lost, **now})
+    all_settle(group, before := view("a", "d", "e"), d, e)
+    group.read(7.0, 7.0, {"b": lost, "d": replace(d, counter=8, flags=""), "e": e})
+    dead = (d.incarnation, e.incarnation)
+    group.read(8.0, 8.0, {"b": lost, "d": d, "e": e, "witness": beat("witness", flags=NEW, dead=dead)})
+    group.losses.view_ended(before)
+    assert bool(missing_without(group, "b")) == missed
+
+
+def test_nor_where_an_empty_disk_has_its_name_now() -> None:
+    """Its last words are repeated."""
+    group = membership()
+    group.losses.resume(False, peers("ac"), view=DIGEST, era=7)
+    group.losses.former = ["11111111"]
+    last = beat("b", digest=OTHER, settled=OTHER, members=(incarnation("b"),), dead=("11111111",))
+    empty = replace(beat("b", flags=NEW, before=words_after(last)), incarnation=incarnation("b", 1))
+    c = beat("c", era=7, carried=("11111111",))
+    for number, at in enumerate((0.0, 2.0, 4.0, 6.0), 1):
+        group.read(at, at, {"b": replace(empty, counter=number), "c": replace(c, counter=number)})
+    all_settle(group, view("a", "c", b=1), c, empty)
+    assert missing([group.losses.book], lambda name, life: life != incarnation("b")) == ("b",)
+
+
+@pytest.mark.parametrize("others", [15, 30])
+def test_nor_where_more_had_been_killed_than_a_line_names_dead(others: int) -> None:
+    group, names = membership(), [f"m{number}" for number in range(others)]
+    group.losses.resume(False, {name: incarnation(name) for name in ("a", *names)}, view=DIGEST, era=7)
+    group.losses.former = ["11111111"]
+    dead = ("11111111", *map(incarnation, names))[-MOST_DEAD:]
+    line = beat("b", digest=OTHER, settled=OTHER, members=(incarnation("b"),), dead=dead)
+    back = {name: comes_back(name, beat(name, era=7)) for name in names}
+    for number, at in enumerate((0.0, 2.0, 4.0, 6.0), 1):
+        lines = {name: replace(one, counter=number) for name, one in back.items()}
+        group.read(at, at, {"b": line, **lines})
+    all_settle(group, view("a", **dict.fromkeys(names, 1)), *back.values())
+    assert missing_without(group, "b") == ("b",)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ from scrapy_ubi.protocol.self_status import SelfStatus
 from scrapy_ubi.protocol.view_change import ViewHistory
 from scrapy_ubi.protocol.work import Work
 from scrapy_ubi.transport.watched import WatchedKey
+from tests.protocol.members import peers
 from tests.simulation import outputs
 from tests.simulation.checkers import Violation
 from tests.simulation.mailstore import Redis
@@ -789,15 +790,13 @@ def _newcomers_know_nobody() -> Any:
 
 
 def _missed_counted_however_many() -> Any:
-    miss = LossCounter._miss
+    missing = LossCounter._missing
 
-    def all_counted(self: LossCounter, view: Any, there: Any) -> None:
-        before = len(self.book.missed)
-        miss(self, view, there)
-        if self.book.missed[before:] and self.book.missed[-1].spare:
-            self.book.count(life for _, life in self.book.missed[-1].members)
+    def all_counted(self: LossCounter, view: Any, there: Any) -> tuple[list[GroupLoss], list[str]]:
+        groups, counted = missing(self, view, there)
+        return groups, [life for _, life in groups[-1].members] if groups and groups[-1].spare else counted
 
-    return patch.object(LossCounter, "_miss", all_counted)
+    return patch.object(LossCounter, "_missing", all_counted)
 
 
 def _who_leaves_alone_says_nothing() -> Any:
@@ -806,15 +805,13 @@ def _who_leaves_alone_says_nothing() -> Any:
 
 def _none_missed_may_be_away_where_one_was_ahead() -> Any:
     """Nor when that one is back."""
-    miss = LossCounter._miss
+    missing = LossCounter._missing
 
-    def strictly(self: LossCounter, view: Any, there: Any) -> None:
-        before = len(self.book.missed)
-        miss(self, view, there)
-        if len(news := self.book.missed[before:]) > 1:
-            self.book.missed[before:] = [GroupLoss(loss.members, 0) for loss in news]
+    def strictly(self: LossCounter, view: Any, there: Any) -> tuple[list[GroupLoss], list[str]]:
+        groups, counted = missing(self, view, there)
+        return [GroupLoss(loss.members, 0 if len(groups) > 1 else loss.spare) for loss in groups], counted
 
-    return patch.object(LossCounter, "_miss", strictly)
+    return patch.object(LossCounter, "_missing", strictly)
 
 
 def _those_ahead_counted_twice() -> Any:
@@ -993,6 +990,32 @@ def _disks_are_of_one_line_of_eras() -> Any:
     return patch.object(
         loss_counter, "_went_further", lambda line, era, here: era > BEGUN and all(era > known for known, _ in here)
     )
+
+
+def _who_is_behind_keeps_nothing() -> Any:
+    """Who is back with a disk of before all had settled leaves it to others for ever whom it misses."""
+    leave = LossCounter._leave_judgement
+
+    def newcomers(self: LossCounter, judges: Any, unjudged: Any) -> None:
+        leave(self, judges, () if self.era else unjudged)
+
+    return patch.object(LossCounter, "_leave_judgement", newcomers)
+
+
+def _each_disk_judges() -> Any:
+    """Who goes on from a disk of before all had settled has judged when it sees that."""
+
+    def judged(self: LossCounter, seen: Any) -> bool:
+        with_disk = any(era and last.carried for last, era in seen)
+        return with_disk or {last.incarnation for last, _ in seen} == self._judges.keys()
+
+    return patch.object(LossCounter, "_have_judged", judged)
+
+
+def _the_dead_that_a_line_names_are_all() -> Any:
+    """Who went on without a disk is known by whom it held dead."""
+    held_dead = lambda line, lives: not set(lives).isdisjoint(line.dead)  # noqa: E731
+    return patch.object(loss_counter, "_went_on_without", held_dead)
 
 
 def _who_had_settled_had_told_all() -> Any:
@@ -1312,8 +1335,25 @@ RARE: dict[str, tuple[Any, ...]] = {
     "disks_are_of_one_line_of_eras": (
         "tests.protocol.test_loss_counter",
         "test_the_era_of_a_disk_tells_nothing_of_one_that_went_on_without_it",
-        ("11111111",),
+        (),
+        peers("b"),
         True,
+    ),
+    "who_is_behind_keeps_nothing": (
+        "tests.protocol.test_loss_counter",
+        "test_who_is_behind_judges_in_place_of_those_who_came_further",
+        False,
+    ),
+    "each_disk_judges": (
+        "tests.protocol.test_loss_counter",
+        "test_a_disk_of_before_all_had_settled_judges_nobody_where_others_came_further",
+        BEGUN,
+        True,
+    ),
+    "the_dead_that_a_line_names_are_all": (
+        "tests.protocol.test_loss_counter",
+        "test_nor_where_more_had_been_killed_than_a_line_names_dead",
+        30,
     ),
     "views_are_not_opened": (
         "tests.protocol.test_loss_counter",
