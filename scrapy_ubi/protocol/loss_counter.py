@@ -40,8 +40,8 @@ Rules of this module:
   settled for the first time: those who came furthest, further than all who live, are missed, with those in their view.
   To whom it leaves that may die before they have seen all settle: then it does so itself. As far as those who live had
   come when they were found: what they have seen since tells nothing of the dead. Nor does the era of a disk of which
-  no life is in the view of one of these: it went on without it. Who is back with a disk of before all had settled, where
-  others came further, leaves it to these whom it misses, in the same way.
+  no life is in the view of one of these: it went on without it. Who is back with a disk of before all had settled,
+  where others came further, leaves it to these whom it misses, in the same way.
   Two of one era may have come as far apart: only who knows the same view answers for the other.
 * That all know where the crawl begins does not hold where nobody who is there at its end knows a URL: then all who
   were lost are a loss, but those who have said that they knew none either: one has to be back. Each who is there says
