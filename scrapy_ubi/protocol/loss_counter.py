@@ -586,7 +586,7 @@ class LossCounter:
         ]
         further = {life: era for life, era in eras.items() if _went_further(self._found[life][1], era, here)}
         ahead = [life for life, era in further.items() if era == max(further.values())]
-        judged = {name for name, _ in self._absent}
+        judged = {name for name, _ in self._absent} - {self.me}  # an own life of another disk is looked at here
         groups: dict[tuple[tuple[str, str], ...], None] = {}
         for life in ahead:
             line = self._found[life][1]

@@ -473,6 +473,17 @@ def test_nor_where_an_empty_disk_has_its_name_now() -> None:
     assert missing([group.losses.book], lambda name, life: life != incarnation("b")) == ("b",)
 
 
+def test_nor_where_that_had_its_own_name() -> None:
+    """An empty directory, as the volume was not mounted; now it is."""
+    group = membership()
+    group.losses.resume(False, {"a": "11111111"}, view=DIGEST, era=7)
+    group.losses.former = ["11111111"]
+    last = beat("a", digest=OTHER, settled=OTHER, members=("22222222",), dead=("11111111",))
+    group.losses.follow(replace(last, incarnation="22222222"))
+    stand_still(group)
+    assert missing([group.losses.book], lambda name, life: life == "11111111") == ("a",)
+
+
 @pytest.mark.parametrize("others", [15, 30])
 def test_nor_where_more_had_been_killed_than_a_line_names_dead(others: int) -> None:
     group, names = membership(), [f"m{number}" for number in range(others)]
