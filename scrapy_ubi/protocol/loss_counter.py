@@ -643,6 +643,11 @@ class LossCounter:
         """This agent has taken a name whose last line says that: its own lines repeat it."""
         self.before = words_after(last)
 
+    def take_over(self, book: LossBook) -> None:
+        """An earlier incarnation of this name had published that: should this agent be alone, nobody else tells."""
+        self.book.take_over(book)
+        self.lossy = self.lossy or bool(book.losses or book.missed)
+
     def rejoin(self, incarnation: str) -> None:
         """This agent joins again, as that incarnation."""
         self._views[incarnation] = self._views.pop(self.incarnation, [])

@@ -96,6 +96,15 @@ class LossBook:
         before, self.safe = self.safe, list(dict.fromkeys((*self.safe, *lives)))[-MOST_SAFE:]
         self._changes += self.safe != before
 
+    def take_over(self, before: LossBook) -> None:
+        """An earlier incarnation of this name had published that: what is published next writes over it."""
+        now = self.told()
+        self._past = [*dict.fromkeys((*before.losses, *self._past))][-MOST_LOSSES:]
+        self.missed = [*dict.fromkeys((*before.missed, *self.missed))][-MOST_LOSSES:]
+        self.counted = [*dict.fromkeys((*before.counted, *self.counted))][-MOST_COUNTED:]
+        self.safe = [*dict.fromkeys((*before.safe, *self.safe))][-MOST_SAFE:]
+        self._changes += self.told() != now
+
     # -- others read it
 
     @property

@@ -25,7 +25,7 @@ from scrapy_ubi.protocol.beat import (
     words_after,
 )
 from scrapy_ubi.protocol.loss_counter import BEGUN
-from scrapy_ubi.protocol.losses import MOST_LOSSES, GroupLoss, missing
+from scrapy_ubi.protocol.losses import MOST_LOSSES, GroupLoss, LossBook, missing
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.view import Member, View
 from tests.protocol.members import DIGEST, OTHER, all_settle, beat, kill, membership, old_hand, peers
@@ -471,6 +471,17 @@ def test_nor_where_an_empty_disk_has_its_name_now() -> None:
         group.read(at, at, {"b": replace(empty, counter=number), "c": replace(c, counter=number)})
     all_settle(group, view("a", "c", b=1), c, empty)
     assert missing([group.losses.book], lambda name, life: life != incarnation("b")) == ("b",)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_who_takes_over_a_book_with_losses_says_that_the_crawl_is_lossy(lost: bool) -> None:
+    book, losses = LossBook(), membership().losses
+    book.count([incarnation("c")])
+    if lost:
+        book.record((("b", incarnation("b")),), 0)
+    losses.take_over(book)
+    assert losses.lossy == lost
+    assert losses.book.told() == book.told()
 
 
 def test_nor_where_that_had_its_own_name() -> None:

@@ -992,6 +992,11 @@ def _disks_are_of_one_line_of_eras() -> Any:
     )
 
 
+def _a_name_begins_anew() -> Any:
+    """Who takes a name forgets what was published under it of those who were lost."""
+    return patch.object(LossCounter, "take_over", lambda self, book: None)
+
+
 def _who_is_behind_keeps_nothing() -> Any:
     """Who is back with a disk of before all had settled leaves it to others for ever whom it misses."""
     leave = LossCounter._leave_judgement
@@ -1337,6 +1342,11 @@ RARE: dict[str, tuple[Any, ...]] = {
         "test_the_era_of_a_disk_tells_nothing_of_one_that_went_on_without_it",
         (),
         peers("b"),
+        True,
+    ),
+    "a_name_begins_anew": (
+        "tests.agent.test_joining",
+        "test_who_takes_a_name_takes_over_what_was_published_of_the_lost",
         True,
     ),
     "who_is_behind_keeps_nothing": (

@@ -91,6 +91,8 @@ class Join:
         )
         for beat in before:
             crawl.agent.follow(beat)
+        if before and not crawl.agent.finished:
+            crawl.agent.group.losses.take_over(await ask(lambda: join_steps.published_losses(transport, me)))
         self._publish(crawl.agent.beat)
         await ask(lambda: join_steps.discard(transport))
         if crawl.agent.finished and crawl.disk.saved is None:

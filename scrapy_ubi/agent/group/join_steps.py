@@ -42,6 +42,7 @@ from scrapy_ubi.agent.profile.origin import other_arguments, other_class
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.ground.untrusted.checks import object_or_nothing
 from scrapy_ubi.protocol.beat import LEFT, Beat, words_after
+from scrapy_ubi.protocol.losses import LossBook
 from scrapy_ubi.protocol.ring import Ring, RingCollision
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, Transport
@@ -150,6 +151,12 @@ async def published(transport: Transport, agent: str) -> str:
     if profile and profile.get("state") not in ("leaving", "left") and str(profile.get("incarnation")) not in dead:
         profile["state"] = "finished"
     return json.dumps(profile, separators=(",", ":")) if profile else ""
+
+
+async def published_losses(transport: Transport, agent: str) -> LossBook:
+    """What the last process of this agent has published of those who were lost: its disk may be gone, and nobody else
+    may know."""
+    return LossBook.read(object_or_nothing((await transport.profiles()).get(agent, "")))
 
 
 async def discard(transport: Transport) -> None:
