@@ -212,11 +212,21 @@ class LossCounter:
         if any(digest in self._views.get(life, ()) for life in lives):
             return True
         members = self._found.members(digest)
-        if not (self._here(others) - {*self.former}).isdisjoint(members):
+        if not (self._here(others) - self._lives_before(others)).isdisjoint(members):
             return True
         lines = [self._found[life][1] for life in members if life in self._found]
         handed_on = sum(line.complete == digest and self._has_handed_on(line) for line in lines)
         return 0 < handed_on >= len(members) - self._spare
+
+    def _lives_before(self, others: Iterable[Beat]) -> set[str]:
+        """The own lives before and, where this agent is a newcomer, those of others: these judge by their disks, which
+        may be older than a view, and this agent does when they are lost before that."""
+        disks = [] if self.era else [life for beat in others if beat.era for life in beat.carried]
+        return {*self.former, *disks}
+
+    def _whose(self, carried: Collection[str]) -> set[str]:
+        """The present lives of the others who have the disks of these."""
+        return {beat.incarnation for beat in self._others() if not set(beat.carried).isdisjoint(carried)}
 
     def _has_had_part(self, said: Beat) -> bool:
         """Whether somebody whose disk is here was in the view of these words: or it was to be and never was, so that
@@ -592,6 +602,8 @@ class LossCounter:
             line = self._found[life][1]
             level = {one for one in ahead if _views_of(line) & _views_of(self._found[one][1])} | {life}
             lost = tuple((self._found[one][0], one) for one in eras if one in level or one in line.members)
+            doubted = self._lives_before(self._others()) & self._found.members(line.complete)
+            lost += tuple((self._found[one][0], one) for one in sorted(self._whose(doubted) & self._found.keys()))
             if not any(map(self._watch.was_heard, level)) and any(name not in judged for name, _ in lost):
                 groups[lost] = None  # else they are recorded, with the others, or missed
         return tuple(groups)

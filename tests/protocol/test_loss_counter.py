@@ -854,6 +854,27 @@ def test_a_life_before_does_not_answer_for_a_view_that_the_disk_does_not_know(co
     assert missing_without(group, "b", "c") == ("b", "c")
 
 
+@pytest.mark.parametrize("back", [False, True])
+def test_so_it_is_where_a_newcomer_judges_in_place_of_that_one(back: bool) -> None:
+    """`d` leaves that to `a`, whose disk is older, and which is lost before it has seen all settle."""
+    group = membership(me="d")
+    there: dict[str, Any] = {"era": 3, "complete": ALL_SETTLED.digest, "digest": AFTER.digest}
+    c = beat("c", members=tuple(AFTER.lives), **there)
+    words = beat("a", flags=NEW, era=2, complete=DIGEST, digest=AFTER.digest, members=tuple(AFTER.lives))
+    lines = {"b": beat("b", flags=LEFT + RELIEVED), "c": c}
+    a = comes_back("a", words)
+    for number, at in enumerate((0.0, 2.0, 4.0, 6.0, 8.0), 1):
+        group.read(at, at, {**lines, "a": replace(a, counter=number)})
+    all_settle(group, before := view("d", a=1), a)
+    assert not missing_without(group, "c")
+    for number in (1, 2):
+        witness = beat("witness", number, flags=NEW, dead=(a.incarnation,))
+        group.read(8.0 + number, 8.0 + number, {**lines, "a": a, "witness": witness})
+    group.losses.view_ended(before)
+    away = {"c": incarnation("c"), "a": "" if back else a.incarnation}
+    assert missing([group.losses.book], lambda name, life: away.get(name) != life) == (() if back else ("a", "c"))
+
+
 @pytest.mark.parametrize("words", [True, False], ids=["in a later view", "Redis has forgotten them"])
 def test_nor_where_its_last_words_do_not_tell_of_that_view(words: bool) -> None:
     group, lives = membership(), tuple(ALL_SETTLED.lives)
