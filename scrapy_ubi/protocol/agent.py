@@ -81,11 +81,11 @@ class Ending(NamedTuple):
 class Agent:
     """One peer agent's whole protocol state. `store` names the disk or memory in which its lane numbers live.
 
-    `start_exhausted`: `start()` has nothing more; `finished`: the crawl is over; `outlived`: and the agents that are
-    there now have begun another run, so it tells the others nothing. `ending`: nothing is left to do, and the crawl is
-    over if nothing came from outside meanwhile, which is to be asked for. `beat` is what it says of itself. `rates` are
-    those that the group keeps, None without any (`keep_rates`); `talks`: what else
-    is told the others. For the rest see `Effects`.
+    `start_exhausted`: `start()` has nothing more, nor has anybody else whom this agent serves; `start_over`: `start()`
+    itself has nothing more; `finished`: the crawl is over; `outlived`: and the agents that are there now have begun
+    another run, so it tells the others nothing. `ending`: nothing is left to do, and the crawl is over if nothing came
+    from outside meanwhile, which is to be asked for. `beat` is what it says of itself. `rates` are those that the group
+    keeps, None without any (`keep_rates`); `talks`: what else is told the others. For the rest see `Effects`.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Agent:
         self.quiescence = Quiescence()
         self._put_together(policy)
         self._bind()
-        self.start_exhausted = False
+        self.start_exhausted = self.start_over = False
         self.finished = self.outlived = self._open = False
         self._took = False  # something from outside, and was not passive since
         self.ending: Ending | None = None
@@ -120,7 +120,7 @@ class Agent:
         self.talks: list[Talk] = []
         self._held_lease = False
         self._enter(self.group.view(), now)
-        self.beat = self.self_status.beat(now, self.start_exhausted)
+        self.beat = self.self_status.beat(now, self.start_exhausted, self.start_over)
 
     def _put_together(self, policy: HostPolicy) -> None:
         group, view_history, outbox, quiescence = self.group, self.view_history, self.outbox, self.quiescence
@@ -226,12 +226,11 @@ class Agent:
         if self.group.mend(alive, view.digest):
             self.view_history.doubt(view)  # Redis may have forgotten this agent, and a newcomer been sure without it
             self.frontier.look_again()
+        self.group.losses.look_for_urls(alive.values())
         self.ending = None
         if self.quiescence.read(alive, view.digest, frozenset(alive), sent):
             # An agent that knows no URL cannot tell that no other agent has work.
-            if blank := all(BLANK in beat.flags for beat in alive.values()):
-                self.group.losses.end_without_urls()
-            lossy = self.lossy or blank
+            lossy = self.lossy or all(BLANK in beat.flags for beat in alive.values())
             # An agent that comes back to a lossy crawl may have brought work since those beats.
             if self.group.losses.book.is_published and (not lossy or not self.work.is_left()):
                 self.ending = Ending(self.quiescence.mark, lossy)
@@ -408,7 +407,7 @@ class Agent:
             self.outbox.thin.clear()
         self.closing.send(self.journal.flush, self.config.bounds.size, enough)
         self.inbound.release()
-        self.beat = self.self_status.beat(now, self.start_exhausted)
+        self.beat = self.self_status.beat(now, self.start_exhausted, self.start_over)
         self._took = self._took and PASSIVE not in self.beat.flags
         self.rates.check_lending(now)
         return self._effects()

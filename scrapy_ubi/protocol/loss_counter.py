@@ -20,6 +20,9 @@ Rules of this module:
   by a view that it is not in itself. Nor is anybody by a view with a member whose disk is here, whether or not that one
   has ever been in it: it may have been dead, and not known to be, when others settled. Where such a member was lost as
   well, it is one of the same loss: should it be back, so many may be away as there are copies.
+  The members are those that a line names, or who give the digest of that view (`found_lines.py`). Who was in a view
+  that is complete for others, and not for it, misses all who were in it, too. Its disk does not answer for a view that
+  it does not know, though a life before was a member.
 * Newcomers do not know in which views others were before. They leave the judgement to those who go on from disks, or
   had looked before they looked first, where there are any. Who is not fenced has: its lease began with an answer. So of
   two newcomers never each leaves it to the other, however often one that hears nothing has beaten.
@@ -35,10 +38,14 @@ Rules of this module:
 * Who was never heard while this agent was there was dead before it came: no loss that it has seen, but one of which it
   may be the only one to tell. So a newcomer that has nobody to leave the judgement to looks at all lines, when all have
   settled for the first time: those who came furthest, further than all who live, are missed, with those in their view.
-  To whom it leaves that may die before they have seen all settle: then it does so itself.
+  To whom it leaves that may die before they have seen all settle: then it does so itself. As far as those who live had
+  come when they were found: what they have seen since tells nothing of the dead. Nor does the era of a disk of which
+  no life is in the view of one of these: it went on without it. Who is back with a disk of before all had settled,
+  where others came further, leaves it to these whom it misses, in the same way.
   Two of one era may have come as far apart: only who knows the same view answers for the other.
 * That all know where the crawl begins does not hold where nobody who is there at its end knows a URL: then all who
-  were lost before all had settled are missed, but those who have said that they knew none either: one has to be back.
+  were lost are a loss, but those who have said that they knew none either: one has to be back. Each who is there says
+  so, and it stands as long as nobody knows a URL.
 * Who dies on its way out, before a view without it is complete, is lost as well: the others may lack what it knew. So
   is who leaves before it has handed on all.
 * Who leaves with work while nobody is there keeps that on its disk, and nobody will see that it is gone. So it says
@@ -59,12 +66,14 @@ from scrapy_ubi.protocol.beat import (
     MOST_CARRIED,
     NEW,
     OVER,
+    PASSIVE,
     Beat,
     LastWords,
     words_after,
 )
 from scrapy_ubi.protocol.detector import Detector
-from scrapy_ubi.protocol.losses import LossBook
+from scrapy_ubi.protocol.found_lines import FoundLines
+from scrapy_ubi.protocol.losses import MOST_MEMBERS, GroupLoss, LossBook
 from scrapy_ubi.protocol.view import View
 
 BEGUN = 1  # the era of a disk that an agent has left before all had settled for the first time; an empty one has 0
@@ -97,11 +106,11 @@ class LossCounter:
         self._was_there = False  # this incarnation has seen a view in which all had settled
         self._elders: set[str] | None = None  # who had looked before this agent looked first
         # Until this incarnation has seen all settled: all lines, and those before them, by incarnation (with the name).
-        self._found: dict[str, tuple[str, Beat]] = {}
+        self._found = FoundLines()
         # Whom to miss should nobody live to judge: none of these (with the era of each) is known to have done so yet.
         self._judges: dict[str, int] = {}
-        self._unjudged: tuple[tuple[tuple[str, str], ...], ...] = ()
-        # Who was lost before that and may have known of URLs, by incarnation.
+        self._unjudged: list[GroupLoss] = []
+        # Who was lost, and may have known of URLs that it had told nobody, by incarnation.
         self._unshared: dict[str, str] = {}
         # Since all had settled: incarnation -> name, of the lost, and of those on their way out.
         self._lost: dict[str, str] = {}
@@ -115,7 +124,7 @@ class LossCounter:
         # were seen dead (incarnation -> name), who has not ended the crawl, and their last lines, by incarnation.
         self._absent: list[tuple[str, str]] = []
         self._dead_before: Mapping[str, str] = {}
-        self._view_before = ""  # digest of the last view it was in before
+        self._views_before: list[str] = []  # digests of the last views it was in before
         self._missed: frozenset[str] = frozenset()
         self._lines: dict[str, dict[str, Beat]] = {}
 
@@ -128,7 +137,7 @@ class LossCounter:
         for agent, beat in beats.items():
             for last in (beat, *(words.beat for words in beat.before)):
                 if not self._was_there and agent in news:
-                    self._found[last.incarnation] = agent, last
+                    self._found.take(agent, last)
                 if last.has_left_all:
                     self._relieved.add(last.incarnation)
                 elif last.incarnation in there and last.has_left_some:
@@ -195,18 +204,29 @@ class LossCounter:
 
     def _shared(self, digest: str) -> bool:
         """Whether somebody who lives, or this agent, was in the view with that digest, or had been when it wrote the
-        disk that is here: as was seen, or as lines name the members. Or all of these, but as many as there are copies,
-        have handed on all since to a later view that is here."""
+        disk that is here: as was seen, or as lines name the members. Its own lives before do not answer for a view that
+        its disk does not know: that is older. Or all of these, but as many as there are copies, have handed on all
+        since to a later view that is here."""
         others = self._others()
         lives = [self.incarnation, *(beat.incarnation for beat in others)]
         if any(digest in self._views.get(life, ()) for life in lives):
             return True
-        members = {life for _, line in self._found.values() if line.digest == digest for life in line.members}
-        if not self._here(others).isdisjoint(members):
+        members = self._found.members(digest)
+        if not (self._here(others) - self._lives_before(others)).isdisjoint(members):
             return True
         lines = [self._found[life][1] for life in members if life in self._found]
         handed_on = sum(line.complete == digest and self._has_handed_on(line) for line in lines)
         return 0 < handed_on >= len(members) - self._spare
+
+    def _lives_before(self, others: Iterable[Beat]) -> set[str]:
+        """The own lives before and, where this agent is a newcomer, those of others: these judge by their disks, which
+        may be older than a view, and this agent does when they are lost before that."""
+        disks = [] if self.era else [life for beat in others if beat.era for life in beat.carried]
+        return {*self.former, *disks}
+
+    def _whose(self, carried: Collection[str]) -> set[str]:
+        """The present lives of the others who have the disks of these."""
+        return {beat.incarnation for beat in self._others() if not set(beat.carried).isdisjoint(carried)}
 
     def _has_had_part(self, said: Beat) -> bool:
         """Whether somebody whose disk is here was in the view of these words: or it was to be and never was, so that
@@ -306,7 +326,12 @@ class LossCounter:
 
     def _leaves_judgement(self, others: Iterable[Beat]) -> bool:
         """Whether this agent is a newcomer among some who know more: they go on from disks, or were there before."""
-        return not self.era and any(beat.era or self.had_looked(beat.incarnation) for beat in others)
+        return not self.era and bool(self._elder_eras(others))
+
+    def _elder_eras(self, others: Iterable[Beat]) -> dict[str, int]:
+        """Of those who go on from disks, or were there before, how far each had come when this agent found it."""
+        eras = {beat.incarnation: self._found.first_era(beat) for beat in others}
+        return {life: era for life, era in eras.items() if era or self.had_looked(life)}
 
     def had_looked(self, incarnation: str) -> bool:
         """Whether this incarnation had looked before this agent looked first: never both of two."""
@@ -368,14 +393,27 @@ class LossCounter:
         if self._missed - view.members.keys():
             self.lossy = True  # even one: this disk may be older than theirs
         if not self._was_there:
+            self._found.open_views(self._here(beats))
             self._look_for_unheard(beats)
             self._unshared.update(self._lost_with_urls(beats))
-        if self._absent and (self.era > BEGUN or all(beat.era <= BEGUN for beat in beats)):  # else they miss them
-            self._miss(view, {life for beat in beats for life in (beat.incarnation, *beat.carried)})
+        lost = {life: name for life, name in self._lost.items() if life in self._last}
+        self._unshared.update({life: name for life, name in lost.items() if BLANK not in self._last[life].flags})
+        self._unshared = dict([*self._unshared.items()][-MOST_MEMBERS:])
+        if not self._was_there:
+            self._miss_those_with_whom_it_was()
+        behind = self.era <= BEGUN and any(self._found.first_era(beat) > BEGUN for beat in beats)
+        if self._absent:
+            missed, level = self._missing(view, {life for beat in beats for life in (beat.incarnation, *beat.carried)})
+            if behind:  # they miss them, as long as they live
+                eras = {beat.incarnation: self._found.first_era(beat) for beat in beats}
+                self._leave_judgement({life: era for life, era in eras.items() if era > BEGUN}, missed)
+            else:
+                self.book.count(level)
+                self._miss_all(missed)
         if self._was_there:
             self.book.count((*self._lost, *self._leavers))
         self._was_there = True
-        self._found.clear()
+        self._found.forget_lines()
         self._missed, self._dead_before = frozenset(), {}
         for known in (self._absent, self._lines, self._lost, self._leavers, self._last):
             known.clear()
@@ -384,9 +422,10 @@ class LossCounter:
         self.era = max((BEGUN, *(beat.era for beat in beats))) + 1
         self.complete, self._peers = view.digest, {name: member.incarnation for name, member in view.members.items()}
 
-    def _miss(self, view: View, there: Collection[str]) -> None:
-        """Say who of the last complete view that is known here is not there: its deaths were not seen. The disks of the
-        incarnations `there` are: what they have said is no sign that anybody is ahead."""
+    def _missing(self, view: View, there: Collection[str]) -> tuple[list[GroupLoss], list[str]]:
+        """Return who of the last complete view that is known here is not there, as its deaths were not seen, and which
+        of these deaths are to be counted. The disks of the incarnations `there` are: what they have said is no sign
+        that anybody is ahead."""
         told_of = [line for lines in self._lines.values() for line in lines.values()]
         ended = {line.digest for line in told_of if OVER in line.flags}  # views in which the crawl was found to be over
         settled_since = self._have_settled_since()
@@ -416,30 +455,57 @@ class LossCounter:
                 level.append(incarnation)
             else:
                 strict.append((name, incarnation))
-        if not missed:
-            return
         spare = self._spare
-        if len(level) <= spare and not witnesses:  # else they are a loss that their being counted would hide
-            self.book.count(level)
-        if strict:
-            self.book.miss(strict, 0)
-        for group in witnesses:
-            self.book.miss(group, len(group) - 1)
-        if len(strict) < len(missed) and (len(missed) > spare or not (strict or witnesses)):
-            self.book.miss(missed, spare)
+        losses = [GroupLoss(tuple(strict), 0)] if strict else []
+        losses += [GroupLoss(group, len(group) - 1) for group in witnesses]
+        if len(strict) < len(missed) and (len(missed) > spare or not losses):
+            losses.append(GroupLoss(tuple(missed), spare))
+        # Where they are too many they are a loss that their being counted would hide.
+        return losses, level if len(level) <= spare and not witnesses else []
+
+    def _miss_those_with_whom_it_was(self) -> None:
+        """Others may have seen all settle in a view in which this agent was before it began again, and that it has not
+        seen complete: its disk does not name who was in it, or was written before. Lines tell."""
+        lines = [line for _, line in self._found.values() if not line.has_left_all]
+        later = self._views_not_seen_complete(lines)
+        lives = {line.incarnation for line in lines if line.settled and line.digest in later}
+        for line in lines:
+            if line.complete in later:
+                lives |= {line.incarnation, *self._found.members(line.complete)}
+        for life in sorted(lives & self._found.keys()):
+            name = self._found[life][0]
+            if (name, life) not in self._absent:
+                self._absent.append((name, life))
+                self._lines.setdefault(name, {}).update(self._found.of_name(name))
+
+    def _views_not_seen_complete(self, lines: Collection[Beat]) -> set[str]:
+        """The digests of views since the last one that this agent has seen complete before it began again: its disk
+        knows them, its last words name them, or one of its lives was a member."""
+        known = self._views_before
+        since = known[known.index(self.complete) + 1 :] if self.complete in known else known
+        views = {line.digest for line in lines if line.settled}
+        views |= {line.complete for line in lines if line.era > self.era}
+        unknown = {digest for digest in views if not self._found.members(digest).isdisjoint(self.former)}
+        for words in reversed(self.before):
+            if words.incarnation in self.former:
+                unknown.add(words.digest)
+                if NEW not in words.flags:
+                    break  # it had seen all settle, and has missed those before itself
+        return {*since, *(unknown - {*known, *self.own_views})} - {self.complete, NO_VIEW, ""}
 
     def _have_settled_since(self) -> bool:
         """Whether all have settled in the last view that this agent was in before it began again: a line tells so, or
         those of all members do that they have."""
-        if not self._view_before:
+        if not self._views_before:
             return False
+        last = self._views_before[-1]
         lines = [line for _, line in self._found.values()]
-        if any(line.complete == self._view_before for line in lines):
+        if any(line.complete == last for line in lines):
             return True
-        if any((LEAVING in line.flags or line.has_left_some) and line.settled != self._view_before for line in lines):
+        if any((LEAVING in line.flags or line.has_left_some) and line.settled != last for line in lines):
             return False  # who goes is no member, and may have had what the dead knew, alone
-        members = {life for line in lines if line.digest == self._view_before for life in line.members}
-        settled = {line.incarnation for line in lines if line.settled == self._view_before}
+        members = {life for line in lines if line.digest == last for life in line.members}
+        settled = {line.incarnation for line in lines if line.settled == last}
         return bool(members) and members <= settled
 
     def _ahead_by(self, line: Beat) -> list[str]:
@@ -451,68 +517,93 @@ class LossCounter:
     def _witnesses(self, digest: str) -> tuple[tuple[str, str], ...]:
         """Who was in that view, as far as lines tell: whoever of them is back knows what all knew who had settled in
         it, or not all had. Who has handed that on since does not."""
-        lives = {life for _, line in self._found.values() if line.digest == digest for life in line.members}
-        known = {life: self._found[life] for life in lives if life in self._found}
+        members = self._found.members(digest) - {*self.former}  # by a view that the own disk knows nobody is ahead
+        known = {life: self._found[life] for life in members if life in self._found}
         return tuple(sorted((name, life) for life, (name, line) in known.items() if not line.has_left_all))
 
     def _look_for_unheard(self, beats: Collection[Beat]) -> None:
         """Say who was dead before this agent came, had come further than all who live, and is not back; or leave that
         to those who know more, as long as they live."""
-        unheard = self._unheard(beats)
+        unheard = [GroupLoss(lost, max(0, min(self._copies, len(lost) - 1))) for lost in self._unheard(beats)]
         others = self._others()
-        if not unheard or not self._leaves_judgement(others):
+        self.lossy = self.lossy or (bool(unheard) and not self._leaves_judgement(others))
+        if self._leaves_judgement(others):
+            self._leave_judgement(self._elder_eras(others), unheard)
+        else:
             self._miss_all(unheard)
-            return
-        judges = [beat for beat in others if beat.era or self.had_looked(beat.incarnation)]
-        if all(NEW in beat.flags for beat in judges):  # else one has seen all settle, and judged
-            self._judges, self._unjudged = {beat.incarnation: beat.era for beat in judges}, unheard
+
+    def _leave_judgement(self, judges: Mapping[str, int], unjudged: Collection[GroupLoss]) -> None:
+        """Leave it to these, with the era of each, whether those are missed."""
+        if unjudged:
+            self._judges, self._unjudged = dict(judges), [*self._unjudged, *unjudged]
+            self._judge_in_place_of_the_dead(self._others())
 
     def _judge_in_place_of_the_dead(self, beats: Iterable[Beat]) -> None:
-        """Those to whom the judgement was left may die before they have seen all settle."""
+        """Those to whom the judgement was left may die before they have seen all settle. Who has a disk has judged when
+        it sees that; of others all have to, as each but the first has left it to others. When one is back as another
+        life it is too late for it: it takes those who have seen that meanwhile for some who know more."""
         if not self._judges:
             return
-        for beat in beats:
-            for last in (beat, *(words.beat for words in beat.before)):
-                lives = self._judges.keys() & {last.incarnation, *last.carried}
-                if any(NEW not in last.flags or last.era > max(BEGUN, self._judges[life]) for life in lives):
-                    self._judges.clear()
-                    return
-        if self._judges.keys().isdisjoint(self._here(self._others())):
+        lines = [last for beat in beats for last in (beat, *(words.beat for words in beat.before))]
+        said = [(last, self._judges[last.incarnation]) for last in lines if last.incarnation in self._judges]
+        seen = [(last, era) for last, era in said if NEW not in last.flags or last.era > max(BEGUN, era)]
+        judged = self._have_judged(seen)
+        if judged or self._judges.keys().isdisjoint(beat.incarnation for beat in self._others()):
+            unjudged, self._unjudged = self._unjudged, []
             self._judges.clear()
-            self._miss_all(self._unjudged)
+            self.lossy = self.lossy or not judged
+            self._miss_all(() if judged else unjudged)
+
+    def _have_judged(self, seen: Collection[tuple[Beat, int]]) -> bool:
+        """Whether one has judged when these judges, with the era of each, have seen all settle. Who goes on from a disk
+        of before all had settled has left it to those who came further."""
+        began = BEGUN if max(self._judges.values()) > BEGUN else 0
+        with_disk = any(era > began and last.carried for last, era in seen)
+        return with_disk or {last.incarnation for last, _ in seen} == self._judges.keys()
 
     def _lost_with_urls(self, beats: Collection[Beat]) -> dict[str, str]:
         """Who was lost before all had settled for it, and has not said that it knew no URL."""
         lost = {life: self._found[life] for life, era in self._eras_before(beats).items() if era <= BEGUN}
         return {life: name for life, (name, line) in lost.items() if BLANK not in line.flags}
 
-    def end_without_urls(self) -> None:
-        """Nobody who is there knows a URL: whoever was lost before all had settled may have known where the crawl
-        begins, and one of these has to be back."""
-        if self._unshared:
-            self.lossy = True
-            self.book.miss([(name, life) for life, name in self._unshared.items()], len(self._unshared) - 1)
-            self._unshared = {}
+    def look_for_urls(self, beats: Collection[Beat]) -> None:
+        """These are the beats of everybody alive: where nobody knows a URL each says who was lost, whoever of them is
+        the first to see the end. Where somebody knows some it was not for that."""
+        if not all(BLANK in beat.flags for beat in beats):
+            self.book.lack_urls(())
+        elif all(PASSIVE in beat.flags for beat in beats):
+            self.end_without_urls()
 
-    def _miss_all(self, groups: Iterable[tuple[tuple[str, str], ...]]) -> None:
+    def end_without_urls(self) -> None:
+        """Nobody who is there knows a URL: who was lost may have known where the crawl begins, and had not told others
+        yet, and one of these has to be back. That others have counted its death says nothing of that."""
+        here = self._here(self._others())
+        self.book.lack_urls(tuple((name, life) for life, name in self._unshared.items() if life not in here))
+
+    def _miss_all(self, groups: Iterable[GroupLoss]) -> None:
         for lost in groups:
-            self.lossy = True
-            self.book.miss(lost, max(0, min(self._copies, len(lost) - 1)))
+            self.book.miss(*lost)
 
     def _unheard(self, beats: Collection[Beat]) -> tuple[tuple[tuple[str, str], ...], ...]:
         """Who was dead before this agent came, had come further than all who live, and is not back: those who were
         lost together."""
         eras = self._eras_before(beats)
-        top = max(eras.values(), default=0)
-        if top <= max((BEGUN, self.era, *(beat.era for beat in beats))):
-            return ()
-        ahead = [life for life, era in eras.items() if era == top]
-        judged = {name for name, _ in self._absent}
+        here = [(self.era, {self.incarnation, *self.former})]
+        here += [
+            (self._found.first_era(beat), {beat.incarnation, *beat.carried})
+            for beat in beats
+            if beat.incarnation != self.incarnation
+        ]
+        further = {life: era for life, era in eras.items() if _went_further(self._found[life][1], era, here)}
+        ahead = [life for life, era in further.items() if era == max(further.values())]
+        judged = {name for name, _ in self._absent} - {self.me}  # an own life of another disk is looked at here
         groups: dict[tuple[tuple[str, str], ...], None] = {}
         for life in ahead:
             line = self._found[life][1]
             level = {one for one in ahead if _views_of(line) & _views_of(self._found[one][1])} | {life}
             lost = tuple((self._found[one][0], one) for one in eras if one in level or one in line.members)
+            doubted = self._lives_before(self._others()) & self._found.members(line.complete)
+            lost += tuple((self._found[one][0], one) for one in sorted(self._whose(doubted) & self._found.keys()))
             if not any(map(self._watch.was_heard, level)) and any(name not in judged for name, _ in lost):
                 groups[lost] = None  # else they are recorded, with the others, or missed
         return tuple(groups)
@@ -564,6 +655,11 @@ class LossCounter:
         """This agent has taken a name whose last line says that: its own lines repeat it."""
         self.before = words_after(last)
 
+    def take_over(self, book: LossBook) -> None:
+        """An earlier incarnation of this name had published that: should this agent be alone, nobody else tells."""
+        self.book.take_over(book)
+        self.lossy = self.lossy or bool(book.losses or book.missed)
+
     def rejoin(self, incarnation: str) -> None:
         """This agent joins again, as that incarnation."""
         self._views[incarnation] = self._views.pop(self.incarnation, [])
@@ -602,8 +698,20 @@ class LossCounter:
         """It is to be seen what became of these meanwhile."""
         self._absent = list(dict.fromkeys([*peers.items(), *((name, life) for life, name in lost.items())]))
         self._dead_before = dict(lost)
-        self._view_before = views[-1] if views else ""
+        self._views_before = [*views]
         self._lines.clear()
+
+
+def _went_further(line: Beat, era: int, here: Iterable[tuple[int, Collection[str]]]) -> bool:
+    """Whether who has said this may have come further, with that era, than all who are here, with those eras and disks.
+    The era of a disk says nothing of one that went on without it."""
+    return era > BEGUN and all(era > known or _went_on_without(line, lives) for known, lives in here)
+
+
+def _went_on_without(line: Beat, lives: Collection[str]) -> bool:
+    """Whether none of these lives was in the view of who has said this last. Where that had too many members to name
+    them: whether it held one dead."""
+    return set(lives).isdisjoint(line.members) if line.members else not set(lives).isdisjoint(line.dead)
 
 
 def _views_of(line: Beat) -> set[str]:

@@ -54,13 +54,15 @@ class LossBook:
         self.safe: list[str] = []
         self._present: dict[bool, GroupLoss] = {}  # losses to which more may be added -> whether it is of those ahead
         self._past = [*losses]
+        self._without_urls: GroupLoss | None = None
         self._changes = 0  # so far
         self._published: int | None = None  # of these; None: nobody publishes them
 
     @property
     def losses(self) -> list[GroupLoss]:
         """The last losses, oldest first."""
-        return [*self._past, *self._present.values()][-MOST_LOSSES:]
+        last = [self._without_urls] if self._without_urls else []
+        return [*self._past, *self._present.values(), *last][-MOST_LOSSES:]
 
     def record(self, lost: tuple[tuple[str, str], ...], spare: int, ahead: bool = False) -> None:
         """So many were lost together, as far as is seen by now; `ahead`: of all who live."""
@@ -71,8 +73,13 @@ class LossBook:
 
     def close(self) -> None:
         """Who is lost from now on is so in another time."""
-        self._past = self.losses
+        self._past = [*self._past, *self._present.values()][-MOST_LOSSES:]
         self._present.clear()
+
+    def lack_urls(self, lost: tuple[tuple[str, str], ...]) -> None:
+        """Nobody who is there knows a URL, and one of these has to be back. No one: somebody knows some, after all."""
+        before, self._without_urls = self._without_urls, GroupLoss(lost, len(lost) - 1) if lost else None
+        self._changes += self._without_urls != before
 
     def miss(self, members: Collection[tuple[str, str]], spare: int) -> None:
         """These are not there, of whom so many may stay away."""
@@ -88,6 +95,15 @@ class LossBook:
         """Others have what was on the disks of these."""
         before, self.safe = self.safe, list(dict.fromkeys((*self.safe, *lives)))[-MOST_SAFE:]
         self._changes += self.safe != before
+
+    def take_over(self, before: LossBook) -> None:
+        """An earlier incarnation of this name had published that: what is published next writes over it."""
+        now = self.told()
+        self._past = [*dict.fromkeys((*before.losses, *self._past))][-MOST_LOSSES:]
+        self.missed = [*dict.fromkeys((*before.missed, *self.missed))][-MOST_LOSSES:]
+        self.counted = [*dict.fromkeys((*before.counted, *self.counted))][-MOST_COUNTED:]
+        self.safe = [*dict.fromkeys((*before.safe, *self.safe))][-MOST_SAFE:]
+        self._changes += self.told() != now
 
     # -- others read it
 

@@ -108,13 +108,20 @@ class SelfStatus:
         relieved = self._view_history.released or not self._keeping.view.members
         return self._group.leaving and quiet and relieved and not len(self._outbox) and not self._work.out
 
-    def beat(self, now: float, exhausted: bool) -> Beat:
-        """What this agent says of itself at this time (s)."""
+    def _knows_no_url(self) -> bool:
+        """Whether nothing that this agent has tells of a URL, or it has told others."""
+        return not (len(self._frontier) or len(self._outbox) or self._work.out or self._closing) and self._inbound.idle
+
+    def beat(self, now: float, exhausted: bool, start_over: bool = False) -> Beat:
+        """What this agent says of itself at this time (s). `start_over`: `start()` has come to an end, though the agent
+        may wait for what comes from outside (else it is `exhausted`)."""
         group, view_history, view = self._group, self._view_history, self._keeping.view
         losses = group.losses
         flags = LEAVING if group.leaving else ""
         if passive := self.passive(now, exhausted):
-            flags += PASSIVE if len(self._frontier) else PASSIVE + BLANK
+            flags += PASSIVE
+        over = start_over or (exhausted and not group.leaving)
+        flags += BLANK if over and self._knows_no_url() else ""
         flags += "" if group.lease.holds(now) else FENCED
         flags += LOSSY if losses.lossy else ""
         if view_history.complete is None or (not view_history.complete.members and losses.base <= BEGUN):

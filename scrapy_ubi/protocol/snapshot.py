@@ -194,5 +194,6 @@ def restore(
             agent.closing.resume_visit(unsent.flush, state, unsent.before.key, unsent.before)
     for name, lane in saved.lanes_in.items():
         agent.inbound.remember(name, lane.sender, lane.floor, lane.outcomes)
-    agent.beat = agent.self_status.beat(now, agent.start_exhausted)  # its first line says how far its disk has come
+    # its first line says how far its disk has come
+    agent.beat = agent.self_status.beat(now, agent.start_exhausted, agent.start_over)
     return agent

@@ -12,6 +12,7 @@ import pytest
 from scrapy_ubi.agent.group import other_layouts
 from scrapy_ubi.agent.profile import figures
 from scrapy_ubi.errors import UbiRefused
+from scrapy_ubi.protocol.beat import LEFT, LOSSY, Beat
 from scrapy_ubi.transport import TransportDown
 from scrapy_ubi.transport.in_process import MemoryHub, MemoryTransport
 from scrapy_ubi.transport.redis_keys import LAYOUT
@@ -27,6 +28,25 @@ def test_second_process_with_one_identifier_is_refused() -> None:
         with pytest.raises(UbiRefused, match="UBI_AGENT_ID"):
             await second.node.open()
         await first.node.leave("test")
+
+    crawl(run)
+
+
+@pytest.mark.parametrize("taken", [True, False], ids=["a name that was taken", "a new name"])
+def test_who_takes_a_name_takes_over_what_was_published_of_the_lost(taken: bool) -> None:
+    """Its directory is empty, and nobody else may know."""
+
+    async def run() -> None:
+        hub, log = MemoryHub(), Log()
+        shelf = hub.shelf(SETTINGS.crawl)
+        shelf.control[b"run"] = b"r1"
+        if taken:
+            shelf.beats[b"a"] = Beat("0123abcd", 0, 200, "00000000000000ff", flags=LEFT + LOSSY).line(1).encode()
+        shelf.agents[b"a"] = b'{"losses": [[0, ["b", "0000000b"]]]}'
+        node = Crawler(hub, "a", log).node
+        await node.open()
+        assert bool(node.agent.group.losses.book.losses) == taken
+        await node.leave("test")
 
     crawl(run)
 

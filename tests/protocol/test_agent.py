@@ -17,6 +17,7 @@ from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import BLANK, LEFT, LOSSY, OVER, Beat
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE
+from scrapy_ubi.protocol.losses import LossBook, missing
 from tests.support.views import incarnation, ordered
 from tests.support.village import Village, host_of, page
 
@@ -488,13 +489,78 @@ def test_an_end_without_urls_names_who_was_lost_before_all_had_settled() -> None
     a, b = village.kill("a"), village.agents["b"]
     b.start_exhausted = True
     b.group.losses.book.await_publishing()
-    village.until(lambda: b.group.losses.book.missed)
-    assert [loss.members for loss in b.group.losses.book.missed] == [(("a", a.incarnation),)]
+    village.until(lambda: b.group.losses.book.losses)
+    assert [loss.members for loss in b.group.losses.book.losses] == [(("a", a.incarnation),)]
     for _ in range(5):
         village.turn()
     assert not b.finished
     b.group.losses.book.publish(b.group.losses.book.changes)
     village.until(lambda: b.finished)
+
+
+def books(village: Village) -> list[LossBook]:
+    return [agent.group.losses.book for agent in village.agents.values()]
+
+
+def without_urls(*names: str) -> Village:
+    """The `start()` of these has come to an end, and had no URL; they wait for seeds."""
+    village = Village(*names)
+    for agent in village.agents.values():
+        agent.start_over = True
+    for _ in range(2):
+        village.turn()
+    return village
+
+
+def test_an_idle_crawl_that_never_had_a_url_has_lost_nothing() -> None:
+    """One is killed while all wait for a seed. None comes, and the crawl is asked to end."""
+    village = without_urls("a", "b", "c")
+    village.kill("b")
+    village.settle()
+    for agent in village.agents.values():
+        agent.start_exhausted = True
+    village.until(lambda: all(agent.finished for agent in village.agents.values()))
+    assert missing(books(village), lambda name, life: False) == ()
+
+
+def test_who_leaves_before_its_start_has_ended_has_not_said_that_it_knew_no_url() -> None:
+    village = Village("a", "b")
+    a = village.agents["a"]
+    a.leave(village.now)
+    village.turn()
+    assert BLANK not in a.beat.flags
+    a.start_over = True
+    village.turn()
+    assert BLANK in a.beat.flags
+
+
+def test_what_was_said_where_nobody_knew_a_url_stands_no_more_when_one_comes_who_knows_some() -> None:
+    village = Village("a", "b")
+    lost, a = village.kill("b"), village.agents["a"]
+    a.start_exhausted = True
+    a.allow_outside_entries()
+    village.until(lambda: a.group.losses.book.losses)
+    assert missing(books(village), lambda name, life: False) == ("b",)
+    assert [loss.members for loss in a.group.losses.book.losses] == [(("b", lost.incarnation),)]
+    c = village.start("c")
+    c.discover("h.example", page("h.example"))
+    village.until(lambda: not a.group.losses.book.losses)
+    assert not a.finished and not a.lossy and not c.lossy
+
+
+@pytest.mark.parametrize("order", ["ac", "ca"])
+def test_whoever_is_there_names_who_was_lost_where_nobody_knows_a_url(order: str) -> None:
+    """Another one may see the end first, that had not heard the lost one."""
+    village = Village("b", "c")
+    c = village.agents["c"]
+    c.start_exhausted = True
+    village.turn()
+    village.kill("b")
+    village.forget()
+    village.turn()
+    village.start("a").start_exhausted = True
+    village.until(lambda: any(agent.finished for agent in village.agents.values()), *order)
+    assert [loss.members[0][0] for loss in c.group.losses.book.losses] == ["b"]
 
 
 def test_one_who_knows_of_a_url_can_tell_it_for_all() -> None:

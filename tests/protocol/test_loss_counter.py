@@ -16,16 +16,22 @@ from scrapy_ubi.protocol.beat import (
     LEFT,
     LOSSY,
     MOST_CARRIED,
+    MOST_DEAD,
     NEW,
     OVER,
+    PASSIVE,
     RELIEVED,
     Beat,
     words_after,
 )
-from scrapy_ubi.protocol.losses import MOST_LOSSES, GroupLoss, missing
+from scrapy_ubi.protocol.loss_counter import BEGUN
+from scrapy_ubi.protocol.losses import MOST_LOSSES, GroupLoss, LossBook, missing
 from scrapy_ubi.protocol.membership import Membership
+from scrapy_ubi.protocol.view import Member, View
 from tests.protocol.members import DIGEST, OTHER, all_settle, beat, kill, membership, old_hand, peers
-from tests.support.views import incarnation, view
+from tests.support.views import REPLICAS, incarnation, view
+
+LATER = "cc" * 8
 
 # -- how many were lost
 
@@ -301,12 +307,18 @@ def test_who_lives_and_was_there_judges_of_those_who_were_dead_before() -> None:
     assert not group.losses.book.missed
 
 
-@pytest.mark.parametrize(("era", "missed"), [(0, True), (2, False)], ids=["nobody knows more", "one has settled"])
-def test_whom_it_heard_before_all_had_settled_is_left_to_those_who_know_more(era: int, missed: bool) -> None:
+@pytest.mark.parametrize(
+    ("era", "flags", "missed"),
+    [(0, NEW, True), (2, NEW, False), (0, "", False)],
+    ids=["nobody knows more", "one has settled", "one has seen all settle, and was in no other view since"],
+)
+def test_whom_it_heard_before_all_had_settled_is_left_to_those_who_know_more(
+    era: int, flags: str, missed: bool
+) -> None:
     group = membership()
     group.losses.resume(False, peers("b"))
-    group.read(0.0, 0.0, {"c": beat("c", era=era)})
-    all_settle(group, view("a", "c"), beat("c", era=era))
+    group.read(0.0, 0.0, {"c": beat("c", era=era, flags=flags)})
+    all_settle(group, view("a", "c"), beat("c", era=max(era, 0 if flags else 2)))
     assert bool(group.losses.book.missed) == missed
 
 
@@ -326,7 +338,7 @@ def test_who_is_back_with_its_disk_is_not_missed_by_a_newcomer() -> None:
         ([beat("c", 3, dead=(incarnation("b"),)), "dead"], False),
         ([beat("c", 3, dead=(incarnation("b"),), flags=NEW, era=2), "dead"], False),
         (["dead"], True),
-        (["back"], False),
+        (["back"], True),
     ],
     ids=["lives", "has judged", "has judged, and is in another view", "dead before that", "dead, and back"],
 )
@@ -353,6 +365,152 @@ def test_a_newcomer_judges_in_place_of_an_elder_that_died_before_it_could(
 
 
 @pytest.mark.parametrize(
+    ("seen", "era", "carried", "missed"),
+    [("c", 0, (), True), ("cd", 0, (), False), ("c", 2, (), True), ("c", 2, ("22222222",), False)],
+    ids=["one", "both", "one that came further without a disk", "one with a disk"],
+)
+def test_an_elder_that_has_seen_all_settle_may_have_left_the_judgement_to_another(
+    seen: str, era: int, carried: tuple[str, ...], missed: bool
+) -> None:
+    """Of newcomers the first judges. Then both are killed."""
+    group, dead = membership(), (incarnation("b"),)
+    lines = {"b": beat("b", era=3), "c": beat("c", flags=NEW, era=era, carried=carried), "d": beat("d", flags=NEW)}
+    group.read(0.0, 0.0, lines)
+    lines |= {one: replace(lines[one], counter=2, dead=dead) for one in "cd"}
+    group.read(1.0, 1.0, lines)
+    all_settle(group, view("a", "c", "d"), lines["c"], lines["d"])
+    group.read(2.0, 2.0, lines | {one: replace(lines[one], counter=3, flags="") for one in seen})
+    lines |= {one: replace(lines[one], counter=3, flags="") for one in seen}
+    lines["e"] = beat("e", flags=NEW, dead=(*dead, incarnation("c"), incarnation("d")))
+    group.read(3.0, 3.0, lines)
+    assert bool(group.losses.book.missed) == missed
+
+
+def test_what_others_have_seen_with_the_judge_tells_nothing_of_the_dead() -> None:
+    """One saw all settle and left the judgement; another came before the judge had seen that."""
+    group, dead = membership(), beat("b", digest=OTHER, settled=OTHER)
+    group.read(0.0, 0.0, {"b": dead, "c": beat("c", flags=NEW + FENCED)})
+    later = beat("c", 2, era=2, complete=DIGEST, dead=(dead.incarnation,))
+    for line in (beat("c", 1, flags=NEW, dead=later.dead), later):
+        group.read(float(line.counter), float(line.counter), {"b": dead, "c": line})
+    all_settle(group, view("a", "c", "d"), later, beat("d", flags=NEW))
+    assert missing_without(group, "b") == ("b",)
+
+
+@pytest.mark.parametrize(
+    ("dead", "members", "missed"),
+    [
+        (("11111111",), peers("b"), True),
+        ((), peers("b"), True),
+        (("11111111",), {}, True),
+        ((), {}, False),
+        ((), {**peers("b"), "a": "11111111"}, False),
+    ],
+    ids=["it held that life dead", "that had left", "too many to name were there", "not that one dead", "with it"],
+)
+def test_the_era_of_a_disk_tells_nothing_of_one_that_went_on_without_it(
+    dead: tuple[str, ...], members: dict[str, str], missed: bool
+) -> None:
+    """It came when this agent had been killed, took a seed from outside, say, and was lost before this one was back."""
+    group = membership()
+    group.losses.resume(False, peers("ac"), view=DIGEST, era=7)
+    group.losses.former = ["11111111"]
+    line = beat("b", digest=OTHER, settled=OTHER, members=tuple(members.values()), dead=dead)
+    for at in (0.0, 2.0, 4.0, 6.0):
+        group.read(at, at, {"b": line, "c": beat("c", int(at), era=7, carried=("11111111",))})
+    all_settle(group, view("a", "c"), beat("c", 6, era=7, carried=("11111111",)))
+    assert missing_without(group, "b") == (("b",) if missed else ())
+
+
+@pytest.mark.parametrize("seen", [False, True], ids=["it dies before", "it has seen that"])
+def test_who_is_behind_judges_in_place_of_those_who_came_further(seen: bool) -> None:
+    """Its disk is of before all had settled, and it alone has heard who is lost. It sees all settle; then the other,
+    whom it has left that to, is killed for good."""
+    group = membership()
+    group.losses.resume(False, peers("b"), era=BEGUN)
+    group.losses.former = ["11111111"]
+    lost = beat("b", digest=LATER, settled=LATER, era=4, complete=OTHER, members=(incarnation("b"),))
+    e = replace(beat("e", era=3, flags=NEW), carried=("eeeeeeee",))
+    for number, at in enumerate((0.0, 2.0, 4.0, 6.0), 1):
+        group.read(at, at, {"b": lost, "e": replace(e, counter=number)})
+    all_settle(group, before := view("a", "e"), e)
+    assert not missing_without(group, "b")
+    if seen:
+        group.read(7.0, 7.0, {"b": lost, "e": replace(e, counter=8, flags="")})
+    group.read(8.0, 8.0, {"b": lost, "e": e, "witness": beat("witness", flags=NEW, dead=(e.incarnation,))})
+    group.losses.view_ended(before)
+    assert missing_without(group, "b") == (() if seen else ("b",))
+
+
+@pytest.mark.parametrize(("era", "missed"), [(BEGUN, True), (5, False)])
+def test_a_disk_of_before_all_had_settled_judges_nobody_where_others_came_further(era: int, missed: bool) -> None:
+    """A newcomer leaves it to two. That one sees all settle; then both are lost, and the other has not seen it."""
+    group, lost = membership(), beat("b", digest=LATER, settled=LATER, era=7, complete=OTHER)
+    d = beat("d", era=era, flags=NEW, carried=("dddddddd",))
+    e = beat("e", era=6, flags=NEW, carried=("eeeeeeee",))
+    for number, at in enumerate((0.0, 2.0, 4.0, 6.0), 1):
+        now = {one: replace(line, counter=number) for one, line in (("d", d), ("e", e))}
+        group.read(at, at, {"b": lost, **now})
+    all_settle(group, before := view("a", "d", "e"), d, e)
+    group.read(7.0, 7.0, {"b": lost, "d": replace(d, counter=8, flags=""), "e": e})
+    dead = (d.incarnation, e.incarnation)
+    group.read(8.0, 8.0, {"b": lost, "d": d, "e": e, "witness": beat("witness", flags=NEW, dead=dead)})
+    group.losses.view_ended(before)
+    assert bool(missing_without(group, "b")) == missed
+
+
+def test_nor_where_an_empty_disk_has_its_name_now() -> None:
+    """Its last words are repeated."""
+    group = membership()
+    group.losses.resume(False, peers("ac"), view=DIGEST, era=7)
+    group.losses.former = ["11111111"]
+    last = beat("b", digest=OTHER, settled=OTHER, members=(incarnation("b"),), dead=("11111111",))
+    empty = replace(beat("b", flags=NEW, before=words_after(last)), incarnation=incarnation("b", 1))
+    c = beat("c", era=7, carried=("11111111",))
+    for number, at in enumerate((0.0, 2.0, 4.0, 6.0), 1):
+        group.read(at, at, {"b": replace(empty, counter=number), "c": replace(c, counter=number)})
+    all_settle(group, view("a", "c", b=1), c, empty)
+    assert missing([group.losses.book], lambda name, life: life != incarnation("b")) == ("b",)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_who_takes_over_a_book_with_losses_says_that_the_crawl_is_lossy(lost: bool) -> None:
+    book, losses = LossBook(), membership().losses
+    book.count([incarnation("c")])
+    if lost:
+        book.record((("b", incarnation("b")),), 0)
+    losses.take_over(book)
+    assert losses.lossy == lost
+    assert losses.book.told() == book.told()
+
+
+def test_nor_where_that_had_its_own_name() -> None:
+    """An empty directory, as the volume was not mounted; now it is."""
+    group = membership()
+    group.losses.resume(False, {"a": "11111111"}, view=DIGEST, era=7)
+    group.losses.former = ["11111111"]
+    last = beat("a", digest=OTHER, settled=OTHER, members=("22222222",), dead=("11111111",))
+    group.losses.follow(replace(last, incarnation="22222222"))
+    stand_still(group)
+    assert missing([group.losses.book], lambda name, life: life == "11111111") == ("a",)
+
+
+@pytest.mark.parametrize("others", [15, 30])
+def test_nor_where_more_had_been_killed_than_a_line_names_dead(others: int) -> None:
+    group, names = membership(), [f"m{number}" for number in range(others)]
+    group.losses.resume(False, {name: incarnation(name) for name in ("a", *names)}, view=DIGEST, era=7)
+    group.losses.former = ["11111111"]
+    dead = ("11111111", *map(incarnation, names))[-MOST_DEAD:]
+    line = beat("b", digest=OTHER, settled=OTHER, members=(incarnation("b"),), dead=dead)
+    back = {name: comes_back(name, beat(name, era=7)) for name in names}
+    for number, at in enumerate((0.0, 2.0, 4.0, 6.0), 1):
+        lines = {name: replace(one, counter=number) for name, one in back.items()}
+        group.read(at, at, {"b": line, **lines})
+    all_settle(group, view("a", **dict.fromkeys(names, 1)), *back.values())
+    assert missing_without(group, "b") == ("b",)
+
+
+@pytest.mark.parametrize(
     ("line", "missed"),
     [
         (beat("b", flags=NEW), True),
@@ -369,11 +527,10 @@ def test_where_nobody_knows_a_url_who_was_lost_before_all_had_settled_is_missed(
     group.read(0.0, 0.0, {"b": line})
     group.read(1.0, 1.0, {"b": line, "c": beat("c", flags=NEW, dead=(line.incarnation,))})
     all_settle(group, view("a", "c"), beat("c", flags=NEW))
-    assert not group.losses.book.missed
+    assert not group.losses.book.losses
     for _ in range(2):
         group.losses.end_without_urls()
-    assert group.losses.book.missed == ([GroupLoss((("b", incarnation("b")),), 0)] if missed else [])
-    assert group.losses.lossy or not missed
+    assert group.losses.book.losses == ([GroupLoss((("b", incarnation("b")),), 0)] if missed else [])
 
 
 def ends_without_urls(*lines: Beat) -> list[str]:
@@ -383,9 +540,29 @@ def ends_without_urls(*lines: Beat) -> list[str]:
     group.read(0.0, 0.0, {names[line.incarnation]: line for line in lines})
     group.read(1.0, 1.0, {"c": beat("c", flags=NEW, dead=tuple(names))})
     all_settle(group, view("a", "c"), beat("c", flags=NEW))
-    before = len(group.losses.book.missed)
     group.losses.end_without_urls()
-    return [life for loss in group.losses.book.missed[before:] for _, life in loss.members]
+    return [life for loss in group.losses.book.losses for _, life in loss.members]
+
+
+@pytest.mark.parametrize(
+    ("flags", "back", "lost"),
+    [("", "", "b"), (PASSIVE + BLANK, "", ""), ("", "b", "")],
+    ids=["may have known some", "knew none", "is back"],
+)
+def test_so_is_who_was_lost_before_it_had_told_others_though_all_had_settled(flags: str, back: str, lost: str) -> None:
+    """Its `start()` was slow. Its death is counted, and one may stay away; but nobody has fetched anything."""
+    group = old_hand()
+    before = view("a", "b", "c")
+    all_settle(group, before, beat("b"), beat("c"))
+    for number in (1, 2):
+        group.read(number / 10, number / 10, {"b": beat("b", number, flags=flags), "c": beat("c", number)})
+    group.read(1.0, 1.0, {"c": beat("c", 3, dead=(incarnation("b"),))})
+    group.losses.view_ended(before)
+    all_settle(group, view("a", "c"), beat("c", 3))
+    if back:
+        group.read(1.1, 1.1, {"c": beat("c", 4), "b": comes_back("b", beat("b"))})
+    group.losses.end_without_urls()
+    assert "".join(missing([group.losses.book], lambda name, life: False)) == lost
 
 
 def test_who_leaves_alone_with_work_says_who_is_away() -> None:
@@ -603,6 +780,167 @@ def test_a_newcomer_whose_disk_comes_back_misses_whom_it_had_heard_before_all_ha
     assert last.losses.peers == peers("a"), "from now on others have copies of all that it knows"
 
 
+def test_who_is_back_misses_those_who_had_come_since_all_had_settled_for_it() -> None:
+    """It had settled with one that had just come, and was killed before it could see that all had: the others went on.
+    That it was in that view is known; so nobody is ahead by that, and it has to miss all who were."""
+    group, first, later = membership(), view("a", "b"), view("a", "b", "c")
+    hear(group, "b")
+    all_settle(group, first, beat("b"))
+    for number in (1, 2):
+        at = 1 + number / 10
+        group.read(at, at, {"b": beat("b", 2 + number), "c": beat("c", number, flags=NEW)})
+    group.losses.entered(later)
+    again = membership()
+    book = group.losses
+    again.losses.resume(False, book.peers, view=book.complete, era=book.era, views=book.own_views)
+    here: dict[str, Any] = {"digest": later.digest, "settled": later.digest, "members": tuple(later.lives)}
+    again.read(0.0, 0.0, {"b": beat("b", era=2, complete=first.digest, **here), "c": beat("c", **here)})
+    all_settle(again, view("a"))
+    assert missing_without(again, "b", "c") == ("b", "c")
+    assert not missing_without(again, "b") and not missing_without(again, "c")
+
+
+@pytest.mark.parametrize(
+    ("line", "missed"),
+    [
+        (beat("c", digest=OTHER, settled=OTHER), True),
+        (beat("c", digest=LATER, era=2, complete=OTHER), True),
+        (beat("c", digest=DIGEST), False),
+        (None, False),
+    ],
+    ids=["it had settled", "it has seen all settle", "it was dead by then", "it has no line"],
+)
+@pytest.mark.parametrize("known", [True, False], ids=["its disk knows the view", "its last words do"])
+def test_who_is_back_misses_those_with_whom_all_may_have_settled_without_its_seeing_it(
+    known: bool, line: Beat | None, missed: bool
+) -> None:
+    group, lives = membership(), tuple(map(incarnation, "abc"))
+    last = beat("a", digest=OTHER, settled=OTHER, members=lives, flags=NEW)
+    group.rejoin()
+    group.losses.resume(False, peers("ab"), view=DIGEST, era=2, views=(DIGEST, OTHER) if known else (DIGEST,))
+    if not known:
+        group.losses.follow(last)
+    lines = {"b": beat("b", digest=OTHER, settled=OTHER, era=2, complete=DIGEST, members=lives)}
+    lines |= {"c": replace(line, members=lives)} if line is not None else {}
+    for at in (0.0, 2.0, 4.0, 6.0):
+        group.read(at, at, lines)
+    all_settle(group, group.view())
+    assert missing_without(group, "b", "c") == (("b", "c") if missed else ())
+    assert not missing_without(group, "b") and not missing_without(group, "c")
+
+
+def stand_still(group: Membership, **lines: Beat) -> None:
+    """These lines never change, until all are held dead, and this agent has settled alone. Its own goes on."""
+    me = replace(beat("a", carried=group.losses.carried, before=group.losses.before), incarnation=group.incarnation)
+    for number, at in enumerate((0.0, 2.0, 4.0, 6.0, 8.0), 1):
+        group.read(at, at, {"a": replace(me, counter=number), **lines})
+    all_settle(group, group.view())
+
+
+ALL_SETTLED, AFTER = view("a", "b", "c"), view("a", "b", "c", "e")
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+def test_a_life_before_does_not_answer_for_a_view_that_the_disk_does_not_know(copies: int) -> None:
+    """It held nothing, so it had settled while its disk stood still. It was fenced, and killed in the next view."""
+    group = membership(copies)
+    fenced = View.of({**ALL_SETTLED.members, "a": Member(incarnation("a"), 1, REPLICAS)})
+    group.rejoin()
+    group.losses.resume(False, peers("a"), view=DIGEST, era=2, views=(DIGEST,))
+    here: dict[str, Any] = {"digest": fenced.digest, "members": tuple(fenced.lives)}
+    group.losses.follow(beat("a", flags=NEW, era=2, complete=DIGEST, **here))
+    there: dict[str, Any] = {"era": 3, "complete": ALL_SETTLED.digest, **here}
+    stand_still(group, b=beat("b", **there), c=beat("c", **there))
+    assert missing_without(group, "b", "c") == ("b", "c")
+
+
+@pytest.mark.parametrize("back", [False, True])
+def test_so_it_is_where_a_newcomer_judges_in_place_of_that_one(back: bool) -> None:
+    """`d` leaves that to `a`, whose disk is older, and which is lost before it has seen all settle."""
+    group = membership(me="d")
+    there: dict[str, Any] = {"era": 3, "complete": ALL_SETTLED.digest, "digest": AFTER.digest}
+    c = beat("c", members=tuple(AFTER.lives), **there)
+    words = beat("a", flags=NEW, era=2, complete=DIGEST, digest=AFTER.digest, members=tuple(AFTER.lives))
+    lines = {"b": beat("b", flags=LEFT + RELIEVED), "c": c}
+    a = comes_back("a", words)
+    for number, at in enumerate((0.0, 2.0, 4.0, 6.0, 8.0), 1):
+        group.read(at, at, {**lines, "a": replace(a, counter=number)})
+    all_settle(group, before := view("d", a=1), a)
+    assert not missing_without(group, "c")
+    for number in (1, 2):
+        witness = beat("witness", number, flags=NEW, dead=(a.incarnation,))
+        group.read(8.0 + number, 8.0 + number, {**lines, "a": a, "witness": witness})
+    group.losses.view_ended(before)
+    away = {"c": incarnation("c"), "a": "" if back else a.incarnation}
+    assert missing([group.losses.book], lambda name, life: away.get(name) != life) == (() if back else ("a", "c"))
+
+
+@pytest.mark.parametrize("words", [True, False], ids=["in a later view", "Redis has forgotten them"])
+def test_nor_where_its_last_words_do_not_tell_of_that_view(words: bool) -> None:
+    group, lives = membership(), tuple(ALL_SETTLED.lives)
+    group.rejoin()
+    group.losses.resume(False, peers("a"), view=DIGEST, era=2)
+    there: dict[str, Any] = {"era": 3, "complete": ALL_SETTLED.digest, "digest": AFTER.digest}
+    there["members"] = tuple(AFTER.lives)
+    if words:
+        group.losses.follow(beat("a", flags=NEW, era=2, complete=DIGEST, digest=AFTER.digest, members=there["members"]))
+    else:
+        there = {"era": 2, "digest": ALL_SETTLED.digest, "settled": ALL_SETTLED.digest, "members": lives}
+    stand_still(group, b=beat("b", **there), c=beat("c", **there))
+    assert missing_without(group, "b", "c") == ("b", "c")
+    assert not missing_without(group, "b") or words, "there is a copy"
+
+
+@pytest.mark.parametrize("crashes", [1, 2])
+def test_who_is_killed_once_more_before_all_have_settled_misses_the_same(crashes: int) -> None:
+    """As when it was killed once. The view was of too many to be named, with newcomers."""
+    group = membership()
+    there: dict[str, Any] = {"digest": ALL_SETTLED.digest, "settled": ALL_SETTLED.digest, "flags": NEW}
+    last = beat("a", era=2, complete=DIGEST, **there)
+    group.rejoin()
+    if crashes == 2:
+        again = beat("a", digest=LATER, flags=NEW, carried=(incarnation("a"),), before=words_after(last))
+        last = replace(again, incarnation=group.incarnation, members=(group.incarnation,))
+        group.rejoin()
+    group.losses.resume(False, peers("a"), view=DIGEST, era=2, views=(DIGEST,))
+    group.losses.follow(last)
+    stand_still(group, b=beat("b", **there), c=beat("c", **there))
+    assert missing_without(group, "b", "c") == ("b", "c")
+
+
+@pytest.mark.parametrize("gone", [0, 12])
+def test_who_tells_that_all_have_settled_is_missed_though_too_many_lines_stand_there(gone: int) -> None:
+    """Nobody is found who gives the digest: too many sets would have to be tried."""
+    group = membership()
+    group.rejoin()
+    group.losses.resume(False, peers("a"), view=DIGEST, era=2, views=(DIGEST, ALL_SETTLED.digest))
+    there: dict[str, Any] = {"era": 3, "complete": ALL_SETTLED.digest, "digest": AFTER.digest}
+    there["members"] = tuple(AFTER.lives)
+    left = {f"g{number}": beat(f"g{number}", flags=LEFT + RELIEVED) for number in range(gone)}
+    stand_still(group, b=beat("b", **there), c=beat("c", **there), **left)
+    assert missing_without(group, "b", "c") == ("b", "c")
+
+
+def test_who_was_in_a_view_before_the_last_complete_one_is_none_of_these() -> None:
+    group = membership()
+    group.losses.resume(False, peers("ab"), view=DIGEST, era=2, views=(OTHER, DIGEST))
+    lines = {one: beat(one, digest=OTHER, settled=OTHER, members=tuple(map(incarnation, "abc"))) for one in "bc"}
+    group.read(0.0, 0.0, lines)
+    all_settle(group, group.view())
+    assert {name for loss in group.losses.book.missed for name, _ in loss.members} == {"b"}
+
+
+def test_what_others_have_seen_with_one_that_is_back_tells_nothing_of_whom_it_misses() -> None:
+    """A newcomer saw all settle, and this agent did not, as another one came."""
+    group = membership()
+    group.losses.resume(False, peers("abc"), era=1)
+    for number, era in ((1, 0), (2, 2)):
+        line = beat("d", number, era=era, complete=OTHER if era else "", flags="" if era else NEW)
+        group.read(float(number), float(number), {"d": line})
+    all_settle(group, view("a", "d", "e"), beat("d", 2, era=2, complete=OTHER), beat("e"))
+    assert missing_without(group, "b", "c") == ("b", "c")
+
+
 def test_who_was_in_the_view_of_a_later_era_is_not_behind() -> None:
     """It was killed before it could see that all had settled in that view."""
     for complete, spare in ((DIGEST, 1), (OTHER, 0)):
@@ -639,7 +977,33 @@ def test_nobody_is_ahead_by_an_era_whose_view_had_one_whose_disk_is_here(member:
     assert (again.incarnation in lost) == missed
 
 
-LATER = "cc" * 8
+@pytest.mark.parametrize(
+    ("disk", "back", "ended", "lost"),
+    [
+        (True, "c", "", ""),
+        (True, "e", "", "bcd"),
+        (True, "e", "c", ""),
+        (False, "c", "", ""),
+        (False, "e", "", "b"),
+    ],
+    ids=["a member", "another", "another, and a member has ended the crawl", "to a newcomer", "another, to a newcomer"],
+)
+def test_so_it_is_where_the_digest_alone_tells_who_was_in_that_view(
+    disk: bool, back: str, ended: str, lost: str
+) -> None:
+    """All who were had gone on to a later view, of which their last lines are."""
+    group, all_settled = membership(replication=2), view("b", "c", "d")
+    if disk:
+        group.losses.resume(False, peers("bcd"), era=1)
+    lines = {"b": beat("b", era=2, complete=all_settled.digest, digest=OTHER)}
+    lines |= {one: beat(one, flags=LEFT + LOSSY + OVER if one in ended else NEW, digest=LATER) for one in "cde"}
+    lines[back] = comes_back(back, lines[back], flags=NEW + FENCED)
+    group.read(0.0, 0.0, lines)
+    dead = tuple(map(incarnation, "bcde"))
+    group.read(1.0, 1.0, {**lines, back: replace(lines[back], counter=2, flags=NEW, dead=dead)})
+    all_settle(group, view("a", **{back: 1}), lines[back])
+    names = missing([group.losses.book], lambda name, life: name in {*back, *ended})
+    assert "".join(names) == lost
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,24 @@ def test_each_change_is_to_be_published() -> None:
     assert not book.is_published, "what was published is older"
 
 
+def test_what_an_earlier_life_had_published_is_taken_over() -> None:
+    """What is published next writes over it."""
+    before, book = LossBook([GroupLoss((B, C), 1)]), LossBook()
+    before.miss([D], 0)
+    before.count(["0000000d"])
+    before.are_safe(["0000000e"])
+    book.await_publishing()
+    for _ in range(2):
+        book.take_over(LossBook.read(before.told()))
+        assert book.told() == before.told()
+    assert not book.is_published
+    book.publish(book.changes)
+    book.take_over(before)
+    assert book.is_published, "it says the same"
+    book.record((D,), 0)
+    assert book.losses == [GroupLoss((B, C), 1), GroupLoss((D,), 0)]
+
+
 def test_an_empty_book_need_not_be_published() -> None:
     book = LossBook()
     book.await_publishing()

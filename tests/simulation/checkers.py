@@ -27,7 +27,7 @@ from scrapy_ubi.protocol.host import HostState, Notes, VisitRow
 from scrapy_ubi.protocol.lane import DISCOVERY
 from scrapy_ubi.protocol.notes import NOTHING
 from scrapy_ubi.protocol.records import Record
-from scrapy_ubi.protocol.view import View
+from scrapy_ubi.protocol.view import View, digest_of
 
 if TYPE_CHECKING:
     from tests.simulation.disk import Disk
@@ -195,7 +195,7 @@ def _lives_of(digest: str, later: View) -> set[str]:
     """The incarnations of the view with this digest: the one that an agent is in now, or one of before, with fewer."""
     for number in range(len(later.members), 0, -1):
         for members in combinations(later.members.items(), number):
-            if View.of(dict(members)).digest == digest:
+            if digest_of(dict(members)) == digest:
                 return {member.incarnation for _, member in members}
     return set()
 

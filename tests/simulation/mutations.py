@@ -22,19 +22,20 @@ from unittest.mock import patch
 from scrapy_ubi.agent.mail.seed_inbox import SeedInbox
 from scrapy_ubi.frontier.disk_visits import DiskVisits
 from scrapy_ubi.frontier.memory import MemoryFrontier, MemoryVisits
-from scrapy_ubi.protocol import custody, done_mark_delivery, handover, memory_state, snapshot, view_change
+from scrapy_ubi.protocol import custody, done_mark_delivery, handover, loss_counter, memory_state, snapshot, view_change
 from scrapy_ubi.protocol.agent import Agent
 from scrapy_ubi.protocol.beat import LEAVING, NEW, Beat
 from scrapy_ubi.protocol.cancelling import Cancelling
 from scrapy_ubi.protocol.detector import Detector
 from scrapy_ubi.protocol.done_mark_delivery import DoneMarkDelivery
+from scrapy_ubi.protocol.found_lines import FoundLines
 from scrapy_ubi.protocol.handover import Handover
 from scrapy_ubi.protocol.host import ABROAD, HostState
 from scrapy_ubi.protocol.inbound import Inbound
 from scrapy_ubi.protocol.keepers import Keepers
 from scrapy_ubi.protocol.lane import DISCOVERY, STATE, Lane
 from scrapy_ubi.protocol.lease import Lease
-from scrapy_ubi.protocol.loss_counter import LossCounter
+from scrapy_ubi.protocol.loss_counter import BEGUN, LossCounter
 from scrapy_ubi.protocol.losses import GroupLoss, LossBook
 from scrapy_ubi.protocol.lost_mail import LostMail
 from scrapy_ubi.protocol.membership import Membership
@@ -48,6 +49,7 @@ from scrapy_ubi.protocol.self_status import SelfStatus
 from scrapy_ubi.protocol.view_change import ViewHistory
 from scrapy_ubi.protocol.work import Work
 from scrapy_ubi.transport.watched import WatchedKey
+from tests.protocol.members import peers
 from tests.simulation import outputs
 from tests.simulation.checkers import Violation
 from tests.simulation.mailstore import Redis
@@ -575,7 +577,7 @@ def without_lines(shared: Callable[[LossCounter, str], bool]) -> Callable[[LossC
     """The same, without what lines say of members."""
 
     def by_views_seen(self: LossCounter, digest: str) -> bool:
-        with patch.object(self, "_found", {}):
+        with patch.object(self, "_found", FoundLines()):
             return shared(self, digest)
 
     return by_views_seen
@@ -788,15 +790,13 @@ def _newcomers_know_nobody() -> Any:
 
 
 def _missed_counted_however_many() -> Any:
-    miss = LossCounter._miss
+    missing = LossCounter._missing
 
-    def all_counted(self: LossCounter, view: Any, there: Any) -> None:
-        before = len(self.book.missed)
-        miss(self, view, there)
-        if self.book.missed[before:] and self.book.missed[-1].spare:
-            self.book.count(life for _, life in self.book.missed[-1].members)
+    def all_counted(self: LossCounter, view: Any, there: Any) -> tuple[list[GroupLoss], list[str]]:
+        groups, counted = missing(self, view, there)
+        return groups, [life for _, life in groups[-1].members] if groups and groups[-1].spare else counted
 
-    return patch.object(LossCounter, "_miss", all_counted)
+    return patch.object(LossCounter, "_missing", all_counted)
 
 
 def _who_leaves_alone_says_nothing() -> Any:
@@ -805,15 +805,13 @@ def _who_leaves_alone_says_nothing() -> Any:
 
 def _none_missed_may_be_away_where_one_was_ahead() -> Any:
     """Nor when that one is back."""
-    miss = LossCounter._miss
+    missing = LossCounter._missing
 
-    def strictly(self: LossCounter, view: Any, there: Any) -> None:
-        before = len(self.book.missed)
-        miss(self, view, there)
-        if len(news := self.book.missed[before:]) > 1:
-            self.book.missed[before:] = [GroupLoss(loss.members, 0) for loss in news]
+    def strictly(self: LossCounter, view: Any, there: Any) -> tuple[list[GroupLoss], list[str]]:
+        groups, counted = missing(self, view, there)
+        return [GroupLoss(loss.members, 0 if len(groups) > 1 else loss.spare) for loss in groups], counted
 
-    return patch.object(LossCounter, "_miss", strictly)
+    return patch.object(LossCounter, "_missing", strictly)
 
 
 def _those_ahead_counted_twice() -> Any:
@@ -876,6 +874,21 @@ def _members_of_an_era_not_looked_at() -> Any:
     return patch.object(LossCounter, "_shared", without_lines(LossCounter._shared))
 
 
+def _views_are_not_opened() -> Any:
+    """Who was in a view is not known where no line names its members."""
+    return patch.object(FoundLines, "open_views", lambda self, here: None)
+
+
+def _all_are_in_views_of_unknown_members() -> Any:
+    """All who are known were in each view of which no line names the members."""
+    return patch.object(FoundLines, "members", lambda self, digest: {*self})
+
+
+def _who_came_since_is_not_missed() -> Any:
+    """Who is back misses those alone who were there when all had settled for it."""
+    return patch.object(LossCounter, "_miss_those_with_whom_it_was", lambda self: None)
+
+
 def _settled_is_handed_on_to_those_here() -> Any:
     """Who has settled in a view is not ahead by an earlier one, however many of the later are away."""
     return patch.object(LossCounter, "_has_handed_on", lambda self, said: bool(said.settled))
@@ -903,7 +916,7 @@ def _nobody_has_settled_since() -> Any:
 
 def _one_has_settled_for_all() -> Any:
     """Who begins again misses nobody whom it had seen dead, where a line tells that its writer has settled since."""
-    one = lambda self: any(line.settled == self._view_before for _, line in self._found.values())  # noqa: E731
+    one = lambda self: any(line.settled == self._views_before[-1] for _, line in self._found.values())  # noqa: E731
     return patch.object(LossCounter, "_have_settled_since", one)
 
 
@@ -912,8 +925,10 @@ def _leavers_have_handed_on() -> Any:
 
     def settled(self: Any) -> bool:
         lines = [line for _, line in self._found.values()]
-        members = {life for line in lines if line.digest == self._view_before for life in line.members}
-        return bool(members) and members <= {line.incarnation for line in lines if line.settled == self._view_before}
+        members = {life for line in lines if line.digest == self._views_before[-1] for life in line.members}
+        return bool(members) and members <= {
+            line.incarnation for line in lines if line.settled == self._views_before[-1]
+        }
 
     return patch.object(LossCounter, "_have_settled_since", settled)
 
@@ -947,6 +962,105 @@ def _hurried_leavers_have_told_all() -> Any:
 def _judges_live_for_ever() -> Any:
     """Whom to miss is left to those who had looked first, though they die before they have judged."""
     return patch.object(LossCounter, "_judge_in_place_of_the_dead", lambda self, beats: None)
+
+
+def _disks_are_as_late_as_words() -> Any:
+    """Who is back misses nobody with whom it had settled after its disk was written."""
+    begin = LossCounter._miss_those_with_whom_it_was
+
+    def by_disk(self: LossCounter) -> None:
+        with patch.object(self, "before", ()):
+            begin(self)
+
+    return patch.object(LossCounter, "_miss_those_with_whom_it_was", by_disk)
+
+
+def _one_judges_for_all() -> Any:
+    """Who has seen all settle has judged, though it had left that to others."""
+    return patch.object(LossCounter, "_have_judged", lambda self, seen: bool(seen))
+
+
+def _eras_as_they_are_now() -> Any:
+    """What others have seen since they were found says that they know what the dead knew."""
+    return patch.object(FoundLines, "first_era", lambda self, line: line.era)
+
+
+def _disks_are_of_one_line_of_eras() -> Any:
+    """The era of a disk counts, though the dead went on without it."""
+    return patch.object(
+        loss_counter, "_went_further", lambda line, era, here: era > BEGUN and all(era > known for known, _ in here)
+    )
+
+
+def _a_name_begins_anew() -> Any:
+    """Who takes a name forgets what was published under it of those who were lost."""
+    return patch.object(LossCounter, "take_over", lambda self, book: None)
+
+
+def _who_is_behind_keeps_nothing() -> Any:
+    """Who is back with a disk of before all had settled leaves it to others for ever whom it misses."""
+    leave = LossCounter._leave_judgement
+
+    def newcomers(self: LossCounter, judges: Any, unjudged: Any) -> None:
+        leave(self, judges, () if self.era else unjudged)
+
+    return patch.object(LossCounter, "_leave_judgement", newcomers)
+
+
+def _each_disk_judges() -> Any:
+    """Who goes on from a disk of before all had settled has judged when it sees that."""
+
+    def judged(self: LossCounter, seen: Any) -> bool:
+        with_disk = any(era and last.carried for last, era in seen)
+        return with_disk or {last.incarnation for last, _ in seen} == self._judges.keys()
+
+    return patch.object(LossCounter, "_have_judged", judged)
+
+
+def _the_dead_that_a_line_names_are_all() -> Any:
+    """Who went on without a disk is known by whom it held dead."""
+    held_dead = lambda line, lives: not set(lives).isdisjoint(line.dead)  # noqa: E731
+    return patch.object(loss_counter, "_went_on_without", held_dead)
+
+
+def _who_had_settled_had_told_all() -> Any:
+    """Whose death is counted had told others where the crawl begins."""
+    book = lambda self: {name for life, name in self._unshared.items() if life not in self.book.counted}  # noqa: E731
+    end = LossCounter.end_without_urls
+    return patch.object(LossCounter, "end_without_urls", lambda self: end(self) if book(self) else None)
+
+
+def _only_the_last_life_is_asked_with_whom_it_was() -> Any:
+    """Who is back looks at what it said last, and not at what the life before that had seen."""
+    begin = LossCounter._views_not_seen_complete
+
+    def by_last(self: LossCounter, lines: Any) -> set[str]:
+        with patch.object(self, "before", self.before[-1:]), patch.object(self, "former", self.former[-1:]):
+            return begin(self, lines)
+
+    return patch.object(LossCounter, "_views_not_seen_complete", by_last)
+
+
+def _who_waits_for_seeds_may_know_urls() -> Any:
+    """Who waits for seeds, and never had a URL, does not say so."""
+    now = SelfStatus.beat
+    return patch.object(SelfStatus, "beat", lambda self, at, exhausted, start_over=False: now(self, at, exhausted))
+
+
+def _who_lacked_urls_lacks_them_for_ever() -> Any:
+    """That nobody knew a URL stands though somebody comes who knows some."""
+    lack = LossBook.lack_urls
+    return patch.object(LossBook, "lack_urls", lambda self, lost: lack(self, lost) if lost else None)
+
+
+def _the_dead_answer_for_views_their_disk_does_not_know() -> Any:
+    """Who is back answers for every view in which lines name a life of it."""
+    shared = LossCounter._shared
+
+    def with_all(self: LossCounter, digest: str) -> bool:
+        return shared(self, digest) or not self._found.members(digest).isdisjoint(self.former)
+
+    return patch.object(LossCounter, "_shared", with_all)
 
 
 def _all_know_where_the_crawl_begins() -> Any:
@@ -1171,6 +1285,24 @@ RARE: dict[str, tuple[Any, ...]] = {
         "tests.protocol.test_loss_counter",
         "test_an_own_life_before_is_one_whose_disk_is_here",
     ),
+    "who_waits_for_seeds_may_know_urls": (
+        "tests.protocol.test_agent",
+        "test_an_idle_crawl_that_never_had_a_url_has_lost_nothing",
+    ),
+    "who_lacked_urls_lacks_them_for_ever": (
+        "tests.protocol.test_agent",
+        "test_what_was_said_where_nobody_knew_a_url_stands_no_more_when_one_comes_who_knows_some",
+    ),
+    "the_dead_answer_for_views_their_disk_does_not_know": (
+        "tests.protocol.test_loss_counter",
+        "test_a_life_before_does_not_answer_for_a_view_that_the_disk_does_not_know",
+        2,
+    ),
+    "only_the_last_life_is_asked_with_whom_it_was": (
+        "tests.protocol.test_loss_counter",
+        "test_who_is_killed_once_more_before_all_have_settled_misses_the_same",
+        2,
+    ),
     "all_know_where_the_crawl_begins": (
         "tests.protocol.test_agent",
         "test_an_end_without_urls_names_who_was_lost_before_all_had_settled",
@@ -1180,6 +1312,78 @@ RARE: dict[str, tuple[Any, ...]] = {
         "test_nobody_is_ahead_by_an_era_whose_view_had_one_whose_disk_is_here",
         "c",
         False,
+    ),
+    "who_had_settled_had_told_all": (
+        "tests.protocol.test_loss_counter",
+        "test_so_is_who_was_lost_before_it_had_told_others_though_all_had_settled",
+        "",
+        "",
+        "b",
+    ),
+    "disks_are_as_late_as_words": (
+        "tests.protocol.test_loss_counter",
+        "test_who_is_killed_once_more_before_all_have_settled_misses_the_same",
+        1,
+    ),
+    "one_judges_for_all": (
+        "tests.protocol.test_loss_counter",
+        "test_an_elder_that_has_seen_all_settle_may_have_left_the_judgement_to_another",
+        "c",
+        0,
+        (),
+        True,
+    ),
+    "eras_as_they_are_now": (
+        "tests.protocol.test_loss_counter",
+        "test_what_others_have_seen_with_the_judge_tells_nothing_of_the_dead",
+    ),
+    "disks_are_of_one_line_of_eras": (
+        "tests.protocol.test_loss_counter",
+        "test_the_era_of_a_disk_tells_nothing_of_one_that_went_on_without_it",
+        (),
+        peers("b"),
+        True,
+    ),
+    "a_name_begins_anew": (
+        "tests.agent.test_joining",
+        "test_who_takes_a_name_takes_over_what_was_published_of_the_lost",
+        True,
+    ),
+    "who_is_behind_keeps_nothing": (
+        "tests.protocol.test_loss_counter",
+        "test_who_is_behind_judges_in_place_of_those_who_came_further",
+        False,
+    ),
+    "each_disk_judges": (
+        "tests.protocol.test_loss_counter",
+        "test_a_disk_of_before_all_had_settled_judges_nobody_where_others_came_further",
+        BEGUN,
+        True,
+    ),
+    "the_dead_that_a_line_names_are_all": (
+        "tests.protocol.test_loss_counter",
+        "test_nor_where_more_had_been_killed_than_a_line_names_dead",
+        30,
+    ),
+    "views_are_not_opened": (
+        "tests.protocol.test_loss_counter",
+        "test_so_it_is_where_the_digest_alone_tells_who_was_in_that_view",
+        True,
+        "c",
+        "",
+        "",
+    ),
+    "all_are_in_views_of_unknown_members": (
+        "tests.protocol.test_loss_counter",
+        "test_so_it_is_where_the_digest_alone_tells_who_was_in_that_view",
+        False,
+        "e",
+        "",
+        "b",
+    ),
+    "who_came_since_is_not_missed": (
+        "tests.protocol.test_loss_counter",
+        "test_who_is_back_misses_those_who_had_come_since_all_had_settled_for_it",
     ),
     "settled_is_handed_on_to_those_here": (
         "tests.protocol.test_loss_counter",

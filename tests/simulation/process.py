@@ -191,6 +191,8 @@ class Process:
         before = Beat.parse(self.world.redis.beats.get(self.name, ""))
         if before is not None:
             self.agent.follow(before)
+            published = json.loads(self.world.redis.profiles.get(self.name, "") or "{}")
+            self.agent.group.losses.take_over(LossBook.read(published))
         self.world.redis.claim(self.name, self.agent.beat.line(0))
         self.after(0, self.beat_loop)
         self.after(0.01, self.flush_loop)

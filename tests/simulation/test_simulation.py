@@ -145,6 +145,11 @@ ONCE_FAILED_EARLY_AS_DRAWN = {
         5400005665,
         False,
     ): "one missed whom it had seen dead, as each was killed before it told that all had settled (no alarm due)",
+    (
+        5300001640,
+        False,
+    ): "one was ahead by a view whose members no line names: two of them had ended the crawl (no alarm was due)",
+    (5600000907, True): "one was ahead by a view whose members no line names: one of them was back (no alarm was due)",
 }
 
 # With an end of all at about the same time, and a newcomer, in the first seconds.

@@ -37,4 +37,6 @@ class Sources:
     def tell(self) -> None:
         """Tell the node whether more may come."""
         serves = self._node.seeds.serves
-        self._node.agent.start_exhausted = self._start_over and self.local.over and not (self._held or serves)
+        agent = self._node.agent
+        agent.start_over = self._start_over and self.local.over
+        agent.start_exhausted = agent.start_over and not (self._held or serves)

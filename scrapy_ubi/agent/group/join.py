@@ -50,6 +50,7 @@ from scrapy_ubi.agent.waits import retry_until
 from scrapy_ubi.errors import UbiRefused
 from scrapy_ubi.ground.untrusted.checks import object_or_nothing
 from scrapy_ubi.protocol.beat import LEFT, Beat, words_after
+from scrapy_ubi.protocol.losses import LossBook
 from scrapy_ubi.protocol.ring import Ring, RingCollision
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Outgoing, Transport
@@ -171,6 +172,12 @@ async def published(transport: Transport, agent: str) -> str:
     if profile and profile.get("state") not in ("leaving", "left") and str(profile.get("incarnation")) not in dead:
         profile["state"] = "finished"
     return json.dumps(profile, separators=(",", ":")) if profile else ""
+
+
+async def published_losses(transport: Transport, agent: str) -> LossBook:
+    """What the last process of this agent has published of those who were lost: its disk may be gone, and nobody else
+    may know."""
+    return LossBook.read(object_or_nothing((await transport.profiles()).get(agent, "")))
 
 
 async def discard(transport: Transport) -> None:
@@ -370,6 +377,8 @@ class Join:
         await ask(lambda: claim(transport, settings, me, self._predecessor, first, self._clock, before.append, seen))
         for beat in before:
             crawl.agent.follow(beat)
+        if before and not crawl.agent.finished:
+            crawl.agent.group.losses.take_over(await ask(lambda: published_losses(transport, me)))
         self._publish(crawl.agent.beat)
         await ask(lambda: discard(transport))
         if crawl.agent.finished and crawl.disk.saved is None:

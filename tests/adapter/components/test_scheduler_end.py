@@ -36,6 +36,7 @@ def test_the_crawl_is_not_over_while_a_handler_holds_the_spider_open() -> None:
     for held in (True, False, True):
         assert unit.hooks.idle(held) == held
         assert unit.node.agent.start_exhausted != held
+        assert unit.node.agent.start_over, "that is another source"
     assert unit.enqueue_request(Request(URL))
 
 

@@ -24,6 +24,7 @@ from scrapy_ubi.agent.group.join import (
     claim,
     discard,
     published,
+    published_losses,
 )
 from scrapy_ubi.agent.profile import figures
 from scrapy_ubi.agent.profile.origin import Origin
@@ -228,6 +229,16 @@ def test_a_profile_that_is_kept_says_finished_but_of_who_had_gone_before() -> No
         for unreadable in ("", "[", "[]"):
             town.say("agents", a=unreadable)
             assert await published(town.transport, "a") == ""
+
+    run(test)
+
+
+def test_what_the_last_process_of_a_name_has_published_of_the_lost_is_read() -> None:
+    async def test() -> None:
+        town = Town()
+        for text, counted in (('{"counted": ["0000000b"]}', ["0000000b"]), ('{"counted": 1}', []), ("[", []), ("", [])):
+            town.say("agents", a=text, b='{"counted": ["0000000c"]}')
+            assert (await published_losses(town.transport, "a")).counted == counted
 
     run(test)
 
