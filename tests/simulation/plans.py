@@ -379,11 +379,11 @@ class Plan:
             return
         if process.up:
             self.world.at(self.world.now + self.random.choice((0.1, 0.5, 5.0)), lambda: self._replaced(process))
-        elif process.went_clean and self.world.processes[process.name] is process:
+        elif process.went_clean:
             self._begin_anew(process)
 
     def _begin_anew(self, process: Process) -> None:
-        if self.world.living:
+        if self.world.living and self.world.processes[process.name] is process:  # else its name is in use: refused
             self.world.start(process.name)
 
     def comeback(self) -> None:
