@@ -51,12 +51,13 @@ class UnscheduledRests:
         until, _ = self._answers.get(host, (0.0, None))
         return max(0.0, until - self._clock())
 
-    def answer(self, host: str, request: Request, left: float) -> Response:
-        """The answer that this request would have had: what the host has said, if it is known, else the least of it."""
+    def answer(self, host: str, request: Request, left: float, status: int | None = None) -> Response:
+        """The answer that this request would have had: what the host has said, if it is known, else the least of it,
+        with the `status` that another agent has got."""
         known = self._answers.get(host)
         headers = {"Retry-After": str(int(left) + 1)}
         if known is None:
-            return Response(request.url, status=503, headers=headers, flags=[FLAG], request=request)
+            return Response(request.url, status=status or 503, headers=headers, flags=[FLAG], request=request)
         return known[1].replace(url=request.url, request=request, flags=[*known[1].flags, FLAG])
 
     # -- who does not answer

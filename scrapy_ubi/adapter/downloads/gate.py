@@ -353,7 +353,7 @@ class Gate:
         """The answer that this request has without being asked for: as `left_alone`, before it comes to the gate."""
         host = self.hosts.of_request(request)
         left = 0.0 if host is None else self._left(host)
-        return self._beside.answer(host, request, left) if host is not None and left > WAITS else None
+        return self._answer_of(host, request, left) if host is not None and left > WAITS else None
 
     def left_alone(self, flight: Flight) -> Response | None:
         """The answer of a host that has asked to be left alone, where that is for longer than this is to wait."""
@@ -366,7 +366,12 @@ class Gate:
             self._node.access.not_before(host, left)
             return None
         self._crawler.stats.inc_value("ubi/guard/not_asked")
-        return self._beside.answer(host, flight.request, left)
+        return self._answer_of(host, flight.request, left)
+
+    def _answer_of(self, host: str, request: Request, left: float) -> Response:
+        """What this host has answered, here or, as its notes say, to another agent."""
+        state = self._node.frontier.find(host)
+        return self._beside.answer(host, request, left, self._node.hosts.asked_status(state) if state else None)
 
     def _left(self, host: str) -> float:
         """For how long (s) a host is to be left alone, as it has asked for that."""

@@ -51,6 +51,7 @@ UNNOTED = 60.0  # s by which a host may be put off without a note: for other hos
 MOST_BRIEF = 1024  # hosts with delays for here and now only, before those not held any more are forgotten
 
 _WHY = re.compile(r"[\w/.-]{1,64}")
+_ASKED = re.compile(r"http/(429|503)")
 
 Change = Callable[[HostState], None]
 
@@ -236,6 +237,11 @@ class HostNotes:
         if postponed is None or postponed[1] != RETRY_AFTER:
             return 0.0
         return max(0.0, postponed[0] - self._longer(state) - self._wall())
+
+    def asked_status(self, state: HostState) -> int | None:
+        """The status with which the host has asked to be left alone last, as far as is noted."""
+        found = _ASKED.fullmatch(error_of(self._read(state)))
+        return int(found[1]) if found is not None else None
 
     def _longer(self, state: HostState) -> float:
         """For how much longer (s) than it has asked for a host is left alone."""

@@ -82,11 +82,13 @@ async def test_with_retry_after_ignored_nothing_is_left_alone() -> None:
 
 @in_loop
 async def test_what_only_a_copy_knows_is_an_answer_too() -> None:
-    world = World()
-    world.node.frontier.add("h2.example", ())
-    world.node.hosts.asked_left = lambda state: 100.0
-    answer = await world.gate.admit(Request(OTHER))
-    assert answer is not None and (answer.status, answer.headers["Retry-After"]) == (503, b"101")
+    for noted, status in ((None, 503), (503, 503), (429, 429)):
+        world = World()
+        world.node.frontier.add("h2.example", ())
+        world.node.hosts.asked_left = lambda state: 100.0
+        world.node.hosts.asked_status = lambda state, noted=noted: noted
+        answer = await world.gate.admit(Request(OTHER))
+        assert answer is not None and (answer.status, answer.headers["Retry-After"]) == (status, b"101")
 
 
 @in_loop

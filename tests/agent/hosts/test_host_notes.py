@@ -412,6 +412,18 @@ def test_a_crawl_that_begins_anew_forgets_what_was_noted(house: House) -> None:
     assert changed == [HOST], "those who listen still do"
 
 
+@pytest.mark.parametrize(
+    ("noted", "status"), [("http/429", 429), ("http/503", 503), ("http/500", None), ("exception/X", None), (429, None)]
+)
+def test_with_which_status_a_host_asks_to_be_left_alone_is_known_from_its_notes(
+    house: House, noted: object, status: int | None
+) -> None:
+    state = house.state()
+    assert house.hosts.asked_status(state) is None
+    house.hosts.put(state, "error", noted)
+    assert house.hosts.asked_status(state) == status
+
+
 def test_a_host_that_is_given_up_still_says_with_what_it_failed(house: House) -> None:
     state = house.state()
     house.hosts.put(state, "error", "http/503")
