@@ -26,7 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import pytest
 
 from scrapy_ubi.protocol.ring import Ring
-from scrapy_ubi.settings import SETTINGS
+from scrapy_ubi.settings import UbiSettings
 from tests.support.server import Server as RedisServer
 
 pytestmark = pytest.mark.processes
@@ -262,8 +262,7 @@ def live(port: int) -> list[str]:
 
 def owned(agent: str, pattern: str) -> Iterator[str]:
     """Hosts that this one of two agents owns, the other one keeps a copy."""
-    points = next(row.default for row in SETTINGS if row.name == "replicas")
-    ring = Ring.of({"a0": points, "a1": points})
+    ring = Ring.of(dict.fromkeys(("a0", "a1"), UbiSettings().ring_replicas))
     hosts = (pattern.format(number) for number in range(2, 250))
     return (host for host in hosts if ring.owner(host.removeprefix("http://")) == agent)
 
