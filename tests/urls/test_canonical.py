@@ -12,8 +12,8 @@ from scrapy import Request
 from scrapy.utils.request import fingerprint
 from w3lib.url import canonicalize_url
 
-from scrapy_ubi.adapter.requests.identity import site_of
 from scrapy_ubi.adapter.requests.codec import host_name
+from scrapy_ubi.adapter.requests.identity import site_of
 from scrapy_ubi.urls import normal_form
 from scrapy_ubi.urls.canonical import arguments, canonical, canonical_form, odd_parts, path_escapes, usual_parts
 from scrapy_ubi.urls.normal import PATH_ESCAPES, SAFE, by_steps
