@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
+from scrapy_ubi.agent.waits import retry_until
+from scrapy_ubi.ground import clock
 from scrapy_ubi.transport import (
     Incoming,
     Outgoing,
@@ -14,6 +16,13 @@ from scrapy_ubi.transport import (
 from tests.transport.worlds import World
 
 EMPTY = Outgoing()
+OPEN_LIMIT = 20.0  # s
+
+
+async def open_in_time(*transports: Transport) -> None:
+    """Open them as agents do: a server on a busy machine may take longer than the time-out of a test."""
+    for transport in transports:
+        await retry_until(transport.open, OPEN_LIMIT, clock.now)
 
 
 def play(world: World, scene: Callable[..., Awaitable[None]], **limits: int) -> None:
@@ -21,8 +30,7 @@ def play(world: World, scene: Callable[..., Awaitable[None]], **limits: int) -> 
 
     async def run() -> None:
         a, b = world.transport("a", **limits), world.transport("b", **limits)
-        await a.open()
-        await b.open()
+        await open_in_time(a, b)
         try:
             await scene(a, b)
         finally:

@@ -16,7 +16,7 @@ from scrapy_ubi.transport.redis_keys import RedisKeys, hash_slot
 from scrapy_ubi.transport.round_trips import RedisCommand, RoundTrips
 from tests.conftest import KINDS, no_server
 from tests.support.redis_groups import Cluster, ClusterNode, ask
-from tests.transport.exchanges import letter, read_again, seqs
+from tests.transport.exchanges import letter, open_in_time, read_again, seqs
 from tests.transport.worlds import CRAWL
 
 SLOTS = 3
@@ -69,8 +69,7 @@ def play(cluster: Cluster, scene: Callable[..., Awaitable[None]]) -> None:
     async def run() -> None:
         names = apart(cluster)
         transports = [RedisTransport(cluster.url, CRAWL, name, timeout=1.0, mail_slots=SLOTS) for name in names]
-        for transport in transports:
-            await transport.open()
+        await open_in_time(*transports)
         try:
             await asyncio.wait_for(scene(*transports), LIMIT)
         finally:
