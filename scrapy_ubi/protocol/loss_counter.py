@@ -535,7 +535,8 @@ class LossCounter:
     def _leave_judgement(self, judges: Mapping[str, int], unjudged: Collection[GroupLoss]) -> None:
         """Leave it to these, with the era of each, whether those are missed."""
         if unjudged:
-            self._judges, self._unjudged = dict(judges), [*self._unjudged, *unjudged]
+            self._judges = dict(judges)
+            self._unjudged = [*self._unjudged, *unjudged]
             self._judge_in_place_of_the_dead(self._others())
 
     def _judge_in_place_of_the_dead(self, beats: Iterable[Beat]) -> None:

@@ -365,7 +365,8 @@ class SignedTransport:
         asked = {name for name in good if name.startswith(ASK)}
         for name in self._questions.come_again(asked):
             self._refuse({name.encode(): good.pop(name).encode()}, REPLAYED, "control", quiet=True)
-        self._raw_control, self._said_control = raw, good
+        self._raw_control = raw
+        self._said_control = good
         return good
 
     def _texts(self, kind: str, raw: Fields, whose: Callable[[str], str]) -> dict[str, str]:
