@@ -101,7 +101,7 @@ class Open(pydantic.BaseModel, extra="allow"):
 class Row(dict[Any, Any]):
     """Made with a constructor that takes no pairs."""
 
-    def __init__(self, **pairs: Any) -> None:
+    def __init__(self, /, **pairs: Any) -> None:
         super().__init__(pairs)
 
     @classmethod
