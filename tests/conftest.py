@@ -22,8 +22,8 @@ from tests.support.site import Site
 
 CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
-# Nothing here is judged by time: a busy machine makes no law untrue. A failure prints how to see it again. Whoever works
-# here draws new examples each time; CI draws the same ones for the same tests, so it judges what changed, not the draw.
+# Nothing here is judged by time: a busy machine makes no law untrue. A failure prints how to see it again. Developers
+# draw new examples each time; CI draws the same ones for the same tests, so that it judges what changed, not the draw.
 hypothesis.settings.register_profile(
     "house",
     deadline=None,
