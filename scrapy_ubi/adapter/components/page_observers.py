@@ -41,7 +41,7 @@ def add_all(parts: SchedulerBuilder, seeds: Seeds) -> None:
     add = scheduler.observers.add
     add(PageRoom(settings.memory_mb << 20, flights, count, partial(raise_bound, crawler)))
     if crawler.settings.getbool("COOKIES_ENABLED"):
-        add(Sessions(crawler, node, settings, scheduler.notices, count))
+        add(Sessions(crawler, node, settings, scheduler.notices, count, add))
     if settings.recrawl:
         add(VisitedPages(crawler, settings, flights, count))
     if settings.nofollow or (stores is not None and stores.keeps_pages):

@@ -32,6 +32,7 @@ from scrapy_ubi.urls.host_keys import named_key
 NONCE = "ubi_nonce"  # meta key: makes the key of a request that is meant to be fetched again its own
 HOST = "ubi_host"  # meta key: the host that the request is for, where that is not the URL's
 REQUISITE = "ubi_requisite"  # meta key: of what a page needs to be shown (`scheduling.page_requisites`); its mark
+BROUGHT = "ubi_cookies"  # meta key: cookies of the host that who fetches this may lack (`scheduling.sessions`)
 ASKED = "ubi_host_asked"  # meta key: the same, as the function of UBI_PARTITION says it
 
 # In the place of a callback's name. No method can have these names.

@@ -10,6 +10,9 @@ asked to log in again, and its pages would give no items. Rules of this module:
   `jar` is the `cookiejar` of the request's meta, as far as it is a text or a whole number, else None.
 * The rows of a domain stand in the order in which its cookies are sent.
 * Notes come from elsewhere: a row that does not hold, or whose domain is not that of the host, is left out and counted.
+* What a callback awaits (`engine.download_async`) may set cookies of a host that another agent owns. Until a page of
+  that host has ended here, requests for it that pages yield bring these cookies along (`BROUGHT` in their meta), and
+  who fetches them puts into its jar what that lacks. Seeds bring none: each agent has run `start()` itself.
 * A host's notes are small. Cookies that take more than `MOST` characters do not travel: counted, and said once.
 * A cookie for all hosts of a domain is known to the agent that got it. Other hosts of the domain may have other owners:
   that is said once, as a warning where such a cookie looks like that of a login: its request had a body to post, or its
@@ -34,9 +37,11 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 
 from scrapy_ubi.adapter.process.log_once import Notices
+from scrapy_ubi.adapter.requests.check import BROUGHT
 from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.adapter.scrapy_private.middlewares import cookies_of_domain
+from scrapy_ubi.ground.untrusted.checks import object_or_nothing
 from scrapy_ubi.protocol.host import HostState
 from scrapy_ubi.protocol.notes import canonical
 from scrapy_ubi.settings import UbiSettings
@@ -46,7 +51,9 @@ if TYPE_CHECKING:
 
 SECTION = "cookies"
 MOST = 2000  # characters of a host's cookies as JSON: half of its notes
+MOST_BESIDE = 10_000  # hosts and jars whose cookies came beside the scheduler; beyond, the oldest is forgotten
 MOST_KNOWN = 100_000  # hosts remembered as restored; beyond, they are restored once more, which changes nothing
+Whose = tuple[str, str | int | None]  # a host's name, a jar
 _UNSENDABLE = re.compile("[\0\r\n\ud800-\udfff]")
 _MARK = f'"{SECTION}":'  # in the text of notes that have the section
 
@@ -64,6 +71,11 @@ class Row(NamedTuple):
     named: bool  # the server named the domain, so it is for all hosts of it
     port: str | None = None  # numbers, with commas
 
+    @property
+    def name_of_cookie(self) -> tuple[object, ...]:
+        """What a jar has one cookie of."""
+        return self.jar, self.name, self.domain, self.path
+
     def cookie(self) -> Cookie:
         """As a jar keeps it."""
         return Cookie(
@@ -74,7 +86,8 @@ class Row(NamedTuple):
 
 
 class Sessions(PageObserver):
-    """The sessions of one agent's hosts. `count` adds one to a stat; `wall` gives unix time (s)."""
+    """The sessions of one agent's hosts. `count` adds one to a stat; `add` lets an observer hear of pages from now on;
+    `wall` gives unix time (s)."""
 
     def __init__(
         self,
@@ -83,16 +96,21 @@ class Sessions(PageObserver):
         settings: UbiSettings,
         notices: Notices,
         count: Callable[[str], object],
+        add: Callable[[PageObserver], object],
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._crawler = crawler
         self._hosts = node.hosts
         self._notices = notices
         self._count = count
+        self._add = add
         self._wall = wall
         self._one_owner = settings.redis_url is None or settings.partition == "domain"
         self._known: set[str] = set()  # hosts whose noted cookies are in the jar
         self._setting: dict[Flight, bool] = {}  # pages whose responses set cookies; whether it looks like a login
+        # Hosts, with a jar, whose cookies came beside the scheduler and are not noted; whether it looks like a login
+        self._beside: dict[Whose, bool] = {}
+        self._brings = Brings(self)
         node.hosts.on_change(self._forget)
 
     @cached_property
@@ -107,22 +125,30 @@ class Sessions(PageObserver):
 
     def begun(self, flight: Flight) -> None:
         """Have the cookies of its host ready."""
-        if (visit := flight.visit) is not None and visit.state.notes.text:
+        if (visit := flight.visit) is None:
+            return
+        if visit.state.notes.text:
             self.restore(visit)
+        if (text := flight.request.meta.pop(BROUGHT, None)) is not None:
+            self.unpack(flight.request, text)
 
     def received(self, flight: Flight, response: Response) -> None:
         """Remember whether this response, the last one of a page, sets cookies."""
-        if flight.visit is None:
-            return
         if b"Set-Cookie" in response.headers:
-            self._setting[flight] = flight.request.method == "POST" or _leaves_host(response)
+            is_login = flight.request.method == "POST" or _leaves_host(response)
+            if flight.visit is not None:
+                self._setting[flight] = is_login
+            else:
+                self._came_beside(flight.request, is_login)
         else:
             self._setting.pop(flight, None)
 
     def ended(self, flight: Flight) -> None:
         """Note the cookies of its host, where the page or its request has set some."""
-        if flight.visit is not None and (flight in self._setting or flight.request.cookies):
-            self.keep(flight.request, flight.visit.state, self._setting.get(flight, False))
+        if flight.visit is not None:
+            beside = self._take_beside(flight.request) if self._beside else None
+            if flight in self._setting or flight.request.cookies or beside is not None:
+                self.keep(flight.request, flight.visit.state, self._setting.get(flight, beside or False))
         self.withdrawn(flight)
 
     def withdrawn(self, flight: Flight) -> None:
@@ -142,9 +168,7 @@ class Sessions(PageObserver):
             return
         domains = _domains(hostname)
         rows = [row for row in self._noted(state) if row.jar != key or row.domain not in domains]
-        jar = middleware.jars[key]
-        for domain in domains:
-            rows += [_row(key, cookie) for cookie in cookies_of_domain(jar, domain)]
+        rows += _rows(middleware, hostname, key)
         rows.sort(key=lambda row: (repr(row.jar), row.domain))
         self._say_if_shared(rows, hostname, logging.WARNING if is_login else logging.INFO)
         self._note(state, rows)
@@ -174,6 +198,58 @@ class Sessions(PageObserver):
                 level,
             )
 
+    # -- from the jar to a request, and from there to the jar of who fetches it
+
+    def _came_beside(self, request: Request, is_login: bool) -> None:
+        """What bypasses the scheduler has set cookies of its host."""
+        if (whose := _whose(request)) is None or request.meta.get("dont_merge_cookies"):
+            return
+        self._add(self._brings)
+        self._beside[whose] = self._beside.pop(whose, False) or is_login
+        if len(self._beside) > MOST_BESIDE:
+            del self._beside[next(iter(self._beside))]
+
+    def _take_beside(self, request: Request) -> bool | None:
+        return None if (whose := _whose(request)) is None else self._beside.pop(whose, None)
+
+    def bring(self, request: Request) -> None:
+        """A page yields this: give it the cookies of its host that came beside the scheduler."""
+        request.meta.pop(BROUGHT, None)  # copied from another
+        whose, middleware = _whose(request), self._middleware
+        if whose is None or whose not in self._beside or middleware is None or request.meta.get("dont_merge_cookies"):
+            return
+        hostname, is_login = whose[0], self._beside[whose]
+        rows = _rows(middleware, *whose)
+        self._say_if_shared(rows, hostname, logging.WARNING if is_login else logging.INFO)
+        text = canonical({SECTION: [list(row) for row in rows]})
+        if len(text) > MOST:
+            self._lost("size", f"The cookies of {hostname} take more than {MOST} characters")
+        elif rows:
+            request.meta[BROUGHT] = text
+
+    def unpack(self, request: Request, text: object) -> None:
+        """Put what a request has brought into the jar, as far as that has no such cookie."""
+        hostname = urlparse_cached(request).hostname or ""
+        brought = object_or_nothing(text).get(SECTION) if isinstance(text, str) else None
+        rows = [read_row(row, hostname) for row in brought] if isinstance(brought, list) else [None]
+        if None in rows:
+            self._count("ubi/cookies/refused")
+        if self._middleware is None:
+            return
+        if (whose := _whose(request)) is None:
+            return
+        there = {row.name_of_cookie for row in _rows(self._middleware, *whose)}
+        now = self._wall()
+        for row in rows:
+            if row is not None and row.name_of_cookie not in there and (row.expires is None or row.expires > now):
+                self._put(row)
+        self._beside.setdefault(whose, False)  # to be noted when this page ends
+
+    def _put(self, row: Row) -> None:
+        assert self._middleware is not None
+        self._middleware.jars[row.jar].set_cookie(row.cookie())
+        self._count("ubi/cookies/restored")
+
     # -- from the notes to the jar
 
     def restore(self, visit: Visit) -> None:
@@ -187,8 +263,7 @@ class Sessions(PageObserver):
         now = self._wall()
         for row in self._noted(visit.state):
             if row.expires is None or row.expires > now:
-                self._middleware.jars[row.jar].set_cookie(row.cookie())
-                self._count("ubi/cookies/restored")
+                self._put(row)
 
     def _noted(self, state: HostState) -> list[Row]:
         """What is noted of this host and holds."""
@@ -200,6 +275,25 @@ class Sessions(PageObserver):
         if None in rows:
             self._count("ubi/cookies/refused")
         return [row for row in rows if row is not None]
+
+
+class Brings(PageObserver):
+    """Added with the first cookie that came beside the scheduler: hears of all that pages yield."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def refuses(self, flight: Flight, response: Response, found: object) -> bool:
+        """Refuses nothing: a request gets the cookies that its host's owner may lack."""
+        if isinstance(found, Request):
+            self._sessions.bring(found)
+        return False
+
+
+def _whose(request: Request) -> Whose | None:
+    """The host and the jar of a request; None where it has no host, or a jar that cannot be named elsewhere."""
+    hostname, key = urlparse_cached(request).hostname, request.meta.get("cookiejar")
+    return (hostname, key) if hostname is not None and (key is None or type(key) in (str, int)) else None
 
 
 def _leaves_host(response: Response) -> bool:
@@ -256,6 +350,12 @@ def _row(key: str | int | None, cookie: Cookie) -> Row:
         key, cookie.name, cookie.value, cookie.domain, cookie.path, bool(cookie.secure), cookie.expires,
         bool(cookie.domain_specified), cookie.port,
     )  # fmt: skip
+
+
+def _rows(middleware: CookiesMiddleware, hostname: str, key: str | int | None) -> list[Row]:
+    """What a jar holds for a host."""
+    jar = middleware.jars[key]
+    return [_row(key, cookie) for domain in _domains(hostname) for cookie in cookies_of_domain(jar, domain)]
 
 
 def _domains(hostname: str) -> list[str]:

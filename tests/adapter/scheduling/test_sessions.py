@@ -19,7 +19,9 @@ from scrapy.http import Response
 from tldextract import TLDExtract
 
 from scrapy_ubi.adapter.process.log_once import Notices
+from scrapy_ubi.adapter.requests.check import BROUGHT
 from scrapy_ubi.adapter.requests.inflight import Flight
+from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.adapter.scheduling.sessions import MOST, Sessions, read_row
 from scrapy_ubi.protocol.host import Entry, Notes
 from scrapy_ubi.protocol.memory_state import SetState
@@ -63,7 +65,8 @@ class Agent:
         crawler: Any = SimpleNamespace(get_downloader_middleware=lambda cls: self.cookies)
         node: Any = SimpleNamespace(hosts=self.hosts)
         chosen = UbiSettings(redis_url="redis://localhost", **settings)
-        self.sessions = Sessions(crawler, node, chosen, Notices(), self._count, wall)
+        self.added: list[object] = []
+        self.sessions = Sessions(crawler, node, chosen, Notices(), self._count, self.added.append, wall)
 
     def _count(self, stat: str) -> None:
         self.counted[stat] += 1
@@ -82,6 +85,78 @@ class Agent:
         request = Request(url, meta=meta)
         self.cookies.process_request(request)
         return (request.headers.get("Cookie") or b"").decode()
+
+
+def beside(agent: Agent, url: str, *set_cookies: str, **meta: Any) -> None:
+    """A callback awaited a download that set these cookies."""
+    request = Request(url, meta=meta)
+    response = Response(url, headers={"Set-Cookie": list(set_cookies)})
+    agent.sessions.received(Flight(request, "h1.example"), response)
+    agent.cookies.process_response(request, response)
+
+
+def yielded(agent: Agent, url: str, **meta: Any) -> Request:
+    """A request as a page of this agent yields it."""
+    request = Request(url, meta=meta)
+    for observer in agent.added[:1]:
+        assert isinstance(observer, PageObserver)
+        assert not observer.refuses(Flight(Request("http://h0.example/"), "h0.example"), Response(url), request)
+    return request
+
+
+def fetched(agent: Agent, request: Request, state: SetState) -> str:
+    """The Cookie header with which an owner fetches a request, up to the end of its page."""
+    visit: Any = SimpleNamespace(host=state.host, state=state, entry=Entry(1, request.url, 0))
+    flight = Flight(request, state.host, visit)
+    agent.sessions.begun(flight)
+    assert BROUGHT not in request.meta, "spiders see nothing of it"
+    agent.cookies.process_request(request)
+    agent.sessions.ended(flight)
+    return (request.headers.get("Cookie") or b"").decode()
+
+
+def test_cookies_of_a_login_that_a_callback_awaits_go_with_the_requests_of_that_host() -> None:
+    first, owner, heir = Agent(), Agent(), Agent()
+    state = SetState("h1.example")
+    beside(first, "http://h1.example/login", "session=a1; Path=/")
+    assert BROUGHT not in yielded(first, "http://h2.example/a").meta, "those of no other host"
+    assert BROUGHT not in yielded(first, "http://h1.example/a", cookiejar="b").meta, "those of no other jar"
+    request = yielded(first, "http://h1.example/a")
+    assert fetched(owner, request, state) == "session=a1"
+    assert heir.sends("http://h1.example/b", handed_over(state)) == "session=a1", "they are noted with the host"
+
+
+def test_what_the_owner_has_itself_counts() -> None:
+    first, owner = Agent(), Agent()
+    state = SetState("h1.example")
+    beside(first, "http://h1.example/login", "session=old; Path=/", "theme=dark; Path=/")
+    owner.answered("http://h1.example/", "session=new; Path=/", state=state)
+    assert fetched(owner, yielded(first, "http://h1.example/a"), state) == "session=new; theme=dark"
+
+
+def test_who_owns_the_host_notes_what_came_beside_the_scheduler_with_its_next_page() -> None:
+    owner, heir = Agent(), Agent()
+    state = SetState("h1.example")
+    beside(owner, "http://h1.example/login", "session=a1; Path=/")
+    assert fetched(owner, Request("http://h1.example/a"), state) == "session=a1"
+    assert heir.sends("http://h1.example/b", handed_over(state)) == "session=a1"
+    assert BROUGHT not in yielded(owner, "http://h1.example/c").meta, "its notes have them"
+
+
+@pytest.mark.parametrize("text", ["", "{", 7, "[]", '{"cookies":1}', '{"cookies":[[null,"a","b",".other.example"]]}'])
+def test_what_is_brought_and_does_not_hold_is_counted_and_left(text: object) -> None:
+    owner, state = Agent(), SetState("h1.example")
+    assert fetched(owner, Request("http://h1.example/a", meta={BROUGHT: text}), state) == ""
+    assert owner.counted["ubi/cookies/refused"] == 1
+
+
+def test_an_odd_jar_and_too_many_cookies_are_brought_nowhere() -> None:
+    first = Agent()
+    beside(first, "http://h1.example/login", "session=a1; Path=/", cookiejar=(1, 2))
+    beside(first, "http://h1.example/login", f"session={'a' * MOST}; Path=/")
+    assert BROUGHT not in yielded(first, "http://h1.example/a", cookiejar=[1]).meta
+    assert BROUGHT not in yielded(first, "http://h1.example/a").meta
+    assert first.counted["ubi/cookies/unkept/size"] == 1
 
 
 def handed_over(state: SetState) -> SetState:
