@@ -74,8 +74,13 @@ AGAIN = (
     "The crawl goes on, and its feed {!r} begins again: the items that it has from before are written over. Put "
     "%(time)s into its name; a local file may be appended to instead (-o in place of -O, overwrite: False)."
 )
+SECOND = (
+    "The crawl goes on, and its feed {!r} is appended to: a {} file with two beginnings cannot be read as one, though "
+    "all items are in it. Let its format be jsonlines, or put %(time)s into its name."
+)
 FULL = "The feed {!r} cannot be written ({}): make room, and the crawl goes on."
 CHUNK = 1 << 20  # bytes read at a time
+DOCUMENTS = ("json", "xml")  # formats of which a file has one beginning and one end
 LINES = ("jsonlines", "jsonl", "jl")
 CSV_DIALECT = ("quotechar", "escapechar", "quoting", "lineterminator", "doublequote", "dialect")
 
@@ -149,14 +154,17 @@ class FeedClaims:
                 yield PROCESSED.format(_shown(feed.uri))
 
     def goes_on(self, spider: Spider) -> None:
-        """The crawl goes on from this agent's disk: say which feeds lose what they have from before."""
+        """The crawl goes on from this agent's disk: say which feeds lose what they have from before, and which cannot
+        be appended to."""
         for feed in self._feeds:
             if feed.kind == "remote":
-                lost = not _is_renewed(feed)
-            else:
-                lost = feed.kind == "file" and bool(feed.options.get("overwrite")) and self._holds(feed, spider)
-            if lost:
-                logger.warning("%s", AGAIN.format(_shown(feed.uri)))
+                if not _is_renewed(feed):
+                    logger.warning("%s", AGAIN.format(_shown(feed.uri)))
+            elif feed.kind == "file" and self._holds(feed, spider):
+                if feed.options.get("overwrite"):
+                    logger.warning("%s", AGAIN.format(_shown(feed.uri)))
+                elif (name := feed.options.get("format")) in DOCUMENTS:
+                    logger.warning("%s", SECOND.format(_shown(feed.uri), name))
 
     def _holds(self, feed: Feed, spider: Spider) -> bool:
         try:

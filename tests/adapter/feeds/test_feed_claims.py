@@ -223,6 +223,26 @@ def test_a_feed_that_begins_anew_while_the_crawl_goes_on_is_named(
     assert ("begins again" in caplog.text) == lost
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("x.json", {"format": "json"}, True),
+        ("x.json", {"format": "xml"}, True),
+        ("x.json", {"format": "jsonlines"}, False),
+        ("x.json", {"format": "json", "overwrite": True}, False),  # begins again
+        ("x-%(time)s.json", {"format": "json"}, False),
+        ("none.json", {"format": "json"}, False),
+    ],
+)
+def test_a_feed_that_is_one_document_and_is_appended_to_is_named(
+    name: str, options: dict[str, Any], said: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    Path("x.json").write_text('[\n{"a": 1}')
+    agent = Claims({name: options}, alone=True)
+    agent.claims.goes_on(agent.spider)
+    assert ("cannot be read as one" in caplog.text) == said
+
+
 # -- items before done marks
 
 
