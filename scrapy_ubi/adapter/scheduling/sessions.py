@@ -36,10 +36,12 @@ from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 
+from scrapy_ubi.adapter.downloads.unscheduled import is_robots
 from scrapy_ubi.adapter.process.log_once import Notices
 from scrapy_ubi.adapter.requests.check import BROUGHT
 from scrapy_ubi.adapter.requests.inflight import Flight
 from scrapy_ubi.adapter.requests.observers import PageObserver
+from scrapy_ubi.adapter.robots.fetch import load_of
 from scrapy_ubi.adapter.scrapy_private.middlewares import cookies_of_domain
 from scrapy_ubi.ground.untrusted.checks import object_or_nothing
 from scrapy_ubi.protocol.host import HostState
@@ -201,8 +203,10 @@ class Sessions(PageObserver):
     # -- from the jar to a request, and from there to the jar of who fetches it
 
     def _came_beside(self, request: Request, is_login: bool) -> None:
-        """What bypasses the scheduler has set cookies of its host."""
-        if (whose := _whose(request)) is None or request.meta.get("dont_merge_cookies"):
+        """What bypasses the scheduler has set cookies of its host. Those of a robots.txt are no session's."""
+        if load_of(request) is not None or is_robots(request) or request.meta.get("dont_merge_cookies"):
+            return
+        if (whose := _whose(request)) is None:
             return
         self._add(self._brings)
         self._beside[whose] = self._beside.pop(whose, False) or is_login

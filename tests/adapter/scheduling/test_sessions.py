@@ -16,6 +16,7 @@ from scrapy import Request
 from scrapy.downloadermiddlewares import cookies
 from scrapy.downloadermiddlewares.cookies import CookiesMiddleware
 from scrapy.http import Response
+from scrapy.http.request import NO_CALLBACK
 from tldextract import TLDExtract
 
 from scrapy_ubi.adapter.process.log_once import Notices
@@ -148,6 +149,14 @@ def test_what_is_brought_and_does_not_hold_is_counted_and_left(text: object) -> 
     owner, state = Agent(), SetState("h1.example")
     assert fetched(owner, Request("http://h1.example/a", meta={BROUGHT: text}), state) == ""
     assert owner.counted["ubi/cookies/refused"] == 1
+
+
+def test_cookies_of_a_robots_txt_are_no_session() -> None:
+    first = Agent()
+    meta = {"dont_obey_robotstxt": True}
+    request = Request("http://h1.example/robots.txt", callback=NO_CALLBACK, meta=meta)
+    first.sessions.received(Flight(request, "h1.example"), Response(request.url, headers={"Set-Cookie": "a=1"}))
+    assert not first.added
 
 
 def test_an_odd_jar_and_too_many_cookies_are_brought_nowhere() -> None:
