@@ -16,7 +16,8 @@ Rules of this module:
 * Where agents are *expected*, neither what the transport can tell nor `start_wait` makes the wait shorter: who has left
   with what others may not have, and who was in the last view that this agent's disk knows, unless it has handed on all.
   All were stopped together, as a rule, and are started together: what each did last is on its own disk alone
-  (decision 0136). The wait ends when they are back.
+  (decision 0136). The wait ends when they are back. One that was there when this agent came may leave so, too: that
+  counts as long as all have not settled.
 * Whose lease had a gap in which Redis has forgotten everything is not sure any more (decision 0175): agents may have
   come, found nobody, and waited until they were sure. Their lines count only when the next ones follow; and where Redis
   has forgotten once more there are none. It waits the whole time, whatever the transport can tell; or until one that
@@ -60,6 +61,7 @@ class Membership:
         self.shadowed = self.usurped = False
         self.sure = False
         self._sure_for_good = False
+        self._all_have_settled = False  # once, with this agent
         self._sure_by: set[str] = set()  # incarnations
         self._came_back = False  # from a gap in the lease in which Redis has forgotten: not sure for good since
         self._new_incarnation = new_incarnation
@@ -105,7 +107,7 @@ class Membership:
         self._sent = max(self._sent, sent)
         if forgotten and (self.lease.ended(sent) or self.lease.torn):  # in this order: beats come from a thread
             self._come_back()
-        if not self._sure_for_good:
+        if not self._all_have_settled:
             self._look_who_knows(sent, self._begun, beats)
         alive = {agent: sight.beat for agent, sight in self.watch.seen.items()}
         if own is not None and own.incarnation == self.incarnation:
@@ -115,7 +117,7 @@ class Membership:
     def _come_back(self) -> None:
         """The lease had a gap, and Redis has forgotten everything meanwhile: who lives is not known. Whatever was said
         of the view until now, by this agent as well, was said before that."""
-        self._came_back, self._sure_for_good, self.expected = True, False, ()
+        self._came_back, self._sure_for_good, self._all_have_settled, self.expected = True, False, False, ()
         self._sure_by.clear()
         if self.lease.gaps == self._gaps:  # else the new gap does
             self.epoch += 1
@@ -125,7 +127,8 @@ class Membership:
         if not self._came_back:
             self.expected = self._expected(beats)
         waits = self.config.wait or self.expected or self._came_back
-        self._sure_for_good = sent > self._wait_ends(begun) or not waits
+        is_known = sent > self._wait_ends(begun) or not waits
+        self._sure_for_good = is_known or (self._sure_for_good and not self.expected)
         seen = [sight.beat for sight in self.watch.seen.values()]
         self._sure_by.update(beat.incarnation for beat in self._those_who_know(seen))
         self._sure_by &= {beat.incarnation for beat in seen}
@@ -143,7 +146,7 @@ class Membership:
 
     def make_sure(self) -> None:
         """It is known who lives."""
-        self.sure = self._sure_for_good = True
+        self.sure = self._sure_for_good = self._all_have_settled = True
         self._came_back = False
 
     def _expected(self, beats: Mapping[str, Beat]) -> tuple[str, ...]:

@@ -137,6 +137,23 @@ def test_sure_after_the_whole_wait_only_while_agents_are_expected_that_left_with
     assert group.sure and not group.expected
 
 
+@pytest.mark.parametrize(("last", "settled", "sure"), [("Lx", False, False), ("Lxh", False, True), ("Lx", True, True)])
+def test_who_leaves_with_work_after_this_agent_came_is_expected_as_long_as_all_have_not_settled(
+    last: str, settled: bool, sure: bool
+) -> None:
+    """It was there at the first read, so nobody was waited for; and it had not seen this agent when it went."""
+    group = membership()
+    group.read(100.0, 100.0, {"b": beat("b")}, "m", WAIT + 1)
+    assert group.sure
+    if settled:
+        group.make_sure()
+    for at in (100.5, 100.0 + WAIT):
+        group.read(at, at, {"b": beat("b", 2, flags=last)}, "m", WAIT + 1)
+        assert group.sure is sure
+    group.read(100.1 + WAIT, 100.1 + WAIT, {"b": beat("b", 2, flags=last)}, "m", WAIT + 1)
+    assert group.sure
+
+
 @pytest.mark.parametrize("start_wait", [None, 0.0])
 def test_who_was_in_the_last_view_that_the_disk_knows_is_expected(start_wait: float | None) -> None:
     """Also at an empty Redis, where those who start it know that nobody runs."""

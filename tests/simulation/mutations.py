@@ -954,6 +954,17 @@ def _repeated_words_are_later() -> Any:
     return patch.object(LossCounter, "_is_met_since", lambda self, said, known: True)
 
 
+def _nobody_is_expected_after_the_first_read() -> Any:
+    """Who is sure at its first read stays so, though one that was there leaves with its work a moment later."""
+    look = Membership._look_who_knows
+
+    def once(self: Membership, *args: Any) -> None:
+        if not self._sure_for_good:
+            look(self, *args)
+
+    return patch.object(Membership, "_look_who_knows", once)
+
+
 def _hurried_leavers_have_told_all() -> Any:
     """A leaver tells every keeper what it tells one, though it goes before it has."""
     return patch.object(Handover, "tells", lambda self, leaver, incarnation, state: None)
@@ -1457,6 +1468,13 @@ RARE: dict[str, tuple[Any, ...]] = {
         {"members": ()},
         {},
         True,
+    ),
+    "nobody_is_expected_after_the_first_read": (
+        "tests.protocol.test_membership",
+        "test_who_leaves_with_work_after_this_agent_came_is_expected_as_long_as_all_have_not_settled",
+        "Lx",
+        False,
+        False,
     ),
     "hurried_leavers_have_told_all": (
         "tests.protocol.test_handover",
