@@ -216,7 +216,7 @@ class Agent:
     def _agree(self, alive: Mapping[str, Beat], sent: float) -> None:
         """What follows from everybody's published views, asked for at this time (s)."""
         view, copied = self.keeping.view, self.view_history.released
-        if self.view_history.read(alive):
+        if not self.group.awaits and self.view_history.read(alive):
             if self.view_history.released and not copied:
                 self.group.losses.released(view, alive.values())
                 self.group.make_sure()

@@ -17,7 +17,7 @@ Rules of this module:
   with what others may not have, and who was in the last view that this agent's disk knows, unless it has handed on all.
   All were stopped together, as a rule, and are started together: what each did last is on its own disk alone
   (decision 0136). The wait ends when they are back. One that was there when this agent came may leave so, too: that
-  counts as long as all have not settled.
+  counts as long as all have not settled, and that whole wait is not over.
 * Whose lease had a gap in which Redis has forgotten everything is not sure any more (decision 0175): agents may have
   come, found nobody, and waited until they were sure. Their lines count only when the next ones follow; and where Redis
   has forgotten once more there are none. It waits the whole time, whatever the transport can tell; or until one that
@@ -61,7 +61,7 @@ class Membership:
         self.shadowed = self.usurped = False
         self.sure = False
         self._sure_for_good = False
-        self._all_have_settled = False  # once, with this agent
+        self._looks = True  # who knows who lives, and who is expected
         self._sure_by: set[str] = set()  # incarnations
         self._came_back = False  # from a gap in the lease in which Redis has forgotten: not sure for good since
         self._new_incarnation = new_incarnation
@@ -107,7 +107,7 @@ class Membership:
         self._sent = max(self._sent, sent)
         if forgotten and (self.lease.ended(sent) or self.lease.torn):  # in this order: beats come from a thread
             self._come_back()
-        if not self._all_have_settled:
+        if self._looks:
             self._look_who_knows(sent, self._begun, beats)
         alive = {agent: sight.beat for agent, sight in self.watch.seen.items()}
         if own is not None and own.incarnation == self.incarnation:
@@ -117,7 +117,7 @@ class Membership:
     def _come_back(self) -> None:
         """The lease had a gap, and Redis has forgotten everything meanwhile: who lives is not known. Whatever was said
         of the view until now, by this agent as well, was said before that."""
-        self._came_back, self._sure_for_good, self._all_have_settled, self.expected = True, False, False, ()
+        self._came_back, self._sure_for_good, self._looks, self.expected = True, False, True, ()
         self._sure_by.clear()
         if self.lease.gaps == self._gaps:  # else the new gap does
             self.epoch += 1
@@ -129,6 +129,7 @@ class Membership:
         waits = self.config.wait or self.expected or self._came_back
         is_known = sent > self._wait_ends(begun) or not waits
         self._sure_for_good = is_known or (self._sure_for_good and not self.expected)
+        self._looks = sent <= self._longest_wait_ends(begun)  # nobody is waited for twice, should Redis forget then
         seen = [sight.beat for sight in self.watch.seen.values()]
         self._sure_by.update(beat.incarnation for beat in self._those_who_know(seen))
         self._sure_by &= {beat.incarnation for beat in seen}
@@ -146,8 +147,8 @@ class Membership:
 
     def make_sure(self) -> None:
         """It is known who lives."""
-        self.sure = self._sure_for_good = self._all_have_settled = True
-        self._came_back = False
+        self.sure = self._sure_for_good = True
+        self._came_back = self._looks = False
 
     def _expected(self, beats: Mapping[str, Beat]) -> tuple[str, ...]:
         """Who may come back with work that no agent has which is there."""
@@ -156,14 +157,23 @@ class Membership:
         return tuple(sorted((left | self.losses.missed) - done - self.watch.seen.keys() - {self.me}))
 
     @property
+    def awaits(self) -> bool:
+        """Whether this agent is not sure, and some are expected. Its own line may say that it has settled: it is of
+        before that. Who was on its way out when it left with work was in no view, so the view is the same."""
+        return not self.sure and bool(self.expected)
+
+    @property
     def start_wait_ends(self) -> float | None:
         """When the start wait ends (s), if nobody comes and Redis forgets nothing; None before the first read."""
         return None if self._begun is None else self._wait_ends(self._begun)
 
     def _wait_ends(self, begun: float) -> float:
         if self.expected or self._came_back:
-            return begun + max(self.config.wait, self.config.safe_wait)
+            return self._longest_wait_ends(begun)
         return begun - self._watched + self.config.wait
+
+    def _longest_wait_ends(self, begun: float) -> float:
+        return begun + max(self.config.wait, self.config.safe_wait)
 
     def _goes_on(self, stranger: Beat) -> bool:
         """Whether this is another line of that process: a first one may be of a former life, from a file of Redis's."""

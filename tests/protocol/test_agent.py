@@ -644,3 +644,28 @@ def test_no_done_mark_leaves_while_there_may_be_too_few_copies() -> None:
     assert len(a.closing) == 1
     village.until(lambda: not len(a.closing), "a")
     assert a.view_history.released
+
+
+def test_who_was_on_its_way_out_when_another_came_and_leaves_with_work_is_waited_for_though_that_one_has_settled() -> (
+    None
+):
+    """It was in no view: the newcomer's line of a moment before stands, and says that all who are left have settled."""
+    village, host = Village("b", start_wait=0.0), ordered("a", "b")
+    leaver = village.agents["b"]
+    leaver.discover(host, page(host))
+    leaver.leave(village.now)
+    village.flush("b")
+    village.beat("b")
+    newcomer = village.start("a")
+    village.beat("a")
+    village.flush("a")
+    assert newcomer.group.sure and newcomer.beat.settled == newcomer.view.digest
+    village.beat("a")
+    village.kill("b")
+    village.beats["b"] = leaver.last_beat().line(1000)
+    village.beat("a")
+    assert newcomer.group.expected == ("b",)
+    assert not newcomer.group.sure and not newcomer.view_history.released
+    for _ in range(6):
+        village.turn()
+    assert newcomer.group.sure and newcomer.view_history.released

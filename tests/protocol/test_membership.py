@@ -154,6 +154,18 @@ def test_who_leaves_with_work_after_this_agent_came_is_expected_as_long_as_all_h
     assert group.sure
 
 
+def test_nobody_is_waited_for_twice_should_redis_forget_before_all_have_settled() -> None:
+    group = membership()
+    group.losses.resume(lossy=False, peers={"c": incarnation("c")}, view=DIGEST, era=2)
+    for at in (100.0, 100.0 + WAIT / 2, 100.1 + WAIT):
+        group.lease.acknowledged(at)
+        group.read(at, at, {"b": beat("b")}, "m", WAIT + 1)
+        assert group.sure is (at > 100.0 + WAIT)
+    assert group.expected == ("c",)
+    group.read(101.0 + WAIT, 101.0 + WAIT, {"b": beat("b", 2)}, "n")
+    assert group.sure
+
+
 @pytest.mark.parametrize("start_wait", [None, 0.0])
 def test_who_was_in_the_last_view_that_the_disk_knows_is_expected(start_wait: float | None) -> None:
     """Also at an empty Redis, where those who start it know that nobody runs."""

@@ -38,6 +38,10 @@ HELD_DEAD = (
     "The other agents hold this one dead, because no heartbeat of it has come for %g s (UBI_FAILURE_TIMEOUT). It goes "
     "on as a newcomer, and the pages that it was fetching may be fetched again. Was it paused, or cut off from Redis?"
 )
+AWAITED = (
+    "Nobody is there any more who knows who takes part. %s did, and may come back with what they did last: no page is "
+    "fetched before they are there, for %.0f s at most."
+)
 
 logger = logging.getLogger("scrapy_ubi")
 
@@ -118,7 +122,7 @@ class Beats:
             if NAME.fullmatch(name) and (beat := Beat.parse(line)) is not None
         }
         agent = self._crawl.agent
-        before, view = agent.finished, agent.view
+        before, view, was_sure = agent.finished, agent.view, agent.group.sure
         watched = Watched.of(lines)
         agent.read(sent, received, beats, lines.get(MEMORY, ""), watched.seconds)
         if not self._seen.is_set():
@@ -127,6 +131,9 @@ class Beats:
         self._keep_pace(len(beats))
         if agent.view is not view:
             self._tell(view, agent.view)
+        if was_sure and agent.group.awaits:
+            ends = agent.group.start_wait_ends
+            logger.info(AWAITED, listed(agent.group.expected), max(1.0, ends - sent) if ends is not None else 0.0)
         self._hurry_to_end(agent.quiescence.is_half_seen and not agent.finished)
         self._on_read(agent.finished and not before, lines)
 

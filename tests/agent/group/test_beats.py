@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from scrapy_ubi.agent.group.beats import MOST_HURRIED, MOST_NAMES, Beats
-from scrapy_ubi.protocol.beat import LEAVING, PASSIVE, Beat
+from scrapy_ubi.protocol.beat import LEAVING, LEFT, LOSSY, PASSIVE, Beat
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.transport import Transport
 from tests.agent.crawler import SETTINGS
@@ -57,6 +57,17 @@ def test_who_has_died_is_told_from_who_has_left(caplog: pytest.LogCaptureFixture
     (level, dead), now = group.forget()
     assert level == "WARNING" and dead.startswith("Dead: b1. ")
     assert now == ("INFO", "The agents of the crawl are now: a.")
+
+
+def test_an_agent_that_is_not_sure_any_more_says_for_whom_it_waits(caplog: pytest.LogCaptureFixture) -> None:
+    group = Group(caplog)
+    settled = beat(1, settled="0" * 16)  # it knows who lives, and so does this agent as long as it is there
+    group.read(settled)
+    assert group.crawl.agent.group.sure
+    (_, now), (level, said) = group.read(beat(1, flags=LEFT + LOSSY))
+    assert level == "INFO" and " b1 did, and may come back " in said
+    assert now == "The agents of the crawl are now: a."
+    assert group.read(beat(1, flags=LEFT + LOSSY)) == [], "it is said once"
 
 
 def test_a_group_is_named_when_it_is_another_one(caplog: pytest.LogCaptureFixture) -> None:
