@@ -39,8 +39,8 @@ HELD_DEAD = (
     "on as a newcomer, and the pages that it was fetching may be fetched again. Was it paused, or cut off from Redis?"
 )
 AWAITED = (
-    "Nobody is there any more who knows who takes part. %s did, and may come back with what they did last: no page is "
-    "fetched before they are there, for %.0f s at most."
+    "Nobody is there any more who knows who takes part. %s took part before, and may come back with what they did "
+    "last: no page is fetched before they are there, for %.0f s at most."
 )
 
 logger = logging.getLogger("scrapy_ubi")
