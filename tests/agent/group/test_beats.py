@@ -65,7 +65,7 @@ def test_an_agent_that_is_not_sure_any_more_says_for_whom_it_waits(caplog: pytes
     group.read(settled)
     assert group.crawl.agent.group.sure
     (_, now), (level, said) = group.read(beat(1, flags=LEFT + LOSSY))
-    assert level == "INFO" and " b1 did, and may come back " in said
+    assert level == "INFO" and " b1 took part before, and may come back " in said
     assert now == "The agents of the crawl are now: a."
     assert group.read(beat(1, flags=LEFT + LOSSY)) == [], "it is said once"
 
