@@ -165,9 +165,10 @@ class Gone:
     def may_be(self, view: View) -> bool:
         """Whether the state of a host may be gone, as those stand who are in that view at the end."""
         here, ends = view.members, self.world.referee.ends
+        latest = {id(p.disk): p for p in self.world.all}.values()  # one that went clean may have come back since
         back = {
             id(p.disk)
-            for p in self.world.all
+            for p in latest
             if (p.up and p.name in here and here[p.name].incarnation == p.agent.incarnation)
             or (not p.up and p.name in ends and p.went_clean)
         }

@@ -165,6 +165,16 @@ ONCE_FAILED_IN_A_DESERT = {
     2970010271: "a leaver that had settled with nobody looked like one that had settled",
 }
 
+# With kills in the first seconds and these kinds of fault only, the rest as it is drawn; whether Redis is watched.
+ONCE_FAILED_EARLY_WITH = {
+    (5740000071, True, None, ("desert", "shutdown", "restart")): (
+        "one that was there when another came left alone with its work, and had not seen that one (P4)"
+    ),
+    (7710000042, False, True, ("desert", "shutdown", "restart", "join")): (
+        "one went clean, came back and left with work: the referee took it for one that is back (no rule was broken)"
+    ),
+}
+
 # With letters of three records, one under way at a time, these end a few seconds after the limit.
 LATE = (881001485, 881020392)
 
@@ -259,6 +269,14 @@ def test_promises_hold_under_kills_in_the_first_seconds_that_once_broke_one(seed
 def test_promises_hold_under_early_kills_with_all_as_it_is_drawn(seed: int, on_disk: bool) -> None:
     drawn = {"loads": None, "shards": None, "rounds": None, "outside": None, "watched": None, "slots": None}
     hold(seed, on_disk=on_disk, early=True, **drawn)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("seed", "on_disk", "watched", "kinds"), ONCE_FAILED_EARLY_WITH)
+def test_promises_hold_under_kinds_of_early_faults_that_once_failed(
+    seed: int, on_disk: bool, watched: bool | None, kinds: tuple[str, ...]
+) -> None:
+    drawn = {"loads": None, "shards": None, "rounds": None, "outside": None, "slots": None}
+    hold(seed, on_disk=on_disk, early=True, watched=watched, kinds=kinds, **drawn)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
