@@ -82,7 +82,9 @@ house: $(VENV)/.stamp-dev
 docs: $(VENV)/.stamp-docs
 	@$(BIN)/python docs/site/make.py $(if $(SERVE),--serve)
 
+package: export REPOSITORY := $(REPOSITORY)
 package: $(VENV)/.stamp-release
+	@[ -n "$(REPOSITORY)" ] || echo "REPOSITORY=https://... is not given: on an index the README's links would lead nowhere."
 	@rm -rf dist
 	@$(BIN)/python -m build --outdir dist . > $(VENV)/build.txt 2>&1 || { cat $(VENV)/build.txt; exit 1; }
 	@$(BIN)/python -m twine check --strict dist/*

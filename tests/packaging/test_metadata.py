@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import runpy
 import sys
 import tomllib
 from collections import defaultdict
@@ -24,7 +25,8 @@ from tests.support.parsed import parsed
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "scrapy_ubi"
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = PYPROJECT["project"]
 OWN = "scrapy_ubi"
 
 # Distributions whose module has another name.
@@ -111,9 +113,21 @@ def test_what_pip_and_an_index_show_is_complete() -> None:
     assert PROJECT["license"] == "BSD-3-Clause" and PROJECT["license-files"] == ["LICENSE"]
     assert "the scrapy-ubi authors" in (ROOT / "LICENSE").read_text()
     assert not [text for text in PROJECT["classifiers"] if text.startswith("License ::")]  # the expression says it
-    assert (ROOT / PROJECT["readme"]).is_file() and PROJECT["description"]
+    assert PROJECT["description"]
     oldest = PROJECT["requires-python"].removeprefix(">=")
     assert f"Programming Language :: Python :: {oldest}" in PROJECT["classifiers"]
+
+
+def test_on_an_index_the_links_of_the_readme_lead_to_the_repository() -> None:
+    hook = runpy.run_path(str(ROOT / PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["path"]))
+    text = (ROOT / "README.md").read_text()
+    assert hook["absolute"](text, "", "1.2.3") == text
+    files = "https://host.example/owner/scrapy-ubi/blob/v1.2.3/"
+    links = re.findall(r"\]\(([^)]+)\)", hook["absolute"](text, "https://host.example/owner/scrapy-ubi", "1.2.3"))
+    assert len(links) > 40 and all(link.startswith(files) for link in links)
+    assert f"{files}docs/how-to/add-to-a-project.md#3-check-first-what-can-lose-items" in links
+    others = "[a](https://b.example/) [c](#d)"
+    assert hook["absolute"](others, "https://e.example", "1") == others
 
 
 def test_nothing_beside_the_modules_is_ignored_by_git() -> None:

@@ -89,10 +89,10 @@ def call(*command: object, into: Path, status: int = 0) -> str:
     return said
 
 
-def blocks(holds: str) -> str:
-    """The README's blocks of Python that hold this text; the last one."""
-    found = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    return [block for block in found if holds in block][-1]
+def block(page: str, holds: str) -> str:
+    """The first block of Python of this page that holds this text."""
+    found = re.findall(r"^```python\n(.*?)^```$", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+    return next(one for one in found if holds in one)
 
 
 def compare(wheel: Path, sdist: Path) -> None:
@@ -116,10 +116,10 @@ def use(scripts: Path, place: Path, web: SmallWeb) -> None:
     call(scrapy, "startproject", "shop", into=place)
     project = place / "shop"
     file = project / "shop" / "settings.py"
-    first_line = next(line for line in blocks("ADDONS").splitlines() if line.startswith("ADDONS"))
+    first_line = next(line for line in block("README.md", "ADDONS").splitlines() if line.startswith("ADDONS"))
     file.write_text(re.sub(r"^ADDONS = \{\}$", first_line, file.read_text(), flags=re.MULTILINE))
     check("settings.py of Scrapy's template has one line more", first_line in file.read_text(), file.read_text())
-    spider = blocks("class Wide").replace('name = "wide"', f'name = "wide"\n    start_urls = ["{web.home}"]')
+    spider = block("docs/how-to/plain-links.md", "class Wide").replace("https://example.com/", web.home)
     (project / "shop" / "spiders" / "wide.py").write_text(spider)
     said = call(scrapy, "crawl", "wide", *QUICK, into=project)
     check("scrapy crawl wide: finished", "Spider closed (finished)" in said and "Traceback" not in said, said)
