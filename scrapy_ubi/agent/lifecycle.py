@@ -98,7 +98,9 @@ class Lifecycle:
             await self._let_go()
             raise
         self._live.begin_with(control, self._crawl.live)
-        self.exchanges.attach(self._make_exchange(control))
+        exchange = self._make_exchange(control)
+        await exchange.write_first()
+        self.exchanges.attach(exchange)
         self.beats.start(self.ticker.stalled)
         self.ticker.start()
         await self.beats.wait()

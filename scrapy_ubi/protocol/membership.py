@@ -117,7 +117,9 @@ class Membership:
     def _come_back(self) -> None:
         """The lease had a gap, and Redis has forgotten everything meanwhile: who lives is not known. Whatever was said
         of the view until now, by this agent as well, was said before that."""
-        self._came_back, self._sure_for_good, self._looks, self.expected = True, False, True, ()
+        self._came_back = self._looks = True
+        self._sure_for_good = False
+        self.expected = ()
         self._sure_by.clear()
         if self.lease.gaps == self._gaps:  # else the new gap does
             self.epoch += 1

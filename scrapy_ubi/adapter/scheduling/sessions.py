@@ -238,11 +238,10 @@ class Sessions(PageObserver):
         rows = [read_row(row, hostname) for row in brought] if isinstance(brought, list) else [None]
         if None in rows:
             self._count("ubi/cookies/refused")
-        if self._middleware is None:
+        whose, middleware = _whose(request), self._middleware
+        if whose is None or middleware is None:
             return
-        if (whose := _whose(request)) is None:
-            return
-        there = {row.name_of_cookie for row in _rows(self._middleware, *whose)}
+        there = {row.name_of_cookie for row in _rows(middleware, *whose)}
         now = self._wall()
         for row in rows:
             if row is not None and row.name_of_cookie not in there and (row.expires is None or row.expires > now):

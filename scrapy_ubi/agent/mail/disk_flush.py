@@ -6,11 +6,14 @@ Rules of this module:
   one.
 * What pages have given outlasts the process before they are done on the disk (`on_flush`): where that cannot be, no
   flush is written, as with a full disk.
+* The first flush is durable before the agent says that it has settled. When it is killed in that moment its directory
+  would be empty, as one is whose disk was lost, and it would be missed (docs/decisions/0156).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from scrapy_ubi.agent.crawl.disk_contract import Disk
 from scrapy_ubi.frontier.store import StoreError, StoreFull
@@ -46,6 +49,14 @@ class DiskFlush:
         self._unflushed = self._on_flush()
         if not self._disk.due:
             self._disk.collect(snapshot.changes(self._agent), self._facts(run))
+
+    async def write_first(self, run: str) -> None:
+        """Make durable that this life has the disk; its pages have given nothing yet. Where that cannot be it stays
+        due, so the first exchange tries it again, and says why."""
+        self._disk.collect(snapshot.changes(self._agent), self._facts(run))
+        with suppress(StoreError):
+            await self._disk.write()
+            self._disk.settle()
 
     async def write(self) -> None:
         """Write what was collected. Raises `StoreFull` where there is no room, `StoreError` where it is broken."""

@@ -184,6 +184,10 @@ class Exchange:
 
     # -- send
 
+    async def write_first(self) -> None:
+        """Write the disk before anything is said (`DiskFlush.write_first`)."""
+        await self._flush.write_first(self.run.run)
+
     def may_send(self, now: float, hurry: bool) -> bool:
         """Whether it is time (s) for another exchange, or there is cause to hurry."""
         if self._state is not State.IDLE or self._agent.usurped:

@@ -193,6 +193,26 @@ def test_the_disk_is_told_at_once_which_run_it_belongs_to(place: Path) -> None:
     run(test)
 
 
+def test_whose_disk_it_is_is_durable_before_anything_is_said(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed before its first flush, an agent left an empty directory, as if its disk were lost: it was missed."""
+
+    class Killed(Exception):
+        pass
+
+    async def test() -> None:
+        keeper = await opened(place)
+        node = node_on(keeper, [])
+        monkeypatch.setattr(MemoryTransport, "start_beating", raising(Killed()))
+        with pytest.raises(Killed):
+            await node.open()
+        await keeper.close()
+        again = await opened(place)
+        assert again.saved is not None and again.facts["former"] == [node.crawl.agent.incarnation]
+        await again.close()
+
+    run(test)
+
+
 def test_a_node_whose_disk_is_damaged_stops_with_one_sentence_and_sets_it_aside(disk: Path) -> None:
     async def test() -> None:
         keeper = await opened(disk)
