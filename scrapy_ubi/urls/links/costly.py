@@ -39,8 +39,10 @@ MOST = 500_000  # elements opened again, some 160 MB
 _OPTIONS = 4  # steps that an option takes for each element of its select
 _ROOTS = 8  # tags of html and body: they are one element each, whose attributes are all compared
 _LONG = 65_536  # bytes: in shorter pages no tag has so many attributes that comparing them takes long
-_GAP = 1024  # bytes between two `>`: tags that are no longer have not, either
-_FEW_QUOTED = 50  # `>` that may stand in a value
+_GAP = 1024  # bytes from a tag to the `>` that ends it: tags that are no longer have not, either
+_MOST_COMPARED = STEPS // 16  # two of a page's attributes: those of up to `_ROOTS` tags may be compared as those of one
+_SEPARATORS = (b" ", b"\n", b"\t", b"\r", b"\f", b"/", b'"', b"'")
+_tag_begins = re.compile(rb"<[a-zA-Z]")
 _LOWER = 0x2020  # makes two letters small
 
 
@@ -91,28 +93,23 @@ def _is_too_much(page: bytes) -> bool:
 
 
 def _may_have_many_attributes(page: bytes, text: _Bytes) -> bool:
-    """Whether there may be a tag with more than some hundred attributes. No is certain."""
+    """Whether there may be tags whose attributes take long to compare. No is certain.
+
+    A tag ends at the first `>` that stands in no value, so it lies between two of these. An attribute is followed by
+    one of `_SEPARATORS`, or is the last. Text before the first tag of such a piece, as of a long paragraph, is none.
+    """
     ends = np.flatnonzero(text == ord(">"))
-    quoted = [place for mark in b"\"'" for place in ends_in_values(page, text, ends, mark).tolist()]
-    if len(quoted) > _FEW_QUOTED:
-        return True
-    edges = np.concatenate(([-1], ends, [len(page)]))
+    is_in_value = np.zeros(len(text), np.bool_)
+    for mark in b"\"'":
+        is_in_value[ends_in_values(page, text, ends, mark)] = True
+    edges = np.concatenate(([-1], ends[~is_in_value[ends]], [len(page)]))
+    steps = 0
     for number in np.flatnonzero(np.diff(edges) > _GAP).tolist():
-        start = int(edges[number]) + 1
         stop = int(edges[number + 1])
-        blanks = sum(page.count(blank, start, stop) for blank in (b" ", b"\n", b"\t", b"\r", b"\f", b"/", b'"', b"'"))
-        if blanks > _GAP // 4 and (start - 1 in quoted or _begins_tag(page, start, stop)):
-            return True
-    return False
-
-
-def _begins_tag(page: bytes, start: int, stop: int) -> bool:
-    at = page.find(b"<", start, stop)
-    while at >= 0:
-        if page[at + 1 : at + 2].isalpha():
-            return True
-        at = page.find(b"<", at + 1, stop)
-    return False
+        if (tag := _tag_begins.search(page, int(edges[number]) + 1, stop)) and stop - tag.start() > _GAP:
+            attributes = sum(page.count(separator, tag.start(), stop) for separator in _SEPARATORS)
+            steps += attributes * attributes // 2
+    return steps > _MOST_COMPARED
 
 
 def ends_in_values(page: bytes, text: _Bytes, ends: _Places, mark: int) -> _Places:

@@ -50,6 +50,11 @@ ORDINARY: dict[str, Shape] = {
     "text fields": _of("<p><textarea>a <b> c</textarea>"),
     "templates": _of("<template><div>x</div></template>"),
     "text": _of("a < b <= c "),
+    "long paragraphs": _of("<p class=a>" + "words of a page, and its site's; " * 60 + "</p>"),
+    "prose before blocks": _of("words of a page, " * 100 + "<div class=a title=x>y</div>"),
+    "blanks before blocks": _of("<a href=/a>x</a>" + "\n" * 1_500 + "<section class='a b' id=c>x</section>"),
+    "data in scripts": _of('<script>var a = [{"a": "<", "b": [1, 2, 3]},' + '{"c": "d", "e": 1},' * 90 + "]</script>x"),
+    "tags in scripts": _of("<script>a.html = \"<p class='x y'>\" + 'z';</script>" + "words of a page " * 4),
     "a large image": _of("AAA/ B", "<p><img src='data:image/png;base64,", "'>"),
 }
 
@@ -78,6 +83,8 @@ HOSTILE: dict[str, Shape] = {
     "attributes behind an end, many tags": lambda times: (
         b'<p x=">"' + b"".join(b" a%d" % n for n in range(times)) + b"></p>" * 9
     ),
+    "attributes between many ends in values": _numbered(' a{0} b{0} c{0} d=">"', "<p x=y", ">"),
+    "attributes of some tags": lambda number: (b"<p" + b"".join(b" a%d" % n for n in range(number // 2)) + b">") * 9,
     "attributes of the body": _numbered("<body a{}>"),
     "formatting": _numbered("<b {}>"),
     "formatting in objects": _numbered("<object><b {0}></object><b {0}>"),

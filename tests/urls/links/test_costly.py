@@ -38,6 +38,14 @@ def test_ordinary_however_long(shape: str) -> None:
     assert found.steps < STEPS // 2 and found.again < MOST // 2, "it comes near the bound"
 
 
+@pytest.mark.parametrize("shape", ["long paragraphs", "prose before blocks", "blanks before blocks", "data in scripts"])
+def test_long_text_is_not_taken_for_attributes(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look at such pages tag by tag takes ten times as long as to parse them."""
+    monkeypatch.setattr(costly, "is_loaded", lambda _: True)
+    monkeypatch.setattr(costly, "survey", lambda *_: pytest.fail("looked at tag by tag"))
+    assert not is_costly(ORDINARY[shape](100))
+
+
 def elements_of(page: bytes) -> tuple[int, int]:
     """What lexbor makes of a page: the depth of its elements (without html and body), and how many formatting ones."""
     deepest = count = 0
