@@ -1,10 +1,10 @@
 """Pages that cost the parser of the HTML standard far more than others of their length: quadratic time, or memory.
 
 Ordinary pages are told by counting what could make them so, most others by the ends of their formatting elements
-(`growth`). What is left is looked at tag by tag (`survey`), which takes some microseconds a tag: ordinary pages are 20
-to 50 deep; 70 kB of nothing but `<ul><li>` would keep a core busy for a second. Tags are told apart as the standard's
-tokenizer does it. What is text depends on which elements are open (`OpenElements`); where that is not sure, and makes a
-difference, the page counts as costly.
+(`growth`), or as their tags nest (`nesting`). What is left is looked at tag by tag (`survey`), which takes some
+microseconds a tag: ordinary pages are 20 to 50 deep; 70 kB of nothing but `<ul><li>` would keep a core busy for a
+second. Tags are told apart as the standard's tokenizer does it. What is text depends on which elements are open
+(`OpenElements`); where that is not sure, and makes a difference, the page counts as costly.
 
 Four things take lexbor quadratic time: elements that stand open, at the tags that it looks through them for; options,
 as it looks through their `select` at each; attributes of one tag, of which it compares each two; formatting elements
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from scrapy_ubi.ground.later import Later, is_loaded
 from scrapy_ubi.urls.links.growth import NAMES, left_open
+from scrapy_ubi.urls.links.nesting import ends_in_values, nesting
 from scrapy_ubi.urls.links.open_elements import RAW, OpenElements
 from scrapy_ubi.urls.links.page import eased
 
@@ -37,6 +38,8 @@ SMALL = 20_000  # bytes: of longer pages numpy counts the tags in less time than
 STEPS = 100_000_000  # elements that are looked at: a third of a second
 MOST = 500_000  # elements opened again, some 160 MB
 _OPTIONS = 4  # steps that an option takes for each element of its select
+_BROUGHT = 2  # elements that the parser makes of one: tables lack some
+_AROUND = 3  # html, body, and the `p` of a lonely end tag
 _ROOTS = 8  # tags of html and body: they are one element each, whose attributes are all compared
 _LONG = 65_536  # bytes: in shorter pages no tag has so many attributes that comparing them takes long
 _GAP = 1024  # bytes from a tag to the `>` that ends it: tags that are no longer have not, either
@@ -73,14 +76,23 @@ def is_costly(page: bytes) -> bool:
     two = (first.astype(np.uint16) << 8) | text[places + 2]
     formatting = places[_beginnings()[two]]
     opened = tags - int(np.count_nonzero(first == ord("/")))
-    if len(formatting) * tags > MOST and left_open(page, formatting.tolist()) * tags > MOST:
-        return _is_too_much(page)
     small = (two | _LOWER).astype(np.uint16)
     options = _count(small, b"op")
     roots = _count(small, b"bo") + _count(small, b"ht")
-    if tags * opened > STEPS or options * tags * _OPTIONS > STEPS or roots > _ROOTS:
+    if options * tags * _OPTIONS > STEPS or roots > _ROOTS:
+        return _is_too_much(page)
+    may_grow = len(formatting) * tags > MOST and left_open(page, formatting.tolist()) * tags > MOST
+    if (may_grow or tags * opened > STEPS) and not _nests(page, tags):
         return _is_too_much(page)
     return False
+
+
+def _nests(page: bytes, tags: int) -> bool:
+    """Whether a page is as deep as its tags nest, and that is not too much."""
+    found = nesting(page)
+    if found is None:
+        return False
+    return tags * (_BROUGHT * found.depth + _AROUND) <= STEPS and tags * found.formatting <= MOST
 
 
 def _count(two: NDArray[np.uint16], letters: bytes) -> int:
@@ -110,24 +122,6 @@ def _may_have_many_attributes(page: bytes, text: _Bytes) -> bool:
             attributes = sum(page.count(separator, tag.start(), stop) for separator in _SEPARATORS)
             steps += attributes * attributes // 2
     return steps > _MOST_COMPARED
-
-
-def ends_in_values(page: bytes, text: _Bytes, ends: _Places, mark: int) -> _Places:
-    """Which `>` may stand in a value between such quotation marks: the last one before it follows a `=`."""
-    marks = np.flatnonzero(text == mark)
-    if not len(marks):
-        return marks
-    last = np.searchsorted(marks, ends) - 1
-    before, earlier = text[marks - 1], text[marks - 2]  # of the first ones: the blanks that were put behind the page
-    is_blank = before <= ord(" ")
-    opens = (before == ord("=")) | (is_blank & (earlier == ord("=")))
-    is_used = np.zeros(len(marks), np.bool_)
-    is_used[last[last >= 0]] = True
-    for number in np.flatnonzero(is_used & is_blank & (earlier <= ord(" "))).tolist():
-        place = int(marks[number])
-        opens[number] = page[max(0, place - 64) : place].rstrip(b" \t\n\r\f")[-1:] in (b"=", b"")
-    found: _Places = ends[opens[last] & (last >= 0)]
-    return found
 
 
 PATIENCE = 4_000_000  # open elements that are looked at here, in all: ordinary pages need few

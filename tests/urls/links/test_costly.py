@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -174,21 +173,3 @@ def test_formatting_around_links_does_not_grow() -> None:
     assert not is_costly(
         b"<p><b><a href=x><i class='y'>z</i></a></b><strong>a<br>b</strong><tt a='x>'></tt><code><hr></code>" * 4_000
     )
-
-
-@given(st.lists(st.sampled_from([b"=", b'"', b"'", b" ", b">", b"a", b"\n", b" " * 70]), max_size=60).map(b"".join))
-def test_which_ends_may_stand_in_a_value(page: bytes) -> None:
-    text = np.frombuffer(page + b"  ", np.uint8)
-    ends = np.flatnonzero(text == ord(">"))
-    for mark in b"\"'":
-        found = costly.ends_in_values(page, text, ends, mark).tolist()
-        assert found == [end for end in ends.tolist() if begins_value(page, page.rfind(bytes([mark]), 0, end))]
-
-
-def begins_value(page: bytes, mark: int) -> bool:
-    """Whether this quotation mark follows a `=`, as far as is looked back."""
-    if mark < 0:
-        return False
-    behind = page[mark - 1 : mark]
-    looked_at = page[max(0, mark - 64) : mark].rstrip(b" \t\n\r\f")
-    return behind == b"=" or (behind <= b" " and looked_at[-1:] in (b"=", b""))
