@@ -118,6 +118,7 @@ class OpenElements:
         # Those without an end tag so far, parted by the markers that stand open.
         self._formatting: list[list[_Formatting]] = [[]]
         self._waiting = 0  # of the last of them, those that are to be opened again
+        self._reopens_a = False  # an `a` was ended with what it is in: where, it may be open again
         self._form: _Formatting | None = None  # which was begun last and not ended, in the stack or not
         self._in_head = True
         self._bodies = self._options = 0
@@ -235,6 +236,8 @@ class OpenElements:
         if name in NAMES:
             self._end_formatting(name)
             return
+        if name == b"a":
+            self._reopens_a = False
         if not self._count[name] and not (name in _HEADINGS and any(self._count[one] for one in _HEADINGS)):
             if name == b"form":
                 self._form = None
@@ -309,7 +312,7 @@ class OpenElements:
         at = self._innermost(_HEADINGS, _SPECIAL)
         if at is None:
             return
-        if at == len(self._names) - 1:
+        if at == len(self._names) - 1 and not self._reopens_a:
             self._pop(at)
         else:
             self._unsure()
@@ -648,6 +651,7 @@ class OpenElements:
             name = names[place]
             entry = self._entries[place]
             self._count[name] -= 1
+            self._reopens_a |= name == b"a" and place > at
             if entry is not None:
                 entry.is_open = False
                 changed = True
@@ -677,4 +681,10 @@ class OpenElements:
             self._searched = False
 
     def _unsure(self) -> None:
+        """All that stands open may have been ended; formatting elements are opened again then."""
         self._sure = len(self._names)
+        for entry in self._entries:
+            if entry is not None and entry.name in NAMES:
+                entry.is_open = False
+        self._waiting = sum(not entry.is_open for entry in self._formatting[-1])
+        self.patience -= self._sure

@@ -86,7 +86,7 @@ def test_no_page_is_deeper_or_grows_more_than_is_told(names: list[str], draw: st
     depth, formatting = elements_of(page)
     assert depth <= 2 * found.depth + 3, unit  # the parser brings along what tables lack
     begun = sum(unit.lower().count(f"<{name}") for name in ("b", "i", "font")) * 40
-    assert formatting <= 2 * (begun + found.again) + 3, unit
+    assert formatting <= 4 * (begun + found.again) + 3, unit
 
 
 @pytest.mark.parametrize("unit", ["<g><![CDATA[></g>]]>", "<link>", "<option>", "<tr>", "<x a=b/>"])
@@ -146,6 +146,25 @@ def test_a_page_that_grows(tag: str) -> None:
     assert is_costly(growing(800, tag))
     assert is_costly(growing(800, tag) + b"</b></i></tt></s></u></em></code>" * 800)
     assert not is_costly(growing(100, tag))
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<h1></h1></h1><h1><b {}>",
+        "<h1></h2>x</h1><h1><td><h1/>x<i {}>",
+        "<div></h2><h2/><i {}><h2></h2></h2>",
+        "</form>x<h2><form/><p/><td a></h2></h2></form><h2><font {}>",
+    ],
+)
+def test_what_may_have_been_ended_may_be_opened_again(unit: str) -> None:
+    """Each took the parser gigabytes: 4,000 times the first one is 100 kB, and 8 million elements."""
+    assert is_costly("".join(unit.format(i) for i in range(1_200)).encode())
+
+
+def test_a_heading_in_which_an_anchor_is_open_again_is_not_ended_by_the_next() -> None:
+    page = b"</form>x<h1><form/><p/><a></p><p><form a><p>" * 40
+    assert 40 < elements_of(page)[0] <= 2 * survey(page).depth + 3
 
 
 def test_formatting_with_equal_tags_is_opened_three_times_at_most() -> None:
