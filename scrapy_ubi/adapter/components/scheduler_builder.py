@@ -40,7 +40,6 @@ from scrapy_ubi.adapter.feeds.feed_claims import FeedClaims
 from scrapy_ubi.adapter.process import arguments, process_start, start_remarks
 from scrapy_ubi.adapter.process.agent_directory import AgentDirectory
 from scrapy_ubi.adapter.process.error_log import ErrorWatch
-from scrapy_ubi.adapter.process.spider_code import digest
 from scrapy_ubi.adapter.process.start_errors import process_ended
 from scrapy_ubi.adapter.requests.codec import Codec
 from scrapy_ubi.adapter.requests.fingerprints import FingerprintKeys
@@ -392,7 +391,7 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
     remarks = start_remarks.settings_remarks(settings, wanted), start_remarks.plugin_remarks(settings, wanted)
     for sentence in chain(*remarks, start_remarks.spider_remarks(type(spider))):
         logger.warning("%s", sentence)
-    code = digest(type(spider), settings.getlist("SPIDER_MODULES"))
+    code = process_start.code_digest(type(spider), settings.getlist("SPIDER_MODULES"))
     origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown, code)
     return wanted, origin
 

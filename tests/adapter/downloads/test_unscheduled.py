@@ -1,5 +1,5 @@
-"""What bypasses the scheduler: what of it is refused, let through and done again; pages that lack a robots.txt; and that
-it ends as with plain Scrapy, whatever its host does, and holds no place while it waits."""
+"""What bypasses the scheduler: what of it is refused, let through and done again; pages that lack a robots.txt. It
+ends as with plain Scrapy, whatever its host does, and holds no place while it waits."""
 
 from __future__ import annotations
 
