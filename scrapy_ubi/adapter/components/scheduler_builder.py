@@ -42,8 +42,7 @@ from scrapy_ubi.adapter.process.agent_directory import AgentDirectory
 from scrapy_ubi.adapter.process.error_log import ErrorWatch
 from scrapy_ubi.adapter.process.start_errors import process_ended
 from scrapy_ubi.adapter.requests.codec import Codec
-from scrapy_ubi.adapter.requests.fingerprints import FingerprintKeys
-from scrapy_ubi.adapter.requests.identity import NO_FILTER, RequestKeys
+from scrapy_ubi.adapter.requests.identity import NO_FILTER, FingerprintKeys, RequestKeys
 from scrapy_ubi.adapter.requests.meta_codecs import make_codecs
 from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.adapter.robots.sitemaps import Sitemaps, UnaskedSitemaps, sitemap_news

@@ -56,7 +56,7 @@ def started() -> float:
 
 
 def code_digest(spider: type, packages: Iterable[str] = ()) -> str:
-    """The digest of a spider's code, 8 hex digits; "" where there is nothing to tell. `packages`: modules of the project
+    """8 hex digits of a spider's code; "" where there is nothing to tell. `packages`: modules of the project
     (SPIDER_MODULES), which are its own wherever they are installed."""
     own = {name.partition(".")[0] for name in packages}
     names = dict.fromkeys(cls.__module__ for cls in spider.__mro__)
