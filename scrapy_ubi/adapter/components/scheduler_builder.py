@@ -34,7 +34,7 @@ from scrapy_ubi.adapter.downloads.gate import Gate
 from scrapy_ubi.adapter.downloads.page_room import PageRoom
 from scrapy_ubi.adapter.downloads.reach import Reach, let_reach
 from scrapy_ubi.adapter.downloads.resolver import Resolver
-from scrapy_ubi.adapter.downloads.unscheduled_results import UnscheduledResults
+from scrapy_ubi.adapter.downloads.unscheduled import UnscheduledResults
 from scrapy_ubi.adapter.feeds import feed_params
 from scrapy_ubi.adapter.feeds.feed_claims import FeedClaims
 from scrapy_ubi.adapter.process import arguments, process_start, start_remarks

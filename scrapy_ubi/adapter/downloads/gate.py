@@ -38,13 +38,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from scrapy_ubi.adapter.downloads.abort import Aborted, abort, abortable, within
 from scrapy_ubi.adapter.downloads.reach import Reach
 from scrapy_ubi.adapter.downloads.unscheduled import (
     WAITS,
+    NotMade,
     Unscheduled,
     UnscheduledRests,
     is_done_again,
@@ -126,7 +126,7 @@ class RequestHosts:
         self._closes.set()
 
 
-class Withdrawn(IgnoreRequest):
+class Withdrawn(NotMade):
     """This request is not fetched here and now; what asked for it is to be done again, here or elsewhere."""
 
 
