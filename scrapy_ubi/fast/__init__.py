@@ -125,7 +125,7 @@ def _place(settings: BaseSettings, part: FastPart, cls: Any) -> None:
     if part.kind == "extension":
         place_component(settings, "EXTENSIONS", cls, 0)
     elif part.kind == "handler":
-        import_module(f"{__name__}.http.placing").place_handler(settings)
+        import_module(f"{__name__}.{part.module}").place_handler(settings)
     # A collector of the user's has its own purpose.
     elif settings["STATS_CLASS"] in (MemoryStatsCollector, global_object_name(MemoryStatsCollector)):
         settings.set("STATS_CLASS", global_object_name(cls), max(_ADDON, settings.getpriority("STATS_CLASS") or 0))

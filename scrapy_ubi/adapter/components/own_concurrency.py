@@ -31,10 +31,10 @@ from scrapy.exceptions import NotConfigured
 
 from scrapy_ubi.adapter.components.find_scheduler import scheduler_of
 from scrapy_ubi.adapter.components.scheduler import UbiScheduler
-from scrapy_ubi.adapter.process import open_files
 from scrapy_ubi.adapter.process.own_concurrency_limit import found_by_agent
 from scrapy_ubi.adapter.requests.transfer_states import Transfer
 from scrapy_ubi.adapter.scrapy_private.engines import engine_of
+from scrapy_ubi.ground import open_files
 from scrapy_ubi.ground.timer import Timer
 from scrapy_ubi.settings.loads_at_once import Loads
 

@@ -34,17 +34,15 @@ from scrapy_ubi.adapter.downloads.gate import Gate
 from scrapy_ubi.adapter.downloads.page_room import PageRoom
 from scrapy_ubi.adapter.downloads.reach import Reach, let_reach
 from scrapy_ubi.adapter.downloads.resolver import Resolver
-from scrapy_ubi.adapter.downloads.unscheduled_results import UnscheduledResults
+from scrapy_ubi.adapter.downloads.unscheduled import UnscheduledResults
 from scrapy_ubi.adapter.feeds import feed_params
 from scrapy_ubi.adapter.feeds.feed_claims import FeedClaims
 from scrapy_ubi.adapter.process import arguments, process_start, start_remarks
 from scrapy_ubi.adapter.process.agent_directory import AgentDirectory
 from scrapy_ubi.adapter.process.error_log import ErrorWatch
-from scrapy_ubi.adapter.process.spider_code import digest
 from scrapy_ubi.adapter.process.start_errors import process_ended
 from scrapy_ubi.adapter.requests.codec import Codec
-from scrapy_ubi.adapter.requests.fingerprints import FingerprintKeys
-from scrapy_ubi.adapter.requests.identity import NO_FILTER, RequestKeys
+from scrapy_ubi.adapter.requests.identity import NO_FILTER, FingerprintKeys, RequestKeys
 from scrapy_ubi.adapter.requests.meta_codecs import make_codecs
 from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.adapter.robots.sitemaps import Sitemaps, UnaskedSitemaps, sitemap_news
@@ -392,7 +390,7 @@ def read_settings(crawler: Crawler, spider: Spider) -> tuple[UbiSettings, Origin
     remarks = start_remarks.settings_remarks(settings, wanted), start_remarks.plugin_remarks(settings, wanted)
     for sentence in chain(*remarks, start_remarks.spider_remarks(type(spider))):
         logger.warning("%s", sentence)
-    code = digest(type(spider), settings.getlist("SPIDER_MODULES"))
+    code = process_start.code_digest(type(spider), settings.getlist("SPIDER_MODULES"))
     origin = Origin(f"{type(spider).__module__}.{type(spider).__qualname__}", given.mark, given.shown, code)
     return wanted, origin
 

@@ -22,7 +22,7 @@ and each hop of their redirects, which bypass the scheduler (`unscheduled`). Rul
 * From a host of another agent it is loaded under a foreign permit (`agent.work.permits`), unless UBI_FOREIGN_DOWNLOADS
   says otherwise: never two at once from this agent, and none without the lease.
 * What waits beside the scheduler gives its place of the downloader to the pages meanwhile (`Places`), and does not wait
-  for what only pages can wait for (`beside`): a time that its host has asked for, a server that does not answer.
+  for what only pages can wait for: a time that its host has asked for, a server that does not answer (`unscheduled`).
 * What the pages in flight load beside the scheduler (media, with their robots.txt) may start while the spider is being
   closed: their items would lack it. But it waits for no lease then, nor for a host that was put off for long.
 * Flights that wait for a permit are listed by host: an event at a host looks at those of that host only.
@@ -38,13 +38,20 @@ from typing import TYPE_CHECKING, NoReturn
 
 from scrapy import Request
 from scrapy.crawler import Crawler
-from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
 from scrapy_ubi.adapter.downloads.abort import Aborted, abort, abortable, within
-from scrapy_ubi.adapter.downloads.beside import WAITS, UnscheduledRests, same_failure, server_of
 from scrapy_ubi.adapter.downloads.reach import Reach
-from scrapy_ubi.adapter.downloads.unscheduled import Unscheduled, is_done_again, is_robots
+from scrapy_ubi.adapter.downloads.unscheduled import (
+    WAITS,
+    NotMade,
+    Unscheduled,
+    UnscheduledRests,
+    is_done_again,
+    is_robots,
+    same_failure,
+    server_of,
+)
 from scrapy_ubi.adapter.feedback.host_feedback import NO_ANSWER, HostFeedback
 from scrapy_ubi.adapter.process.log_once import Notices
 from scrapy_ubi.adapter.requests.inflight import Flight, Flights
@@ -119,7 +126,7 @@ class RequestHosts:
         self._closes.set()
 
 
-class Withdrawn(IgnoreRequest):
+class Withdrawn(NotMade):
     """This request is not fetched here and now; what asked for it is to be done again, here or elsewhere."""
 
 

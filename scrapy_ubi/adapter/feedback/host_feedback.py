@@ -18,7 +18,7 @@ The gate reports every load that had the host's permit: pages, robots.txt, media
 * A robots.txt that asks to come back later, or that cannot be loaded, is the matter of `scrapy_ubi.adapter.robots`.
 * Of a host that is given up everything that waits fails with that reason (`HostNotes.end_host`), so that the crawl
   ends; `scrapy ubi requeue` brings it back.
-* What bypasses the scheduler knows no rests and no end of a host (`adapter.downloads.beside`), so it may fail many
+* What bypasses the scheduler knows no rests and no end of a host (`adapter.downloads.unscheduled`), so it may fail many
   times while the host rests: that counts neither for the health of the host nor for its end.
 * Of several parallel loads of a host those that began before it was put off say the same as the one that has put it
   off (`SeveralLoads`). They are *late*: they count neither for its health nor as asked once more, and their pages go

@@ -157,17 +157,14 @@ class AgentDirectory:
             known = predecessor if isinstance(predecessor, str) and predecessor else None
             directory = cls(path, agent_id, lock, known, {"agent": agent_id, "crawl": settings.crawl})
             if record.get("agent") != agent_id:
-                directory._write(known)
+                directory.record_incarnation(known)
         except BaseException:
             lock.release()
             raise
         return directory
 
-    def record_incarnation(self, incarnation: str) -> None:
+    def record_incarnation(self, incarnation: str | None) -> None:
         """Note durably which incarnation runs here, before it is seen by others. Raises `UbiDirectoryError`."""
-        self._write(incarnation)
-
-    def _write(self, incarnation: str | None) -> None:
         self._record = {**self._record, "incarnation": incarnation, "lock": self.lock.file}
         try:
             _replace(self.path / "agent.json", json.dumps(self._record) + "\n")

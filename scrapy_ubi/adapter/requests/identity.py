@@ -5,7 +5,7 @@ Rules of this module:
 * The key is made of method, normal form of the URL (by UBI_NORMALISE), body and *nonce* (`urls.url_key`). Nearly all
   requests have no nonce: the same page is fetched once in the whole cluster, whichever agent finds it.
 * By default, whatever Scrapy's fingerprint takes for one has one key. A URL that is to be taken as it is (meta
-  `verbatim_url`) is not compared by its normal form, as there. Other fingerprinters: `fingerprints`.
+  `verbatim_url`) is not compared by its normal form, as there.
 * A request to be fetched anyway (`dont_filter`) has a nonce, in its meta: the spider middleware gives it to what
   callbacks yield. Retries and redirects are copies and keep it; what a seed leads to has one of its own. A seed that is
   to be fetched anyway has one that every agent makes the same (`adapter.scheduling.seeds`): it is taken once in the
@@ -16,11 +16,24 @@ Rules of this module:
   duplicate: its nonce says which step. It is the same for every agent, so seeds that dance like that are still taken
   once.
 * A request that is taken in again, requeued or wrongly joined, has a nonce of `agent.keys`.
+
+Keys by a fingerprinter of the user's (`FingerprintKeys`): REQUEST_FINGERPRINTER_CLASS decides which requests are the
+same one. With Scrapy's own class the keys are those of `RequestKeys`, which take for one whatever it takes for one, and
+cost a twentieth. Any other class (scrapy-poet's, scrapy-zyte-api's, one of the project's) is asked for each request.
+
+* The key is 64 bits of the fingerprint and of the nonce. Where the request belongs is decided by its URL, as always.
+* A request that was taken in again (`agent.keys.again_nonce`) has the key that its URL and its nonce make: another
+  agent or a command that takes it in has no fingerprinter.
+* All agents must ask the same class, so its name is among the settings that agents compare; and it must give the same
+  bytes in every process.
+* One that raises, or gives no bytes, loses no request: its URL decides then, which is counted, and said once.
+* The normal form joins nothing, so nothing of it is counted as joined, and nothing is learned of it.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -29,11 +42,13 @@ from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.dupefilters import BaseDupeFilter
+from scrapy.utils.request import RequestFingerprinterProtocol
 from w3lib.url import canonicalize_url
 
 from scrapy_ubi.adapter.requests.check import ASKED, HOST, NONCE, parse_object
 from scrapy_ubi.adapter.requests.named_hosts import BadHost, HostNames
 from scrapy_ubi.adapter.requests.values import unpack
+from scrapy_ubi.agent.keys import AGAIN
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import normal_form, url_key
@@ -41,6 +56,10 @@ from scrapy_ubi.urls.canonical import canonical_form
 from scrapy_ubi.urls.host_keys import host_keys
 from scrapy_ubi.urls.key import SEED, seed_key
 from scrapy_ubi.urls.normal import SITES_KEPT
+
+logger = logging.getLogger("scrapy_ubi")
+
+FINGERPRINT_ERRORS = "ubi/fingerprint_errors"  # stat
 
 # The dupe filter that filters nothing (Scrapy's shell sets it): every request is fetched, but for seeds.
 NO_FILTER = ("scrapy.dupefilters.BaseDupeFilter", BaseDupeFilter)
@@ -236,3 +255,70 @@ class RequestKeys:
     def _returns(self, request: Request, place: Place) -> bool:
         urls = request.meta.get("redirect_urls")
         return isinstance(urls, list) and any(self.normal_form(str(url)) == place.normal for url in urls)
+
+
+class FingerprintKeys(RequestKeys):
+    """Keys by `fingerprinter`. `count` adds one to the stat of a name."""
+
+    def __init__(
+        self,
+        settings: UbiSettings,
+        fingerprinter: RequestFingerprinterProtocol,
+        count: Callable[[str], object],
+        unfiltered: bool = False,
+    ) -> None:
+        super().__init__(settings, unfiltered)
+        self._fingerprinter = fingerprinter
+        self._count = count
+        self.lossy = False
+        self._said = False
+
+    @property
+    def changed(self) -> Mapping[str, int]:
+        return {}
+
+    @property
+    def plain(self) -> bool:
+        return False
+
+    def key(self, request: Request, place: Place) -> int:
+        nonce = str(request.meta.get(NONCE, ""))
+        if nonce.startswith(AGAIN):
+            return super().key(request, place)
+        print_ = self._fingerprint(request)
+        if print_ is None:
+            return super().key(request, place)
+        if request.dont_filter and self._is_back(request, print_):
+            nonce = f"{nonce}/{request.meta.get('redirect_times', 0)}"
+        if nonce and nonce.startswith(SEED):
+            return seed_key(url_key("", "", print_), nonce)
+        return url_key("", "", print_, nonce)
+
+    def _fingerprint(self, request: Request) -> bytes | None:
+        """The fingerprint; None where there is none."""
+        try:
+            found = self._fingerprinter.fingerprint(request)
+            if isinstance(found, bytes | bytearray):
+                return bytes(found)
+            raise TypeError(f"the fingerprint is a {type(found).__name__}: bytes are wanted")
+        except Exception as error:
+            self._count(FINGERPRINT_ERRORS)
+            if not self._said:
+                self._said = True
+                sentence = (
+                    "REQUEST_FINGERPRINTER_CLASS gives no fingerprint of %.300s: such requests are told apart by "
+                    "method, URL and body. (Shown once; %s counts.)"
+                )
+                logger.error(sentence, request, FINGERPRINT_ERRORS, exc_info=error)
+            return None
+
+    def _is_back(self, request: Request, print_: bytes) -> bool:
+        """Whether this redirect leads back to a request of its own chain, which is a step on and no duplicate."""
+        urls = request.meta.get("redirect_urls")
+        return isinstance(urls, list) and any(self._was(request, url) == print_ for url in urls)
+
+    def _was(self, request: Request, url: object) -> bytes | None:
+        try:
+            return self._fingerprint(request.replace(url=str(url)))
+        except ValueError:  # what it came by, as another agent says, is no URL
+            return None

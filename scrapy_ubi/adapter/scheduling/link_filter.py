@@ -41,7 +41,7 @@ from scrapy_ubi.errors import UbiSettingError
 from scrapy_ubi.settings import UbiSettings
 from scrapy_ubi.urls import normal_form
 from scrapy_ubi.urls.filters import FilterChain, Link, Refusal, UrlFilter
-from scrapy_ubi.urls.filters.visited import Visited
+from scrapy_ubi.urls.filters.simple import Visited
 
 logger = logging.getLogger("scrapy_ubi")
 SETTING = "UBI_FILTER_LOG"

@@ -31,12 +31,7 @@ from scrapy.http import Response
 from twisted.web.client import HTTPConnectionPool
 
 from scrapy_ubi.adapter.scrapy_private import socket_gate
-
-try:
-    import resource
-except ImportError:  # Windows has no such limits
-    resource = None  # type: ignore[assignment]
-
+from scrapy_ubi.ground.open_files import may_open
 
 _NAMES = ("_putConnection", "_removeConnection", "_connections", "_timeouts")
 MOST = 2000  # of one pool: 20 kB each
@@ -46,10 +41,7 @@ SPARE = 1000  # hosts without a connection that are noted, before they are looke
 
 def most_kept() -> int:
     """How many idle connections one pool of this process may keep."""
-    if not hasattr(resource, "getrlimit"):
-        return MOST
-    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return MOST if files == resource.RLIM_INFINITY else min(MOST, files // SHARE)
+    return min(MOST, may_open() // SHARE)
 
 
 def bound(pool: HTTPConnectionPool, most: int) -> None:

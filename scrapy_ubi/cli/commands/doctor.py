@@ -159,7 +159,7 @@ def _agents_here(settings: BaseSettings, crawl: str | None) -> Iterator[Finding]
 
 def _open_files(settings: BaseSettings) -> Iterator[Finding]:
     try:
-        from scrapy_ubi.adapter.process.open_files import may_open
+        from scrapy_ubi.ground.open_files import may_open
     except ImportError:
         yield Finding(UNKNOWN, "open files", "this system does not say how many files a process may open")
         return

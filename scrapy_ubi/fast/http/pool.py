@@ -14,8 +14,8 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from scrapy_ubi.adapter.process import open_files
 from scrapy_ubi.fast.http.route import Route
+from scrapy_ubi.ground import open_files
 
 if TYPE_CHECKING:
     from scrapy_ubi.fast.http.connection import Connection

@@ -31,8 +31,7 @@ from scrapy_ubi.urls.filters.filter_text import (
     Call,
     FilterError,
     calls_of,
-    made_with,
-    named_class,
+    made_of,
     parse_calls,
 )
 from scrapy_ubi.urls.scores import LinkBatch
@@ -272,14 +271,10 @@ def _make(call: Call) -> Ranker:
         return WeightedSum.from_arguments(call.arguments)
     if (known := SUITE.get(call.name)) is not None:
         return known(call.arguments)
-    found = named_class(call.name, (*SUITE, SUM), "ranker")
-    if isinstance(found, type):
-        found = made_with(found, call.arguments)
-    elif any(call.arguments.values()):
-        raise FilterError("gives arguments to what is no class", "name a class, whose __init__ takes them")
+    found: Ranker = made_of(call, (*SUITE, SUM), "ranker")
     if not (callable(getattr(found, "page", None)) and callable(getattr(found, "scores", None))):
         raise FilterError(
             f"names {call.name!r}, which has no page() and scores()",
             "give a class with page(host, page) and scores(host, candidates)",
         )
-    return found  # type: ignore[return-value]
+    return found

@@ -18,9 +18,8 @@ from scrapy_ubi.urls.filters.base import Link, SuiteFilter, UrlFilter
 from scrapy_ubi.urls.filters.filter_text import Call, FilterError, arguments_of, named_class, parse_calls
 from scrapy_ubi.urls.filters.knownpaths import KnownPaths
 from scrapy_ubi.urls.filters.scope import Scope
-from scrapy_ubi.urls.filters.simple import Depth, Extensions, Length, Schemes
+from scrapy_ubi.urls.filters.simple import Depth, Extensions, Length, Schemes, Visited
 from scrapy_ubi.urls.filters.traps import Traps
-from scrapy_ubi.urls.filters.visited import Visited
 
 SETTING = "UBI_FILTERS"
 

@@ -161,6 +161,17 @@ def made_with(cls: Callable[..., Made], arguments: Arguments) -> Made:
         raise FilterError(f"cannot be made ({error})", "give it the arguments that it takes") from error
 
 
+def made_of(call: Call, known: Iterable[str], kind: str) -> Any:
+    """What a call by a dotted path makes: an object of a class, or what is none itself, which is given no arguments.
+    Raises FilterError."""
+    found = named_class(call.name, known, kind)
+    if isinstance(found, type):
+        return made_with(found, call.arguments)
+    if any(call.arguments.values()):
+        raise FilterError("gives arguments to what is no class", "name a class, whose __init__ takes them")
+    return found
+
+
 def gather(given: Iterable[tuple[str, str]]) -> Arguments:
     """Arguments out of keys and values."""
     arguments: dict[str, list[str]] = {}

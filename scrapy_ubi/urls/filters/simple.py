@@ -1,8 +1,9 @@
-"""Filters that look at one thing: length, scheme, extension, depth."""
+"""Filters that look at one thing: length, scheme, extension, depth, whether the URL is known."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from scrapy_ubi.urls.filters.base import Link, SuiteFilter, one, only, target_of, whole_number
 from scrapy_ubi.urls.filters.filter_text import Arguments, FilterError
@@ -113,3 +114,25 @@ class Depth(SuiteFilter):
 
     def refuses(self, link: Link) -> str:
         return "deeper" if link.depth > self.most else ""
+
+
+def _nothing(link: Link) -> bool:
+    """What a filter knows that belongs to no crawl."""
+    return False
+
+
+class Visited(SuiteFilter):
+    """`visited`, LARM's last filter: no URL that this agent knows to be known. Known URLs are never fetched again, with
+    it or without; it says at which place of the chain they are dropped. `is_known` is the crawl's.
+    """
+
+    def __init__(self) -> None:
+        self.is_known: Callable[[Link], bool] = _nothing
+
+    @classmethod
+    def parse(cls, arguments: Arguments) -> Visited:
+        only(arguments)
+        return cls()
+
+    def refuses(self, link: Link) -> str:
+        return "known" if self.is_known(link) else ""

@@ -17,7 +17,7 @@ from contextlib import suppress
 from math import fsum, isnan
 
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, calls_of, made_with, named_class, write
+from scrapy_ubi.urls.filters.filter_text import Arguments, Call, FilterError, calls_of, made_of, write
 from scrapy_ubi.urls.scores.link_batch import LinkBatch, Score, Scorer, cut
 from scrapy_ubi.urls.scores.score_table import file_score
 from scrapy_ubi.urls.scores.scorers import DepthScore, FreshScore, KeywordScore, PathScore
@@ -106,11 +106,7 @@ def _make(call: Call) -> Scorer:
     text = write(call)
     if (known := SUITE.get(call.name)) is not None:
         return Scorer(call.name, text, known(call.arguments))
-    found = named_class(call.name, SUITE, "scorer")
-    if isinstance(found, type):
-        found = made_with(found, call.arguments)
-    elif any(call.arguments.values()):
-        raise FilterError("gives arguments to what is no class", "name a class, whose __init__ takes them")
+    found = made_of(call, SUITE, "scorer")
     if not callable(found):
         raise FilterError(
             f"names {call.name!r}, which cannot be called",

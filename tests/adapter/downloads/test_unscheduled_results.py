@@ -13,8 +13,7 @@ from scrapy.http import Response
 from scrapy.http.request import NO_CALLBACK
 
 from scrapy_ubi.adapter.downloads.gate import Withdrawn
-from scrapy_ubi.adapter.downloads.unscheduled import ForeignHost
-from scrapy_ubi.adapter.downloads.unscheduled_results import MOST_NAMED, UnscheduledResults
+from scrapy_ubi.adapter.downloads.unscheduled import MOST_NAMED, ForeignHost, UnscheduledResults
 from scrapy_ubi.adapter.requests.page_outcome import FORBIDDEN
 from scrapy_ubi.adapter.robots.fetch import RobotsLoad, request_for
 

@@ -17,8 +17,7 @@ from scrapy.utils.request import fingerprint
 
 from scrapy_ubi import LinkExtractor, PlainLinks
 from scrapy_ubi.adapter.requests.check import NONCE
-from scrapy_ubi.adapter.requests.fingerprints import ERRORS, FingerprintKeys
-from scrapy_ubi.adapter.requests.identity import RequestKeys
+from scrapy_ubi.adapter.requests.identity import FINGERPRINT_ERRORS, FingerprintKeys, RequestKeys
 from scrapy_ubi.agent.crawl.pinned_settings import check_settings
 from scrapy_ubi.agent.keys import REQUEUED, again_nonce
 from scrapy_ubi.agent.profile.figures import fixed
@@ -105,7 +104,7 @@ def test_one_that_raises_or_gives_no_bytes_loses_no_request(caplog: pytest.LogCa
     keys, default = keys_by(Raises(), counted), RequestKeys(UbiSettings())
     for url in (f"{URL}/bad", f"{URL}/text"):
         assert key(keys, url) == key(default, url)
-    assert counted == [ERRORS] * 2
+    assert counted == [FINGERPRINT_ERRORS] * 2
     assert caplog.text.count("REQUEST_FINGERPRINTER_CLASS gives no fingerprint of") == 1
     assert key(keys, URL) != key(default, URL)
 
@@ -220,7 +219,7 @@ def test_one_that_raises_is_named_and_the_pages_are_fetched(web: Site, caplog: p
             yield {"url": response.url}
 
     (outcome,) = crawl(Bad, web.proxy, settings={"REQUEST_FINGERPRINTER_CLASS": Raises})
-    assert len(outcome.items) == 3 and outcome.stats[ERRORS] >= 2
+    assert len(outcome.items) == 3 and outcome.stats[FINGERPRINT_ERRORS] >= 2
     assert caplog.text.count("REQUEST_FINGERPRINTER_CLASS gives no fingerprint of") == 1
 
 

@@ -72,7 +72,7 @@ def test_hosts_without_a_connection_are_forgotten() -> None:
 def test_the_files_that_may_be_open_count(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = {1024: 1024 // SHARE, 1 << 20: MOST, resource.RLIM_INFINITY: MOST}
     for files, most in limits.items():
-        monkeypatch.setattr(download_handlers.resource, "getrlimit", lambda which, files=files: (files, files))
+        monkeypatch.setattr(resource, "getrlimit", lambda which, files=files: (files, files))
         assert most_kept() == most
 
 

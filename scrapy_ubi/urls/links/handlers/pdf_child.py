@@ -85,7 +85,7 @@ class DocumentChild:
             self._write(process, body, end)
             return self._frame(process, end)
         except ChildGone:
-            self._end()
+            self.end()
             raise
 
     def close(self) -> None:
@@ -100,18 +100,29 @@ class DocumentChild:
         try:
             self._running()
         except ChildGone:
-            self._end()
+            self.end()
 
     def end(self) -> None:
-        """Take the child that was killed from the table of processes; in the thread of `read`."""
-        self._end()
+        """Kill the child, and take it from the table of processes; in the thread of `read`."""
+        with self._lock:
+            process = self._process
+            self._process = None
+        self._ready = False
+        if process is None:
+            return
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        process.wait()
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is not None:
             try:
                 return self._prepared(self._process)
             except ChildGone:  # it held too much memory, and has ended
-                self._end()
+                self.end()
         with self._lock:
             if self._closed:
                 raise ChildGone("closed")
@@ -173,20 +184,6 @@ class DocumentChild:
                 raise ChildGone("closed" if self._closed else "died")
             data += part
         return bytes(data)
-
-    def _end(self) -> None:
-        with self._lock:
-            process = self._process
-            self._process = None
-        self._ready = False
-        if process is None:
-            return
-        process.kill()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-        process.wait()
 
 
 class PdfChild(DocumentChild):

@@ -12,10 +12,10 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response
 
-pytest.importorskip("playwright")
+pytest.importorskip("scrapy_playwright")
 
-from scrapy_ubi.adapter.browser import crawl_loads
-from scrapy_ubi.adapter.browser.crawl_loads import CrawlLoads, KeptScripts
+from scrapy_ubi.adapter.browser import browser_pages
+from scrapy_ubi.adapter.browser.browser_pages import CrawlLoads, KeptScripts
 
 PAGE = "http://h.example/page"
 
@@ -138,7 +138,7 @@ def test_scripts_are_loaded_once_for_all_pages() -> None:
 
 
 def test_scripts_are_kept_within_bounds_and_not_where_they_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crawl_loads, "MOST_KEPT", 100)
+    monkeypatch.setattr(browser_pages, "MOST_KEPT", 100)
 
     async def run() -> None:
         crawl = Crawl()
@@ -155,7 +155,7 @@ def test_scripts_are_kept_within_bounds_and_not_where_they_say_so(monkeypatch: p
 
 
 def test_a_page_has_a_bound_of_loads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crawl_loads, "MOST_LOADS", 3)
+    monkeypatch.setattr(browser_pages, "MOST_LOADS", 3)
 
     async def run() -> None:
         crawl = Crawl()

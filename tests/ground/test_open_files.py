@@ -6,7 +6,7 @@ import resource
 
 import pytest
 
-from scrapy_ubi.adapter.process import open_files
+from scrapy_ubi.ground import open_files
 
 INFINITE = resource.RLIM_INFINITY
 
