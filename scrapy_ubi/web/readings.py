@@ -23,13 +23,14 @@ from scrapy_ubi.cli.commands import (
     live_settings,
     one_host,
     owner_report,
+    seed,
     url,
 )
 from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.cli.commands.stopped_status import read_figures
 from scrapy_ubi.cli.monitor import document
 from scrapy_ubi.cli.monitor.document import Document
-from scrapy_ubi.web import crawl_ring, last_items, outputs_here, seeds_state
+from scrapy_ubi.web import crawl_ring, outputs_here
 from scrapy_ubi.web.parameters import Field, Fields, choice, flag, number, text
 
 MOST_NAME = 300  # characters of a host, an agent, a reason
@@ -110,7 +111,7 @@ READINGS: Mapping[str, Reading] = {
     "dead": Reading({"agent": _AGENT, "limit": _LETTERS}, of_command(inbox_report.run, dead=True, full=False)),
     "settings": Reading({}, of_command(live_settings.run, changed=True)),
     "crawls": Reading({}, of_command(crawls.run, crawl=None)),
-    "seeds": Reading({"limit": _LIMIT}, seeds_state.run),
-    "outputs": Reading({}, outputs_here.run),
-    "items": Reading({"agent": _NAME, "limit": _FEW}, last_items.run),
+    "seeds": Reading({"limit": _LIMIT}, seed.read_state),
+    "outputs": Reading({}, outputs_here.read_outputs),
+    "items": Reading({"agent": _NAME, "limit": _FEW}, outputs_here.read_items),
 }
