@@ -21,8 +21,6 @@ from scrapy_ubi.cli.commands import (
     host_report,
     inbox_report,
     live_settings,
-    one_host,
-    owner_report,
     seed,
     url,
 )
@@ -101,12 +99,12 @@ READINGS: Mapping[str, Reading] = {
     "report": Reading({}, lambda settings, opts: document.report(read_figures(settings, opts)[0])),
     "ring": Reading({}, crawl_ring.run),
     "hosts": Reading(_HOSTS, of_command(host_report.run)),
-    "host": Reading({"host": _AGENT, "agent": _NAME, "limit": _FEW}, of_command(one_host.run)),
+    "host": Reading({"host": _AGENT, "agent": _NAME, "limit": _FEW}, of_command(host_report.run_one)),
     "failed": Reading(
         {"reason": _NAME, "host": _NAME, "url": Field(text()), "agent": _NAME, "limit": _LIMIT}, of_command(failed.run)
     ),
     "url": Reading({"url": _URL, "agent": _NAME}, of_command(url.run)),
-    "owner": Reading({"url": _URL}, of_command(owner_report.run, agents=None)),
+    "owner": Reading({"url": _URL}, of_command(url.run_owner, agents=None)),
     "inbox": Reading({"agent": _AGENT, "limit": _LETTERS}, _inbox),
     "dead": Reading({"agent": _AGENT, "limit": _LETTERS}, of_command(inbox_report.run, dead=True, full=False)),
     "settings": Reading({}, of_command(live_settings.run, changed=True)),

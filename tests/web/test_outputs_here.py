@@ -1,5 +1,5 @@
-"""What the page says of outputs: pages of each store, the copies found last, of files as the writer leaves them, and the
-items of agents whose directories lie anywhere on this machine; and of those that cannot be seen."""
+"""What the page says of outputs: pages of each store, the copies found last, of files as the writer leaves them, and
+the items of agents whose directories lie anywhere on this machine; and of those that cannot be seen."""
 
 from __future__ import annotations
 
