@@ -4,7 +4,6 @@ pages were in the order of the crawl."""
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ from scrapy_ubi.outputs.collector import Collector, CollectTally
 from scrapy_ubi.outputs.graph import files, quality
 from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphStore
 from scrapy_ubi.outputs.graph.numbered import FoundNode, Numbered
+from scrapy_ubi.outputs.whole_file import whole_file
 
 TITLE = "Quality of the pages fetched so far"
 CURVES = (("as crawled", "#0b5fa5", ""), ("breadth first", "#c2410c", "7 4"), ("best order", "#3f7d20", "2 3"))
@@ -128,6 +128,5 @@ def _document(opened: _Opened) -> dict[str, object]:
 def _draw(found: quality.Quality, output: str) -> None:
     values = (found.crawled, found.breadth, found.best)
     curves = [Curve(name, each, colour, dashes) for (name, colour, dashes), each in zip(CURVES, values, strict=True)]
-    beside = Path(f"{output}.part")
-    beside.write_text(quality_svg.drawn(found.pages, curves, TITLE), encoding="utf-8")
-    os.replace(beside, output)
+    with whole_file(output) as beside:
+        beside.write_text(quality_svg.drawn(found.pages, curves, TITLE), encoding="utf-8")

@@ -35,6 +35,7 @@ from scrapy.utils.misc import load_object
 from scrapy_ubi.errors import UbiDirectoryError, UbiError
 from scrapy_ubi.ground.untrusted.terminal_text import plain
 from scrapy_ubi.outputs import stores
+from scrapy_ubi.outputs.whole_file import whole_file
 from scrapy_ubi.settings import UbiSettings
 
 # What Scrapy's own storages import, by scheme, and how it is installed.
@@ -233,16 +234,10 @@ def write_as(kind: str, path: str, settings: BaseSettings) -> None:
     """Write JSON lines in another format, over themselves. Raises OSError."""
     exporters = settings.get_component_priority_dict_with_base("FEED_EXPORTERS")
     fields = settings.getdictorlist("FEED_EXPORT_FIELDS") or None
-    beside = f"{path}.part"
-    try:
-        with open(path, encoding="utf-8") as lines, open(beside, "wb") as file:
-            encoding = settings.get("FEED_EXPORT_ENCODING") or "utf-8"
-            exporter = load_object(exporters[kind])(file, fields_to_export=fields, encoding=encoding)
-            exporter.start_exporting()
-            for line in lines:
-                exporter.export_item(json.loads(line))
-            exporter.finish_exporting()
-        os.replace(beside, path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as beside, open(path, encoding="utf-8") as lines, beside.open("wb") as file:
+        encoding = settings.get("FEED_EXPORT_ENCODING") or "utf-8"
+        exporter = load_object(exporters[kind])(file, fields_to_export=fields, encoding=encoding)
+        exporter.start_exporting()
+        for line in lines:
+            exporter.export_item(json.loads(line))
+        exporter.finish_exporting()
