@@ -17,8 +17,8 @@ from typing import Any
 
 from scrapy.settings import BaseSettings, get_settings_priority
 
-from scrapy_ubi.cli.commands.addon_remark import addon_remark
 from scrapy_ubi.cli.commands.crawl_choice import UbiNoCrawl, choose_crawl
+from scrapy_ubi.cli.commands.project import addon_remark
 from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.cli.commands.redis_connection import RedisConnection, connect
 from scrapy_ubi.cli.commands.stopped_status import figures
@@ -63,7 +63,7 @@ QUERIES: Mapping[str, str] = {
     "reset": "reset.run",
     "collect": "collect.run",
     "compare": "compare.run",
-    "quality": "collect_graph.run_quality",
+    "quality": "quality.run",
     "rank": "rank.run",
     "search": "search.run",
     "wacz": "wacz.run",
