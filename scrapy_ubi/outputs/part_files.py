@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from scrapy_ubi.errors import UbiDirectoryError
 
@@ -194,3 +194,11 @@ def outs(agent_directory: Path) -> Iterator[Path]:
     for path in (agent_directory / OUT, *sorted(agent_directory.glob(ASIDE))):
         if path.is_dir():
             yield path
+
+
+def open_part(path: Path) -> IO[bytes]:
+    """Open a file of a part, which may be sealed meanwhile. Raises OSError."""
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return path.with_name(path.name.removesuffix(OPEN)).open("rb")

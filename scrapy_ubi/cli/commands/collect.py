@@ -25,7 +25,7 @@ from scrapy_ubi.cli.commands.collect_choice import bar, choose, remarks
 from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.cli.commands.redis_connection import UbiNotFound, setting
 from scrapy_ubi.cli.commands.search import IndexForm
-from scrapy_ubi.cli.monitor.text_table import count
+from scrapy_ubi.cli.monitor.text_table import count, counted
 from scrapy_ubi.errors import UbiDirectoryError
 from scrapy_ubi.outputs.collector import Collector, CollectTally
 from scrapy_ubi.outputs.duplicates.duplicates_store import ENDING, DuplicatesStore
@@ -120,14 +120,10 @@ def check_markdown(output: str, size: int | None) -> None:
 
 
 def _told(tally: CollectTally, agents: int) -> str:
-    twice = f"; {_number(tally.doubles, 'page')} there twice, counted once" if tally.doubles else ""
-    parts = f"{_number(tally.parts, 'part')} of {_number(agents, 'agent')}"
-    older = f"; {_number(tally.older, 'record')} of earlier visits left out" if tally.older else ""
-    return f"{_number(tally.pages, 'page')}, from {parts}{twice}{older}."
-
-
-def _number(number: int, what: str) -> str:
-    return f"{count(number)} {what}{'' if number == 1 else 's'}"
+    twice = f"; {counted(tally.doubles, 'page')} there twice, counted once" if tally.doubles else ""
+    parts = f"{counted(tally.parts, 'part')} of {counted(agents, 'agent')}"
+    older = f"; {counted(tally.older, 'record')} of earlier visits left out" if tally.older else ""
+    return f"{counted(tally.pages, 'page')}, from {parts}{twice}{older}."
 
 
 def _form(output: str) -> IndexForm | None:
