@@ -19,8 +19,7 @@ from scrapy_ubi.web import live_stream, web_app
 from scrapy_ubi.web.live_stream import LiveStream
 from scrapy_ubi.web.reader import CrawlReader
 from scrapy_ubi.web.security import Access
-from scrapy_ubi.web.server import listening
-from scrapy_ubi.web.web_app import HALF_OPEN, WebApp, end_half_open
+from scrapy_ubi.web.web_app import HALF_OPEN, WebApp, end_half_open, listening
 from tests.web.served import Crawl, reader_of
 
 LIMIT = 30.0  # s
