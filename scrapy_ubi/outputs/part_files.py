@@ -19,7 +19,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -202,3 +203,13 @@ def open_part(path: Path) -> IO[bytes]:
         return path.open("rb")
     except FileNotFoundError:
         return path.with_name(path.name.removesuffix(OPEN)).open("rb")
+
+
+def newest_first(files: Iterable[Path]) -> list[Path]:
+    """These files by their last change; one that is sealed meanwhile is left out, and seen the next time. Raises
+    OSError."""
+    times: dict[Path, float] = {}
+    for file in files:
+        with suppress(FileNotFoundError):
+            times[file] = file.stat().st_mtime
+    return sorted(times, key=lambda file: (-times[file], str(file)))

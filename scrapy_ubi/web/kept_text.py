@@ -30,7 +30,7 @@ from scrapy_ubi.outputs.index.index_store import ENDING as INDEX_LINES
 from scrapy_ubi.outputs.index.index_store import IndexStore
 from scrapy_ubi.outputs.markdown.markdown_store import ENDING as MARKDOWN_LINES
 from scrapy_ubi.outputs.markdown.markdown_store import MarkdownStore
-from scrapy_ubi.outputs.part_files import OPEN, SHORT, open_part
+from scrapy_ubi.outputs.part_files import OPEN, SHORT, newest_first, open_part
 
 MOST_READ = 4 << 30  # bytes
 SHOWN = 200  # characters of a URL in a sentence
@@ -78,13 +78,10 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
 
 def _newest(outs: Iterable[Path], kind: _Kind) -> list[Path]:
     """The files of a store, the newest first."""
-    times: dict[Path, float] = {}
-    for out in outs:
-        for file in (out / kind.store).glob(f"*.{kind.ending}*"):
-            if file.name.removesuffix(OPEN).removesuffix(SHORT).endswith(f".{kind.ending}"):
-                with suppress(FileNotFoundError):  # sealed meanwhile
-                    times[file] = file.stat().st_mtime
-    return sorted(times, key=lambda file: (-times[file], str(file)))
+    files = (file for out in outs for file in (out / kind.store).glob(f"*.{kind.ending}*"))
+    return newest_first(
+        file for file in files if file.name.removesuffix(OPEN).removesuffix(SHORT).endswith(f".{kind.ending}")
+    )
 
 
 def _spellings(url: str) -> list[str]:

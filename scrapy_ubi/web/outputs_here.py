@@ -41,7 +41,7 @@ from scrapy_ubi.outputs.collector import Out
 from scrapy_ubi.outputs.duplicates.duplicate_record import BadLine, read_line
 from scrapy_ubi.outputs.duplicates.duplicates_store import ENDING, DuplicatesStore
 from scrapy_ubi.outputs.items import LINES, ItemsStore
-from scrapy_ubi.outputs.part_files import INDEX, OPEN
+from scrapy_ubi.outputs.part_files import INDEX, OPEN, newest_first
 from scrapy_ubi.transport.item_stream import ItemStream
 from scrapy_ubi.web.shelf_client import MEMORY_URL
 
@@ -230,10 +230,9 @@ def newest_copies(outs: Iterable[Path]) -> list[Document]:
     """Pages that were found to be copies, the newest of each agent first; `first` is the page they are copies of."""
     found: list[Document] = []
     for out in outs:
-        files = [*(out / DuplicatesStore.name).glob(f"*.{ENDING}*")]
-        with suppress(FileNotFoundError):  # sealed meanwhile
-            if files:
-                found += _copies(max(files, key=lambda path: path.stat().st_mtime))
+        for file in newest_first((out / DuplicatesStore.name).glob(f"*.{ENDING}*"))[:1]:
+            with suppress(FileNotFoundError):  # sealed meanwhile
+                found += _copies(file)
     return found[:MOST_COPIES]
 
 
@@ -298,15 +297,10 @@ def _item_files(out: Path) -> list[Path]:
 
 def _last_of(files: list[Path], limit: int) -> list[Document]:
     """The last lines of the newest of these files that have some."""
-    times: dict[Path, float] = {}
-    for file in files:
-        with suppress(FileNotFoundError):  # sealed meanwhile
-            times[file] = file.stat().st_mtime
     found: list[Document] = []
-    for file in sorted(times, key=lambda one: -times[one])[:2]:
-        if len(found) < limit:
-            with suppress(FileNotFoundError):
-                found += map(_item, islice(_last_lines(file, TAIL_OF_ITEMS), limit - len(found)))
+    for file in newest_first(files)[:2]:
+        with suppress(FileNotFoundError):
+            found += map(_item, islice(_last_lines(file, TAIL_OF_ITEMS), limit - len(found)))
     return found
 
 
