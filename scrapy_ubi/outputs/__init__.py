@@ -1,3 +1,3 @@
-"""What a crawl leaves behind:
-feeds, whose file belongs to one agent and whose items are on disk before their page is done.
+"""What a crawl leaves behind: the stores and their writer, what makes one result of those of all agents, duplicates,
+and archives in place of the network.
 """

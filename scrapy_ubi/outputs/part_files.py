@@ -19,10 +19,11 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from scrapy_ubi.errors import UbiDirectoryError
 
@@ -194,3 +195,21 @@ def outs(agent_directory: Path) -> Iterator[Path]:
     for path in (agent_directory / OUT, *sorted(agent_directory.glob(ASIDE))):
         if path.is_dir():
             yield path
+
+
+def open_part(path: Path) -> IO[bytes]:
+    """Open a file of a part, which may be sealed meanwhile. Raises OSError."""
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        return path.with_name(path.name.removesuffix(OPEN)).open("rb")
+
+
+def newest_first(files: Iterable[Path]) -> list[Path]:
+    """These files by their last change; one that is sealed meanwhile is left out, and seen the next time. Raises
+    OSError."""
+    times: dict[Path, float] = {}
+    for file in files:
+        with suppress(FileNotFoundError):
+            times[file] = file.stat().st_mtime
+    return sorted(times, key=lambda file: (-times[file], str(file)))

@@ -17,7 +17,7 @@ from scrapy_ubi.adapter.requests.observers import PageObserver
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.outputs import stores
 from scrapy_ubi.outputs.delivery.delivering import DeliveringStore
-from scrapy_ubi.outputs.documents.document_reader import DocumentReader
+from scrapy_ubi.outputs.documents.text_child import DocumentReader
 from scrapy_ubi.outputs.duplicates.duplicate_record import Compared
 from scrapy_ubi.outputs.duplicates.duplicates_store import DuplicatesStore, known
 from scrapy_ubi.outputs.duplicates.judge import DuplicateLinks, Judge

@@ -27,7 +27,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.adapter.requests.judged import Judged
 from scrapy_ubi.errors import UbiSettingError
-from scrapy_ubi.outputs.documents.document_reader import DocumentReader
+from scrapy_ubi.outputs.documents.text_child import DocumentReader
 from scrapy_ubi.outputs.part_writer import Part
 from scrapy_ubi.policy.politeness.page_robots import DIRECTIVES, PAGE_ROBOTS
 from scrapy_ubi.urls import normal_form

@@ -26,8 +26,7 @@ from scrapy_ubi.transport.in_process import MemoryTransport
 from scrapy_ubi.web import shelf_client
 from scrapy_ubi.web.reader import CrawlReader
 from scrapy_ubi.web.security import Access, UbiUnsafe, check_bound, read_token
-from scrapy_ubi.web.server import UbiNotServed, listening
-from scrapy_ubi.web.web_app import WebApp
+from scrapy_ubi.web.web_app import UbiNotServed, WebApp, listening
 
 logger = logging.getLogger("scrapy_ubi.web")
 

@@ -30,7 +30,7 @@ from scrapy_ubi.outputs.index.index_store import ENDING as INDEX_LINES
 from scrapy_ubi.outputs.index.index_store import IndexStore
 from scrapy_ubi.outputs.markdown.markdown_store import ENDING as MARKDOWN_LINES
 from scrapy_ubi.outputs.markdown.markdown_store import MarkdownStore
-from scrapy_ubi.outputs.part_files import OPEN, SHORT
+from scrapy_ubi.outputs.part_files import OPEN, SHORT, newest_first, open_part
 
 MOST_READ = 4 << 30  # bytes
 SHOWN = 200  # characters of a URL in a sentence
@@ -78,13 +78,10 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
 
 def _newest(outs: Iterable[Path], kind: _Kind) -> list[Path]:
     """The files of a store, the newest first."""
-    times: dict[Path, float] = {}
-    for out in outs:
-        for file in (out / kind.store).glob(f"*.{kind.ending}*"):
-            if file.name.removesuffix(OPEN).removesuffix(SHORT).endswith(f".{kind.ending}"):
-                with suppress(FileNotFoundError):  # sealed meanwhile
-                    times[file] = file.stat().st_mtime
-    return sorted(times, key=lambda file: (-times[file], str(file)))
+    files = (file for out in outs for file in (out / kind.store).glob(f"*.{kind.ending}*"))
+    return newest_first(
+        file for file in files if file.name.removesuffix(OPEN).removesuffix(SHORT).endswith(f".{kind.ending}")
+    )
 
 
 def _spellings(url: str) -> list[str]:
@@ -109,7 +106,7 @@ def _find(files: Iterable[tuple[_Kind, Path]], urls: list[str]) -> tuple[Mapping
 def _records(file: Path, urls: list[str], most: int) -> Iterator[Mapping[str, Any]]:
     """The records in a file that name one of these URLs as theirs."""
     named = [json.dumps(url, ensure_ascii=False).encode("utf-8", "replace") for url in urls]
-    with _opened(file) as lines:
+    with open_part(file) as lines:
         read = 0
         for line in lines:
             if (read := read + len(line)) > most or not line.endswith(b"\n"):
@@ -119,11 +116,3 @@ def _records(file: Path, urls: list[str], most: int) -> Iterator[Mapping[str, An
                     record = json.loads(line)
                     if isinstance(record, dict) and {record.get("url"), record.get("canonical")} & {*urls}:
                         yield {"url": "", **record}
-
-
-def _opened(file: Path) -> Any:
-    """A file that may be sealed meanwhile. Raises OSError."""
-    try:
-        return file.open("rb")
-    except FileNotFoundError:
-        return file.with_name(file.name.removesuffix(OPEN)).open("rb")

@@ -20,22 +20,17 @@ import asyncio
 import json
 import logging
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any
 
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.cli.commands.stopped_status import read_figures
 from scrapy_ubi.cli.monitor.document import Document
-from scrapy_ubi.web.crawl_events import CrawlEvents
-from scrapy_ubi.web.crawl_view import view
+from scrapy_ubi.web.crawl_view import CrawlEvents, view
+from scrapy_ubi.web.page_history import SeenHistory
 from scrapy_ubi.web.problem import Problem
 from scrapy_ubi.web.reader import CrawlReader
-
-KEPT = 3_600  # points: two hours of looks
-MOST_POINTS = 720  # of an answer
 
 logger = logging.getLogger("scrapy_ubi.web")
 
@@ -45,29 +40,6 @@ MOST_VIEWERS = 32
 PATIENCE = 10.0  # s for a viewer to read
 LONGEST = 600.0  # s that a viewer keeps its place while others wait for one
 FAULT = "The crawl could not be shown; the log says why."
-
-
-class SeenHistory:
-    """How a crawl went, as far as this server has seen it itself: a point for each look, for two hours, the oldest
-    first; their values are `page_history.FIELDS`."""
-
-    def __init__(self) -> None:
-        self._points: deque[tuple[float, ...]] = deque(maxlen=KEPT)
-
-    def look(self, of: Document) -> None:
-        """Note a crawl view."""
-        measures: dict[str, Any] = of["measures"]
-        totals = measures["totals"]
-        failed = sum(measures["failed"].values())
-        self._points.append((of["time"], totals["pages"], measures["pages_per_second"], totals["queued"], failed))
-
-    def since(self, time: float) -> tuple[float, list[list[float]]]:
-        """Seconds between two points, and the points from this time on, thinned to `MOST_POINTS`."""
-        points = [[*point] for point in self._points.copy() if point[0] >= time]
-        every = -(-len(points) // MOST_POINTS) or 1
-        kept = points[::-1][::every][::-1]
-        step = (kept[-1][0] - kept[0][0]) / (len(kept) - 1) if len(kept) > 1 else 0.0
-        return round(step, 3), kept
 
 
 class Viewer:

@@ -1,9 +1,11 @@
-"""How a crawl went, for a page: the timelines of its agents as one, as points of few fields."""
+"""How a crawl went, for a page, as points of few fields: by the timelines of its agents as one, or by what was seen of
+agents that have none."""
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +13,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.cli.commands.crawl_history import history
 from scrapy_ubi.cli.monitor.document import Document
-from scrapy_ubi.web.crawl_events import WORDS
+from scrapy_ubi.web.crawl_view import WORDS
 
 FIELDS = ("time", "pages", "pages_per_second", "queued", "failed")
 MOST_POINTS = 360
@@ -20,6 +22,8 @@ SAME = 30  # s
 MOST_NAMED = 5
 FEW_POINTS, MANY_AGENTS = 60, 100  # of more agents than that fewer points are asked for
 MOST_EVENTS = 200  # the newest
+KEPT = 3_600  # points seen: two hours of looks
+MOST_SEEN = 720  # of an answer
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> Document:
@@ -81,3 +85,26 @@ def shown_event(of: Document) -> Document:
         "agent": of["who"] or None,
         "text": f"{text.removesuffix('.')}{why}" if of["why"] else text,
     }
+
+
+class SeenHistory:
+    """How a crawl went, as far as this server has seen it itself: a point for each look, for two hours, the oldest
+    first; their values are `FIELDS`."""
+
+    def __init__(self) -> None:
+        self._points: deque[tuple[float, ...]] = deque(maxlen=KEPT)
+
+    def look(self, of: Document) -> None:
+        """Note a crawl view."""
+        measures: dict[str, Any] = of["measures"]
+        totals = measures["totals"]
+        failed = sum(measures["failed"].values())
+        self._points.append((of["time"], totals["pages"], measures["pages_per_second"], totals["queued"], failed))
+
+    def since(self, time: float) -> tuple[float, list[list[float]]]:
+        """Seconds between two points, and the points from this time on, thinned to `MOST_SEEN`."""
+        points = [[*point] for point in self._points.copy() if point[0] >= time]
+        every = -(-len(points) // MOST_SEEN) or 1
+        kept = points[::-1][::every][::-1]
+        step = (kept[-1][0] - kept[0][0]) / (len(kept) - 1) if len(kept) > 1 else 0.0
+        return round(step, 3), kept

@@ -21,15 +21,14 @@ from scrapy_ubi.cli.commands import (
     host_report,
     inbox_report,
     live_settings,
-    one_host,
-    owner_report,
+    seed,
     url,
 )
 from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.cli.commands.stopped_status import read_figures
 from scrapy_ubi.cli.monitor import document
 from scrapy_ubi.cli.monitor.document import Document
-from scrapy_ubi.web import crawl_ring, last_items, outputs_here, seeds_state
+from scrapy_ubi.web import crawl_ring, outputs_here
 from scrapy_ubi.web.parameters import Field, Fields, choice, flag, number, text
 
 MOST_NAME = 300  # characters of a host, an agent, a reason
@@ -100,17 +99,17 @@ READINGS: Mapping[str, Reading] = {
     "report": Reading({}, lambda settings, opts: document.report(read_figures(settings, opts)[0])),
     "ring": Reading({}, crawl_ring.run),
     "hosts": Reading(_HOSTS, of_command(host_report.run)),
-    "host": Reading({"host": _AGENT, "agent": _NAME, "limit": _FEW}, of_command(one_host.run)),
+    "host": Reading({"host": _AGENT, "agent": _NAME, "limit": _FEW}, of_command(host_report.run_one)),
     "failed": Reading(
         {"reason": _NAME, "host": _NAME, "url": Field(text()), "agent": _NAME, "limit": _LIMIT}, of_command(failed.run)
     ),
     "url": Reading({"url": _URL, "agent": _NAME}, of_command(url.run)),
-    "owner": Reading({"url": _URL}, of_command(owner_report.run, agents=None)),
+    "owner": Reading({"url": _URL}, of_command(url.run_owner, agents=None)),
     "inbox": Reading({"agent": _AGENT, "limit": _LETTERS}, _inbox),
     "dead": Reading({"agent": _AGENT, "limit": _LETTERS}, of_command(inbox_report.run, dead=True, full=False)),
     "settings": Reading({}, of_command(live_settings.run, changed=True)),
     "crawls": Reading({}, of_command(crawls.run, crawl=None)),
-    "seeds": Reading({"limit": _LIMIT}, seeds_state.run),
-    "outputs": Reading({}, outputs_here.run),
-    "items": Reading({"agent": _NAME, "limit": _FEW}, last_items.run),
+    "seeds": Reading({"limit": _LIMIT}, seed.read_state),
+    "outputs": Reading({}, outputs_here.read_outputs),
+    "items": Reading({"agent": _NAME, "limit": _FEW}, outputs_here.read_items),
 }

@@ -4,30 +4,19 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import errno
 import json
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from aiohttp import web
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.cli.commands.crawl_choice import given_crawl
-from scrapy_ubi.errors import UbiError
 from scrapy_ubi.web.index_now import IndexNow
 from scrapy_ubi.web.problem import Problem
 from scrapy_ubi.web.reader import CrawlReader
 from scrapy_ubi.web.security import Access, check_bound, read_token
-from scrapy_ubi.web.web_app import WebApp
+from scrapy_ubi.web.web_app import LAST, UbiNotServed, WebApp, listening
 from scrapy_ubi.web.web_sub import WebSub
-
-LAST = 3.0  # s for what is under way at the end
-
-
-class UbiNotServed(UbiError):
-    """The server cannot listen there."""
 
 
 def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
@@ -79,22 +68,3 @@ def _say(url: str, access: Access, opts: argparse.Namespace, made: bool, reader:
         print("It can be looked at, not changed: give a --token-file for that.", flush=True)
     if trouble:
         print(f"{trouble} It is shown as soon as it can be read.", flush=True)
-
-
-@asynccontextmanager
-async def listening(app: WebApp, host: str, port: int) -> AsyncIterator[str]:
-    """Serve in the running loop; the URL. Raises UbiNotServed where it cannot listen."""
-    runner = web.AppRunner(
-        app.application, access_log=None, logger=app.log, handle_signals=False, shutdown_timeout=LAST
-    )
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, host, port).start()
-        except OSError as error:
-            why = "another process listens there" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
-            raise UbiNotServed(f"The page cannot be served at {host}:{port} ({why}): give another port.") from None
-        bound = runner.addresses[0]
-        yield f"http://{f'[{host}]' if ':' in host else host}:{bound[1]}/"
-    finally:
-        await runner.cleanup()

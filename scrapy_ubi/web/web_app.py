@@ -1,4 +1,4 @@
-"""The server's answers: which path is answered by what, each judged by `security` before.
+"""The server: which path is answered by what, each judged by `security` before; and how it listens.
 
 Rules of this module:
 
@@ -10,12 +10,14 @@ Rules of this module:
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import secrets
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
@@ -27,6 +29,7 @@ from scrapy_ubi.agent.report.queries import SORTS
 from scrapy_ubi.cli.commands.items import NOW
 from scrapy_ubi.cli.commands.stopped_status import read_figures
 from scrapy_ubi.cli.monitor.status import CrawlStatus
+from scrapy_ubi.errors import UbiError
 from scrapy_ubi.web import index_now, page_history, parameters
 from scrapy_ubi.web.index_now import IndexNow
 from scrapy_ubi.web.item_events import ItemEvents, place_of
@@ -51,6 +54,7 @@ from scrapy_ubi.web.security import (
 from scrapy_ubi.web.verbs import VERBS
 from scrapy_ubi.web.web_sub import WebSub
 
+LAST = 3.0  # s for what is under way at the end
 HALF_OPEN = 30.0  # s after which a peer that acknowledges nothing counts as gone
 _USER_TIMEOUT = getattr(socket, "TCP_USER_TIMEOUT", None)  # Linux
 
@@ -61,6 +65,10 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _READS = ("GET", "HEAD")
 _FOLLOW = {"from": Field(place_of, NOW)}
 _MINUTES = {"minutes": Field(number(1, 1440), 60), "agent": Field(parameters.text(300))}
+
+
+class UbiNotServed(UbiError):
+    """The server cannot listen there."""
 
 
 def has_left(request: web.Request) -> bool:
@@ -247,6 +255,25 @@ class WebApp:
             place = parameters.of_query(_FOLLOW, [("from", last)])["from"]
         async with self.items.viewer(place) as events:
             return await _stream(request, events)
+
+
+@asynccontextmanager
+async def listening(app: WebApp, host: str, port: int) -> AsyncIterator[str]:
+    """Serve in the running loop; the URL. Raises UbiNotServed where it cannot listen."""
+    runner = web.AppRunner(
+        app.application, access_log=None, logger=app.log, handle_signals=False, shutdown_timeout=LAST
+    )
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            why = "another process listens there" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
+            raise UbiNotServed(f"The page cannot be served at {host}:{port} ({why}): give another port.") from None
+        bound = runner.addresses[0]
+        yield f"http://{f'[{host}]' if ':' in host else host}:{bound[1]}/"
+    finally:
+        await runner.cleanup()
 
 
 async def _until_none(messages: asyncio.Queue[str | None]) -> AsyncIterator[str]:

@@ -16,11 +16,10 @@ import pytest
 from scrapy_ubi.agent.metrics.endpoint import Endpoint, EndpointPages
 from scrapy_ubi.cli.commands.stopped_status import read_figures
 from scrapy_ubi.web import live_stream, web_app
-from scrapy_ubi.web.live_stream import LiveStream, SeenHistory
+from scrapy_ubi.web.live_stream import LiveStream
 from scrapy_ubi.web.reader import CrawlReader
 from scrapy_ubi.web.security import Access
-from scrapy_ubi.web.server import listening
-from scrapy_ubi.web.web_app import HALF_OPEN, WebApp, end_half_open
+from scrapy_ubi.web.web_app import HALF_OPEN, WebApp, end_half_open, listening
 from tests.web.served import Crawl, reader_of
 
 LIMIT = 30.0  # s
@@ -189,28 +188,6 @@ def test_a_reading_goes_on_alone_where_who_has_begun_it_leaves(monkeypatch: pyte
             assert most[0] == 1
 
     asyncio.run(body())
-
-
-def test_what_was_seen_is_told_while_more_is_seen() -> None:
-    seen = SeenHistory()
-    made = {"time": 0.0, "measures": {"totals": {"pages": 1, "queued": 1}, "pages_per_second": 1.0, "failed": {}}}
-    faults: list[BaseException] = []
-    over = threading.Event()
-
-    def tell() -> None:
-        try:
-            while not over.is_set():
-                seen.since(0.0)
-        except RuntimeError as error:
-            faults.append(error)
-
-    teller = threading.Thread(target=tell)
-    teller.start()
-    for number in range(20_000):
-        seen.look({**made, "time": float(number)})
-    over.set()
-    teller.join(LIMIT)
-    assert not faults
 
 
 MALFORMED = (

@@ -17,8 +17,8 @@ from typing import Any
 
 from scrapy.settings import BaseSettings, get_settings_priority
 
-from scrapy_ubi.cli.commands.addon_remark import addon_remark
 from scrapy_ubi.cli.commands.crawl_choice import UbiNoCrawl, choose_crawl
+from scrapy_ubi.cli.commands.project import addon_remark
 from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.cli.commands.redis_connection import RedisConnection, connect
 from scrapy_ubi.cli.commands.stopped_status import figures
@@ -51,11 +51,11 @@ QUERIES: Mapping[str, str] = {
     "botkey": "botkey.run",
     "crawls": "crawls.run",
     "inbox": "inbox_report.run",
-    "owner": "owner_report.run",
+    "owner": "url.run_owner",
     "doctor": "doctor.run",
     "drain": "drain.run",
     "hosts": "host_report.run",
-    "host": "one_host.run",
+    "host": "host_report.run_one",
     "url": "url.run",
     "failed": "failed.run",
     "requeue": "failed.requeue",
@@ -63,7 +63,7 @@ QUERIES: Mapping[str, str] = {
     "reset": "reset.run",
     "collect": "collect.run",
     "compare": "compare.run",
-    "quality": "collect_graph.run_quality",
+    "quality": "quality.run",
     "rank": "rank.run",
     "search": "search.run",
     "wacz": "wacz.run",

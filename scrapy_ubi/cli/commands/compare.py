@@ -41,11 +41,10 @@ from scrapy_ubi.adapter.process.start_remarks import spider_remarks
 from scrapy_ubi.adapter.requests.named_hosts import HostNames
 from scrapy_ubi.adapter.requests.untravelled import HARMLESS
 from scrapy_ubi.addon.turn_on import refusal
-from scrapy_ubi.cli.commands.addon_remark import addon_remark
 from scrapy_ubi.cli.commands.compare_addon import GROUP, MODE, PLACE, RECORD, REPEAT, REQUESTS, RESULT, addons_with
 from scrapy_ubi.cli.commands.compare_items import Item, ItemComparison, Pair, compare_items
 from scrapy_ubi.cli.commands.compare_recording import FAILED, FEWER, NONE
-from scrapy_ubi.cli.commands.project_spiders import unknown_spider, with_spider
+from scrapy_ubi.cli.commands.project import addon_remark, unknown_spider, with_spider
 from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.cli.commands.redis_connection import UbiNotFound
 from scrapy_ubi.cli.commands.run_plan import command_line_settings

@@ -24,8 +24,7 @@ from scrapy_ubi.adapter.process.agent_directory import AgentLock, holder
 from scrapy_ubi.adapter.scrapy_private import versions
 from scrapy_ubi.addon.turn_on import refusal
 from scrapy_ubi.cli.commands import directories
-from scrapy_ubi.cli.commands.addon_remark import addon_remark
-from scrapy_ubi.cli.commands.project_spiders import with_spider
+from scrapy_ubi.cli.commands.project import addon_remark, with_spider
 from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.cli.commands.redis_checks import LOOK, OK, UNKNOWN, WRONG, Finding, check_redis, size_text
 from scrapy_ubi.cli.commands.redis_connection import listed

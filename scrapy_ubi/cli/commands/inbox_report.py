@@ -16,7 +16,7 @@ from scrapy_ubi.cli.commands.redis_connection import connect, need_agent
 from scrapy_ubi.cli.monitor import document
 from scrapy_ubi.cli.monitor.inbox_text import Box, InboxLetter, read_dead, read_inbox
 from scrapy_ubi.cli.monitor.status import UNREADABLE
-from scrapy_ubi.cli.monitor.text_table import count, folded, room, size, span
+from scrapy_ubi.cli.monitor.text_table import counted, folded, room, size, span
 from scrapy_ubi.ground.untrusted.terminal_text import cut, cut_middle, plain, width
 from scrapy_ubi.transport.redis_keys import RedisKeys
 
@@ -103,5 +103,5 @@ def dead_lines(agent: str, box: Box, now: float) -> list[str]:
 
 
 def _shown(total: int, shown: int, what: str, which: str) -> str:
-    text = f"{count(total)} {what}{'' if total == 1 else 's'}"
+    text = counted(total, what)
     return text if shown >= total else f"{text}, the {which} {shown} of them:"

@@ -20,6 +20,7 @@ from scrapy.settings import BaseSettings
 
 from scrapy_ubi.cli.mapping.map_spider import MapOutcome, MapSpider, settings_of
 from scrapy_ubi.cli.mapping.url_list import UrlList
+from scrapy_ubi.cli.monitor.text_table import counted
 from scrapy_ubi.cli.patterns.crawl_settings import filter_of
 from scrapy_ubi.cli.patterns.rules_source import RulesSource
 from scrapy_ubi.errors import UbiDirectoryError
@@ -63,8 +64,8 @@ def run(settings: BaseSettings, opts: argparse.Namespace) -> int:
 
 def told(urls: UrlList, outcome: MapOutcome, took: float) -> Iterator[str]:
     """What people are told at the end."""
-    lists = f"{_number(outcome.sitemaps, 'sitemap')} and {_number(outcome.feeds, 'feed')}"
-    yield f"{_number(urls.listed, 'URL')} from {lists}, in {took:.1f} s."
+    lists = f"{counted(outcome.sitemaps, 'sitemap')} and {counted(outcome.feeds, 'feed')}"
+    yield f"{counted(urls.listed, 'URL')} from {lists}, in {took:.1f} s."
     if outcome.is_full:
         yield f"There are more: it has ended after {urls.most:,} (--max-urls)."
     if urls.undated:
@@ -112,7 +113,3 @@ def teller() -> tuple[Callable[[str], None], Callable[[], None]]:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
     return tell, clear
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"

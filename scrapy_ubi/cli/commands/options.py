@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import re
 import textwrap
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from scrapy_ubi.adapter.requests.outside import MOST_PRIORITY, PRIORITY
@@ -25,6 +27,7 @@ from scrapy_ubi.cli.monitor.text_table import room
 from scrapy_ubi.urls.listings.entries import start_of
 from scrapy_ubi.urls.scope import KINDS
 
+Subcommand = Callable[..., argparse.ArgumentParser]  # of its name, a short and a long description, examples
 _NAMED = re.compile(r"(  \S(?:\S| (?! ))*  +)\S")  # the beginning of a row of a list, up to the meaning
 
 SET = """\
@@ -226,32 +229,33 @@ EXAMPLES = {
 def add_subcommands(parser: argparse.ArgumentParser) -> None:
     """Give Scrapy's parser of `scrapy ubi` its sub-commands; the chosen one is `opts.what`."""
     what = parser.add_subparsers(dest="what", metavar="<sub-command>", prog="scrapy ubi", title="Sub-commands")
-    _watch(_sub(what, "status", "the crawl at one look: agents, pages, queues, inboxes", STATUS))
-    _sub(what, "agents", "who the agents are and where they run", AGENTS)
-    inbox = _sub(what, "inbox", "what waits in an agent's inbox", INBOX)
+    sub: Subcommand = partial(_sub, what)
+    _watch(sub("status", "the crawl at one look: agents, pages, queues, inboxes", STATUS))
+    sub("agents", "who the agents are and where they run", AGENTS)
+    inbox = sub("inbox", "what waits in an agent's inbox", INBOX)
     inbox.add_argument("agent", metavar="AGENT", help="the agent's identifier")
     inbox.add_argument("--limit", metavar="N", type=_LETTERS, default=10, help="letters shown, at most (default: 10)")
     inbox.add_argument("--full", action="store_true", help="show every URL and done mark of the letters, uncut")
     inbox.add_argument("--dead", action="store_true", help="show what the agent set aside instead, the newest first")
-    _offline(_sub(what, "owner", "who owns a URL's host, and who comes next", OWNER))
-    report = _sub(what, "report", "the measures of the whole crawl", REPORT)
+    _offline(sub("owner", "who owns a URL's host, and who comes next", OWNER))
+    report = sub("report", "the measures of the whole crawl", REPORT)
     add_directories(report)
     report.add_argument("--html", metavar="FILE", help="write a page to FILE that stands alone, with charts over time")
-    _drain(_sub(what, "drain", "ask an agent to hand over and leave", DRAIN))
-    _items(_sub(what, "items", "the items of all agents, as they come", ITEMS))
-    _sub(what, "version", "what is installed here", VERSION)
-    doctor = _sub(what, "doctor", "is all there that agents of this project need?", DOCTOR)
+    _drain(sub("drain", "ask an agent to hand over and leave", DRAIN))
+    _items(sub("items", "the items of all agents, as they come", ITEMS))
+    sub("version", "what is installed here", VERSION)
+    doctor = sub("doctor", "is all there that agents of this project need?", DOCTOR)
     doctor.add_argument("spider", metavar="SPIDER", nargs="?", help="look at this spider's custom_settings as well")
-    add_run_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
-    _compare(_sub(what, "compare", "prove on your own spider that agents give the same items", COMPARE))
-    add_crawl_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
-    _map(_sub(what, "map", "list the URLs of a site, by its sitemaps and feeds", MAP))
-    _seed(_sub(what, "seed", "give URLs to a crawl", SEED))
-    _steer(what)
-    add_frontier_subcommands(lambda name, short, long, examples: _sub(what, name, short, long, examples))
-    _botkey(_sub(what, "botkey", "the key that requests are signed with: make it, show its public part", BOTKEY))
-    add_mcp_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
-    add_web_subcommand(lambda name, short, long, examples: _sub(what, name, short, long, examples))
+    add_run_subcommand(sub)
+    _compare(sub("compare", "prove on your own spider that agents give the same items", COMPARE))
+    add_crawl_subcommand(sub)
+    _map(sub("map", "list the URLs of a site, by its sitemaps and feeds", MAP))
+    _seed(sub("seed", "give URLs to a crawl", SEED))
+    _steer(sub)
+    add_frontier_subcommands(sub)
+    _botkey(sub("botkey", "the key that requests are signed with: make it, show its public part", BOTKEY))
+    add_mcp_subcommand(sub)
+    add_web_subcommand(sub)
 
 
 def _sub(what: Any, name: str, short: str, long: str, examples: str = "") -> argparse.ArgumentParser:
@@ -374,23 +378,23 @@ def _map(sub: argparse.ArgumentParser) -> None:
     output.add_argument("-O", "--overwrite-output", metavar="FILE", help="the same, overwriting")
 
 
-def _steer(what: Any) -> None:
+def _steer(sub: Subcommand) -> None:
     """Add those that change a running crawl."""
-    put = _sub(what, "set", "change settings of a running crawl", SET)
+    put = sub("set", "change settings of a running crawl", SET)
     put.add_argument("values", metavar="NAME=VALUE", nargs="+", help="a setting and its value; a list as JSON")
-    take = _sub(what, "unset", "take such changes back", UNSET)
+    take = sub("unset", "take such changes back", UNSET)
     take.add_argument("names", metavar="NAME", nargs="*", help="the settings")
     take.add_argument("--all", action="store_true", help="all that were given")
-    show = _sub(what, "settings", "the settings of a running crawl", SETTINGS)
+    show = sub("settings", "the settings of a running crawl", SETTINGS)
     show.add_argument("--changed", action="store_true", help="only those that were given while it runs")
-    pause = _sub(what, "pause", "request no page until resume", PAUSE)
-    resume = _sub(what, "resume", "let a paused crawl, or host, go on", RESUME)
-    finish = _sub(what, "finish", "end a waiting crawl when it is empty", FINISH)
-    for sub in (put, take, pause, resume):
-        sub.add_argument("--host", metavar="HOST", help="only of this host")
-    for sub in (put, take, pause, resume, finish):
-        sub.add_argument("--no-wait", action="store_true", help="do not wait until the agents have heard it")
-        sub.add_argument(
+    pause = sub("pause", "request no page until resume", PAUSE)
+    resume = sub("resume", "let a paused crawl, or host, go on", RESUME)
+    finish = sub("finish", "end a waiting crawl when it is empty", FINISH)
+    for one in (put, take, pause, resume):
+        one.add_argument("--host", metavar="HOST", help="only of this host")
+    for one in (put, take, pause, resume, finish):
+        one.add_argument("--no-wait", action="store_true", help="do not wait until the agents have heard it")
+        one.add_argument(
             "--timeout", metavar="S", type=seconds, default=10.0, help="wait so many seconds at most (default: 10)"
         )
 

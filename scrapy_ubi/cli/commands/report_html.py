@@ -10,7 +10,6 @@ Rules of this module:
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -31,6 +30,7 @@ from scrapy_ubi.cli.monitor.merged_history import History
 from scrapy_ubi.cli.monitor.render_report import measures_of
 from scrapy_ubi.errors import UbiDirectoryError, UbiError
 from scrapy_ubi.ground.untrusted.terminal_text import plain
+from scrapy_ubi.outputs.whole_file import whole_file
 
 POINTS = 240  # times in a chart
 TIMEOUT = 10.0  # s that an agent has for an answer
@@ -70,9 +70,8 @@ def _each_once(rows: list[Answer]) -> list[Answer]:
 
 
 def _write(path: Path, text: str) -> None:
-    beside = path.with_name(f"{path.name}.part")
     try:
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
+        with whole_file(path) as beside:
+            beside.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UbiDirectoryError(f"{path} cannot be written ({error.strerror or error}).") from error

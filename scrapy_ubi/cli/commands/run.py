@@ -27,6 +27,7 @@ from scrapy.settings import BaseSettings
 from scrapy_ubi.agent.profile.remaining import ABOUT
 from scrapy_ubi.cli.commands import run_words
 from scrapy_ubi.cli.commands.redis_connection import RedisConnection, connect
+from scrapy_ubi.cli.commands.run_items import collect_items
 from scrapy_ubi.cli.commands.run_plan import RunPlan, make_plan
 from scrapy_ubi.cli.monitor import render_status
 from scrapy_ubi.cli.monitor.ahead import idle_shown, remaining_of
@@ -334,9 +335,7 @@ class Run:
                 self._say(f"Items so far: scrapy ubi collect items --crawl {shlex.quote(self._plan.crawl)} -o FILE")
             return [], ""
         try:
-            from scrapy_ubi.cli.commands.run_items import collect_items  # only now: it brings all stores
-
-            lines = collect_items(self._plan, self._status.run)
+            lines = collect_items(self._plan.files, self._plan.seen, self._plan.crawl, self._status.run)
         except UbiError as error:
             return [], str(error)
         for line in lines:

@@ -26,11 +26,10 @@ from scrapy.utils.project import inside_project
 from scrapy_ubi.adapter.process.agent_directory import AgentLock, holder, host_name
 from scrapy_ubi.adapter.process.arguments import arguments_of
 from scrapy_ubi.cli.commands import directories
-from scrapy_ubi.cli.commands.addon_remark import addon_remark
 from scrapy_ubi.cli.commands.directories import FoundDirectory
-from scrapy_ubi.cli.commands.project_spiders import with_spider
+from scrapy_ubi.cli.commands.project import addon_remark, with_spider
 from scrapy_ubi.cli.commands.redis_connection import UbiNotFound, listed
-from scrapy_ubi.cli.commands.run_feeds import ItemFiles, item_files, stores_setting
+from scrapy_ubi.cli.commands.run_items import ItemFiles, item_files, stores_setting
 from scrapy_ubi.cli.supervisor.agents import AgentPlace
 from scrapy_ubi.errors import UbiError, UbiRefused, UbiSettingError
 from scrapy_ubi.ground.untrusted.terminal_text import plain

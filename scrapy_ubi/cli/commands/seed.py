@@ -1,4 +1,4 @@
-"""`scrapy ubi seed URL...`: give URLs to a crawl, and say what became of each.
+"""`scrapy ubi seed URL...`: give URLs to a crawl, and say what became of each; for a page, what became of the last.
 
 Rules of this module:
 
@@ -33,11 +33,13 @@ from scrapy_ubi.cli.commands import signing
 from scrapy_ubi.cli.commands.crawl_choice import UbiNoCrawl, choose_crawl, given_crawl
 from scrapy_ubi.cli.commands.query import QueryReport
 from scrapy_ubi.cli.commands.redis_connection import RedisConnection, connect
+from scrapy_ubi.cli.monitor.document import Document
 from scrapy_ubi.cli.monitor.status import CrawlStatus
 from scrapy_ubi.cli.monitor.text_table import count
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.ground.untrusted.checks import Malformed
 from scrapy_ubi.ground.untrusted.terminal_text import plain
+from scrapy_ubi.transport.contract import MOST_SEED_URL
 from scrapy_ubi.transport.redis_keys import RedisKeys
 from scrapy_ubi.transport.seed_scripts import APPEND
 
@@ -47,6 +49,8 @@ LOOK_EVERY = 0.2  # s, for room
 BLOCK = 500  # ms of a look at answers
 ANSWERS = 1000  # read at once
 MOST_SHOWN = 200  # characters of a line that is no URL
+MOST_WHY = 300  # characters of a reason
+MOST_NAME = 200  # characters of what its writer calls a seed
 
 Fields = dict[str, str]
 
@@ -254,3 +258,27 @@ class SeedWriter:
         paused = "; the crawl is paused, and they are fetched when it is resumed" if self._status.paused else ""
         who = f"agent {working[0]} takes" if len(working) == 1 else f"{len(working)} agents take"
         return f"{who} them (--wait says what becomes of each){paused}"
+
+
+def read_state(settings: BaseSettings, opts: argparse.Namespace) -> Document:
+    """How many seeds wait in Redis, and what became of the last `limit`, the newest first. Raises UbiError."""
+    with connect(settings, opts) as to:
+        crawl = choose_crawl(settings, opts, to).crawl
+        keys = RedisKeys(crawl)
+        with to.explained():
+            waiting = to.client.xlen(keys.seeds)
+            rows = cast(list[Any], to.client.xrevrange(keys.seeded, count=opts.limit))
+    return {"crawl": crawl, "waiting": waiting, "answers": [_answer(number, fields) for number, fields in rows]}
+
+
+def _answer(number: bytes, fields: dict[bytes, bytes]) -> Document:
+    millis = number.split(b"-")[0]
+    return {
+        "seed": plain(fields.get(b"seed", b""), 40),
+        "time": int(millis) / 1000 if millis.isdigit() and len(millis) < 20 else 0.0,
+        "said": plain(fields.get(b"said", b""), 16),
+        "why": plain(fields.get(b"why", b""), MOST_WHY),
+        "by": plain(fields.get(b"by", b""), 64),
+        "url": plain(fields.get(b"url", b""), MOST_SEED_URL),  # none in the answers of agents of before
+        "name": plain(fields.get(b"id", b""), MOST_NAME),
+    }

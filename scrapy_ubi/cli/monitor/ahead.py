@@ -25,7 +25,7 @@ from scrapy_ubi.agent.profile.remaining import (
     summed,
 )
 from scrapy_ubi.cli.monitor.status import AgentStatus, CrawlStatus
-from scrapy_ubi.cli.monitor.text_table import count, span
+from scrapy_ubi.cli.monitor.text_table import count, counted, span
 from scrapy_ubi.ground.untrusted.terminal_text import plain
 
 FEW = 3  # agents that a line names
@@ -97,7 +97,7 @@ def _running(waits: int, told: Remaining) -> list[str]:
     if told.kind == ENDLESS:
         rest = ""
         if told.seconds is not None:
-            rest = f" What waits now ({_number(waits)}) takes about {span(told.seconds)}."
+            rest = f" What waits now ({counted(waits, 'URL')}) takes about {span(told.seconds)}."
         return [f"The crawl does not end by itself ({told.endless}).{rest}"]
     if told.kind == OPEN:
         grows = f" ({told.growth:.1f} for each)" if told.growth is not None else ""
@@ -106,7 +106,7 @@ def _running(waits: int, told: Remaining) -> list[str]:
         ]
     if told.kind == UNSURE:
         if told.seconds is None:
-            return [f"{_urls(waits, first=True)}; how long that takes cannot be told."]
+            return [f"{_urls(waits)}; how long that takes cannot be told."]
         return [
             f"{span(told.seconds)} at least: each page leads to about one new, so the end cannot be told; "
             f"{_urls(waits)} now."
@@ -117,7 +117,7 @@ def _running(waits: int, told: Remaining) -> list[str]:
         if more > waits / 10:
             found = f", and about {count(more)} more {'is' if more == 1 else 'are'} found meanwhile"
         return [f"About {span(told.seconds)} to go: {_urls(waits)}{found}."]
-    return [f"{_urls(waits, first=True)}. How long that takes can be told in a minute."]
+    return [f"{_urls(waits)}. How long that takes can be told in a minute."]
 
 
 def _host(told: Remaining) -> list[str]:
@@ -180,12 +180,8 @@ def _few(names: list[str]) -> str:
     return f"{shown} and {count(len(names) - FEW)} more" if len(names) > FEW else shown
 
 
-def _number(number: int) -> str:
-    return f"{count(number)} URL{'' if number == 1 else 's'}"
-
-
-def _urls(number: int, first: bool = False) -> str:
-    return f"{_number(number)} wait{'s' if number == 1 else ''}"
+def _urls(number: int) -> str:
+    return f"{counted(number, 'URL')} wait{'s' if number == 1 else ''}"
 
 
 def document(status: CrawlStatus) -> dict[str, Any] | None:

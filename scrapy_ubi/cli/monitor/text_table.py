@@ -122,6 +122,11 @@ def count(number: int) -> str:
     return f"{number:.1e}"
 
 
+def counted(number: int, what: str) -> str:
+    """So many of something: `1 page`, `12 pages`."""
+    return f"{count(number)} {what}{'' if number == 1 else 's'}"
+
+
 def rate(number: float) -> str:
     """A number a second, one decimal."""
     return f"{number:.1f}" if number < 1e7 else f"{number:.1e}"

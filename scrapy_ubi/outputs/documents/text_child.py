@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
+from weakref import ref
 
 from scrapy.http import Response
 
@@ -84,6 +85,28 @@ class TextChild(DocumentChild):
         except ChildGone as gone:
             self.end()
             return DocumentMarkdown(refused=str(gone.args[0]))
+
+
+class DocumentReader:
+    """Reads documents for the stores of one agent, each once, by one child: it begins with the first document, and
+    `close` ends it. Asked in the writer's thread."""
+
+    def __init__(self) -> None:
+        self._child = TextChild()
+        self._last: tuple[ref[Response], DocumentMarkdown] | None = None
+
+    def read(self, response: Response, kind: str) -> DocumentMarkdown:
+        """The text of a response that is a document of this kind; see `document_kind`."""
+        if self._last is not None and self._last[0]() is response:
+            return self._last[1]
+        found = self._child.read(kind, response.body)
+        self._last = ref(response), found
+        return found
+
+    def close(self) -> None:
+        """End the child; by any thread."""
+        self._child.close()
+        self._child.end()
 
 
 def _checked(frame: bytes) -> DocumentMarkdown:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.outputs.graph.files import ARCS, HOST_ARCS, HOSTS, URLS
+from scrapy_ubi.outputs.graph.numbered import usual_host
 
 CHUNK = 1 << 20  # bytes read at a time
 MOST_LINE = 1 << 17  # bytes: a URL of any length that a crawl takes
@@ -79,7 +80,7 @@ class CollectedGraph:
                     raise UbiGraphDamaged(f"Line {number} of {self._names} is no node.")
                 if self._hosts and int(found[1]) != number - 1:
                     raise UbiGraphDamaged(f"Line {number} of {self._names} is not the node of that number.")
-                yield _turned(found[2].decode("ascii")) if self._hosts else line[:-1].decode("ascii")
+                yield usual_host(found[2].decode("ascii")) if self._hosts else line[:-1].decode("ascii")
 
     def _mapped(self, name: str, kind: type[Any]) -> NDArray[Any]:
         return np.memmap(self._place / name, kind, "r") if self.arcs else np.empty(0, kind)
@@ -104,15 +105,6 @@ class CollectedGraph:
                 yield rows
                 progress(min(file.read_so_far(), size - 1), size)
         progress(size, size)
-
-
-def _turned(host: str) -> str:
-    """A reversed host, in its usual order."""
-    if host.startswith("["):
-        return host
-    name, colon, port = host.partition(":")
-    labels = name.split(".")
-    return host if labels[-1].isdigit() else f"{'.'.join(reversed(labels))}{colon}{port}"
 
 
 class _Reading(gzip.GzipFile):

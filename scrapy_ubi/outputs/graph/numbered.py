@@ -65,12 +65,20 @@ class FoundNode:
 
 def reversed_host(url: str) -> str:
     """The host of a URL in normal form, the last label first, with its port; an address as it is."""
-    netloc = url.split("/", 3)[2].rpartition("@")[2]
-    if netloc.startswith("["):
-        return netloc
-    name, colon, port = netloc.partition(":")
+    return _turned(url.split("/", 3)[2].rpartition("@")[2], top=-1)
+
+
+def usual_host(host: str) -> str:
+    """A reversed host, in its usual order."""
+    return _turned(host, top=0)
+
+
+def _turned(host: str, top: int) -> str:
+    """The labels the other way round. `top`: where the top label stands; it is a number in addresses only, any other
+    label may be one."""
+    name, colon, port = host.partition(":")
     labels = name.split(".")
-    return netloc if labels[-1].isdigit() else f"{'.'.join(reversed(labels))}{colon}{port}"
+    return host if host.startswith("[") or labels[top].isdigit() else f"{'.'.join(reversed(labels))}{colon}{port}"
 
 
 class Numbered:

@@ -19,15 +19,14 @@ from __future__ import annotations
 
 import heapq
 import math
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import IO, NamedTuple
 
 import numpy as np
 
 from scrapy_ubi.outputs.graph.collected_graph import CollectedGraph, Floats, Numbers
 from scrapy_ubi.outputs.graph.files import packed_file
+from scrapy_ubi.outputs.whole_file import whole_file
 
 BLOCK = 1 << 20  # arcs that are counted together, at least
 POINTS = 10  # of a score, for each doubling of the rank
@@ -117,17 +116,11 @@ def scores(ranks: Floats) -> Numbers:
 def write_scores(graph: CollectedGraph, scores: Numbers, output: str) -> Best:
     """Write the scores of a graph's nodes; the best ones. Raises UbiGraphDamaged, OSError; then nothing is there that
     was not there before."""
-    beside = Path(f"{output}.part")
     best: list[tuple[int, int, str]] = []
-    try:
-        with packed_file(beside) if output.endswith(".gz") else beside.open("wb") as file:
-            for number, (name, score) in enumerate(_written(graph, scores, file)):
-                if len(best) < SHOWN or score > best[0][0]:
-                    (heapq.heappush if len(best) < SHOWN else heapq.heapreplace)(best, (score, -number, name))
-        os.replace(beside, output)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    with whole_file(output) as beside, packed_file(beside) if output.endswith(".gz") else beside.open("wb") as file:
+        for number, (name, score) in enumerate(_written(graph, scores, file)):
+            if len(best) < SHOWN or score > best[0][0]:
+                (heapq.heappush if len(best) < SHOWN else heapq.heapreplace)(best, (score, -number, name))
     return [(score, name) for score, _, name in sorted(best, reverse=True)]
 
 

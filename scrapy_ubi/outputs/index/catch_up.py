@@ -20,7 +20,7 @@ from scrapy_ubi.outputs.collector import Collector, CollectTally, Frame, Out, fr
 from scrapy_ubi.outputs.index.index_record import BadIndexRecord, unpacked
 from scrapy_ubi.outputs.index.index_store import ENDING, IndexStore
 from scrapy_ubi.outputs.index.search_index import SearchIndex
-from scrapy_ubi.outputs.part_files import INDEX, OPEN, SHORT
+from scrapy_ubi.outputs.part_files import INDEX, OPEN, SHORT, open_part
 from scrapy_ubi.outputs.visit_names import read_visit_name
 
 Told = Callable[[int, int], None]
@@ -102,7 +102,7 @@ def _parts(store: Path) -> list[_FoundPart]:
 
 def _frames(part: _FoundPart, end: int, lines: int) -> Iterator[tuple[Frame, int, int]]:
     """What is whole behind that place, with the place behind it, and the number of the line."""
-    with _opened(part.lines) as index, _opened(part.data) as data:
+    with open_part(part.lines) as index, open_part(part.data) as data:
         index.seek(end)
         while line := index.readline(MOST_LINE):
             frame = frame_of(line, data, ENDING)
@@ -110,14 +110,6 @@ def _frames(part: _FoundPart, end: int, lines: int) -> Iterator[tuple[Frame, int
                 return
             end, lines = end + len(line), lines + 1
             yield frame, end, lines
-
-
-def _opened(path: Path) -> IO[bytes]:
-    """A file that may be sealed meanwhile. Raises OSError."""
-    try:
-        return path.open("rb")
-    except FileNotFoundError:
-        return path.with_name(path.name.removesuffix(OPEN)).open("rb")
 
 
 class IndexCollector(Collector):

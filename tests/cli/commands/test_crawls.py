@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from scrapy_ubi.cli.commands.addon_remark import REMARK
 from scrapy_ubi.cli.commands.crawls import age
 from scrapy_ubi.cli.commands.frontier_options import span
+from scrapy_ubi.cli.commands.project import REMARK
 from scrapy_ubi.cli.monitor.status import CrawlStatus
 from scrapy_ubi.transport.redis_keys import crawl_of
 from tests.cli.commands.stopped_directories import directory

@@ -21,7 +21,7 @@ from tests.support.server import Server
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(doctor, "inside_project", lambda: True)
-    monkeypatch.setattr("scrapy_ubi.cli.commands.addon_remark.inside_project", lambda: True)
+    monkeypatch.setattr("scrapy_ubi.cli.commands.project.inside_project", lambda: True)
 
 
 def look(opts: dict[str, Any] | None = None, **settings: object) -> dict[str, list[doctor.Finding]]:

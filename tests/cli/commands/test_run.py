@@ -11,8 +11,8 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import Settings
 from scrapy.utils.project import get_project_settings
 
-from scrapy_ubi.cli.commands import run, run_feeds, run_plan
-from scrapy_ubi.cli.commands.run_feeds import ItemFiles, item_files, stores_setting
+from scrapy_ubi.cli.commands import run, run_items, run_plan
+from scrapy_ubi.cli.commands.run_items import ItemFiles, item_files, stores_setting
 from scrapy_ubi.cli.commands.run_plan import RunPlan
 from scrapy_ubi.cli.supervisor.agents import AgentPlace
 from scrapy_ubi.errors import UbiDirectoryError, UbiUnavailable
@@ -65,7 +65,7 @@ def test_a_redis_that_is_away_is_named_as_the_user_has_named_it(tmp_path: Path, 
     ],
 )
 def test_each_agent_writes_a_part_of_its_own(asked: str, uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_feeds, "find_spec", lambda module: True)
+    monkeypatch.setattr(run_items, "find_spec", lambda module: True)
     (feed,) = item_files(get_project_settings(), [], [asked], several=True).feeds
     assert feed.uri == uri
     assert feed.arguments(again=False) == ["-O", f"{uri}:{feed.format}"]

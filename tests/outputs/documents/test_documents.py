@@ -8,8 +8,13 @@ import pytest
 from scrapy.http import Response
 
 from scrapy_ubi.outputs.documents import office
-from scrapy_ubi.outputs.documents.document_reader import DocumentReader
-from scrapy_ubi.outputs.documents.text_child import MOST_TEXT, DocumentMarkdown, TextChild, document_kind
+from scrapy_ubi.outputs.documents.text_child import (
+    MOST_TEXT,
+    DocumentMarkdown,
+    DocumentReader,
+    TextChild,
+    document_kind,
+)
 from scrapy_ubi.urls.links.handlers.pdf_child import MOST_BYTES
 from tests.support import office_files, pdfs
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scrapy.settings import Settings
 
-from scrapy_ubi.cli.commands import collect, collect_graph
+from scrapy_ubi.cli.commands import collect
+from scrapy_ubi.cli.commands import quality as quality_command
 from scrapy_ubi.cli.commands.options import add_subcommands
 from scrapy_ubi.cli.commands.query import QueryReport
-from scrapy_ubi.cli.monitor import quality_svg
 from scrapy_ubi.errors import UbiError
 from scrapy_ubi.outputs.collector import Collector, find_outputs
 from scrapy_ubi.outputs.graph import files, quality
@@ -28,7 +28,7 @@ def command(*arguments: str) -> QueryReport:
     parser = argparse.ArgumentParser()
     add_subcommands(parser)
     opts = parser.parse_args(list(arguments))
-    return (collect_graph.run_quality if opts.what == "quality" else collect.run)(Settings(), opts)
+    return (quality_command.run if opts.what == "quality" else collect.run)(Settings(), opts)
 
 
 def test_collect_graph(tmp_path: Path) -> None:
@@ -109,5 +109,5 @@ def graph_of(place: Path, pages: list[Linked]) -> quality.Numbered:
 
 @pytest.mark.parametrize("pages", [[], [1], [1, 1000]])
 def test_any_curve_is_drawn(pages: list[int]) -> None:
-    curves = [quality_svg.Curve("a < b", [float(page) for page in pages], "#000")]
-    assert ElementTree.fromstring(quality_svg.drawn(pages, curves, "A & B")) is not None
+    curves = [quality_command.Curve("a < b", [float(page) for page in pages], "#000")]
+    assert ElementTree.fromstring(quality_command.drawn(pages, curves, "A & B")) is not None

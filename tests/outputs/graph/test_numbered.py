@@ -18,7 +18,7 @@ from scrapy.settings import Settings
 from scrapy_ubi.outputs.collector import Collector, find_outputs
 from scrapy_ubi.outputs.graph import files, graph_store
 from scrapy_ubi.outputs.graph.graph_store import ENDING, GraphPayload, GraphStore
-from scrapy_ubi.outputs.graph.numbered import Numbered, reversed_host
+from scrapy_ubi.outputs.graph.numbered import Numbered, reversed_host, usual_host
 from scrapy_ubi.outputs.graph.page_record import HEAD, BadRecord, key_of, packed, stripped, unpacked, without_texts
 from scrapy_ubi.outputs.graph.runs import LineSorter, NumberSorter
 from scrapy_ubi.outputs.part_writer import Bundle
@@ -312,3 +312,10 @@ def test_hosts_are_reversed(form: str, host: str) -> None:
 
 def test_a_record_has_a_head_of_40_bytes() -> None:
     assert HEAD.size == 40
+
+
+@pytest.mark.parametrize(
+    "host", ["163.example", "www.163.example:8080", "1.2.3.example", "10.0.0.1", "10.0.0.1:81", "[::1]:81", "localhost"]
+)
+def test_a_reversed_host_has_its_usual_order_again(host: str) -> None:
+    assert usual_host(reversed_host(f"http://{host}/")) == host

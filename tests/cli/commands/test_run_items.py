@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from scrapy_ubi.cli.commands import run_feeds
-from scrapy_ubi.cli.commands.run_feeds import UbiUnusableOutput, check_place
+from scrapy_ubi.cli.commands import run_items
+from scrapy_ubi.cli.commands.run_items import UbiUnusableOutput, check_place
 from scrapy_ubi.errors import UbiDirectoryError
 
 needs_rights = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -79,7 +79,7 @@ def test_a_scheme_that_scrapy_does_not_know_is_refused_and_one_of_the_project_is
 
 @pytest.mark.parametrize(("scheme", "named"), [("s3", "boto3"), ("gs", "google")])
 def test_a_plug_in_that_is_not_installed_is_named(scheme: str, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_feeds, "find_spec", lambda module: None)
+    monkeypatch.setattr(run_items, "find_spec", lambda module: None)
     with pytest.raises(UbiUnusableOutput, match=f"needs {named}.*, which is not installed: pip install"):
         check_place(f"{scheme}://bucket/items.csv", Settings())
 

@@ -1,20 +1,64 @@
-"""The curves of `scrapy ubi quality` as a picture: SVG, written by hand, that stands alone.
+"""`scrapy ubi quality`: how good the pages were in the order of the crawl, as a table, and as a picture: SVG, written
+by hand, that stands alone.
 
-Curves are told apart by dashes as well as by colours. The file has a ground of its own, so
-that it is read the same on light pages and dark ones.
+Curves are told apart by dashes as well as by colours. The file has a ground of its own, so that it is read the same on
+light pages and dark ones.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 from typing import NamedTuple
 
+from scrapy.settings import BaseSettings
+
+from scrapy_ubi.cli.commands.collect_graph import document_of, opened_graph
+from scrapy_ubi.cli.commands.query import QueryReport
+from scrapy_ubi.cli.monitor.text_table import Column, count, table
+from scrapy_ubi.outputs.graph.quality import Quality, areas, measure, rows
+from scrapy_ubi.outputs.whole_file import whole_file
+
+TITLE = "Quality of the pages fetched so far"
+CURVES = (("as crawled", "#0b5fa5", ""), ("breadth first", "#c2410c", "7 4"), ("best order", "#3f7d20", "2 3"))
 WIDTH, HEIGHT = 720, 440
 LEFT, RIGHT, TOP, BOTTOM = 64, 24, 60, 56
 FLOOR = HEIGHT - BOTTOM
 FONT = "font-family='Helvetica, Arial, DejaVu Sans, sans-serif'"
+
+
+def run(settings: BaseSettings, opts: argparse.Namespace) -> QueryReport:
+    """Figure 2 of UbiCrawler for this crawl. Raises UbiError."""
+    place = Path(opts.output).absolute().parent if opts.output else None
+    with opened_graph(settings, opts, place, crawled_only=True) as opened:
+        found = measure(opened.graph)
+        if opts.output:
+            _draw(found, opts.output)
+    columns = [Column("pages fetched", figures=True), *(Column(name, figures=True) for name, _, _ in CURVES)]
+    cells = [[count(pages), *(f"{value:.2f}" for value in values)] for pages, *values in rows(found)]
+    lines = ["Average indegree of the pages fetched so far", "", *table(columns, cells)]
+    crawled, breadth = areas(found)
+    lines += ["", f"Area, of that of the best order: as crawled {crawled:.3f}, breadth first {breadth:.3f}."]
+    if opts.output:
+        lines += ["", f"Drawn in {opts.output}."]
+    document = document_of(opened) | {
+        "arcs": found.arcs, "fetched": found.pages, "crawled": found.crawled, "breadth_first": found.breadth,
+        "best": found.best, "areas": {"crawled": crawled, "breadth_first": breadth},
+    }  # fmt: skip
+    return QueryReport(lines, document)
+
+
+def _draw(found: Quality, output: str) -> None:
+    values = (found.crawled, found.breadth, found.best)
+    curves = [Curve(name, each, colour, dashes) for (name, colour, dashes), each in zip(CURVES, values, strict=True)]
+    with whole_file(output) as beside:
+        beside.write_text(drawn(found.pages, curves, TITLE), encoding="utf-8")
+
+
+# -- the picture
 
 
 class Curve(NamedTuple):

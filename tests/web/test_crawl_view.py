@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from scrapy_ubi.agent.profile.profile import Profile
-from scrapy_ubi.agent.report.timeline import WHATS
 from scrapy_ubi.cli.monitor.status import DEAD, SILENT, AgentStatus, CrawlStatus
-from scrapy_ubi.web.crawl_events import CALM, CrawlEvents
-from scrapy_ubi.web.page_history import join_events, shown_event
+from scrapy_ubi.web.crawl_view import CALM, CrawlEvents
 
 
 def crawl(now: float, **states: str) -> CrawlStatus:
@@ -61,28 +59,3 @@ def test_without_an_outage_every_change_is_told_at_once() -> None:
     events.look(crawl(102, **{**ALL, "a": "fenced"}))
     events.look(crawl(104, **ALL))
     assert told(events) == [("fenced", "a"), ("back", "a")]
-
-
-def test_what_agents_noted_together_is_one_event() -> None:
-    noted = [
-        *({"time": 10 + n, "what": "fenced", "who": f"a{n}", "why": "", "by": []} for n in range(7)),
-        {"time": 20, "what": "dead", "who": "a9", "why": "", "by": []},
-        {"time": 500, "what": "fenced", "who": "a1", "why": "", "by": []},
-    ]
-    made = join_events(noted)
-    assert [(one["time"], one["what"], one["who"]) for one in made] == [
-        (10, "fenced", ""),
-        (20, "dead", "a9"),
-        (500, "fenced", "a1"),
-    ]
-    assert made[0]["why"] == "7 agents: a0, a1, a2, a3, a4 and 2 more"
-
-
-def test_what_agents_noted_is_told_in_sentences() -> None:
-    def text(what: str, who: str = "", why: str = "") -> str:
-        return str(shown_event({"time": 1, "what": what, "who": who, "why": why})["text"])
-
-    assert text("settled", why="2 agents") == "The agents agree on one view (2 agents)."
-    assert text("joined", "a1", "again") == "Agent a1 has joined (again)."
-    assert text("fenced", why="2 agents: a1, a2") == "2 agents: a1, a2"
-    assert all(text(what, "a1").endswith(".") for what in WHATS)

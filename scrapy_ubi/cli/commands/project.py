@@ -1,4 +1,4 @@
-"""Whether the project in which a command runs has turned the add-on on.
+"""The project that a command is given in: its spiders, by name, and whether it has turned the add-on on.
 
 Scrapy's template ends with `ADDONS = {}`: written above that line, ours is overwritten, and the project runs as plain
 Scrapy without a word.
@@ -7,8 +7,12 @@ Scrapy without a word.
 from __future__ import annotations
 
 from scrapy.settings import BaseSettings
+from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.misc import load_object
 from scrapy.utils.project import inside_project
+
+from scrapy_ubi.cli.commands.redis_connection import UbiNotFound, nearest
+from scrapy_ubi.ground.untrusted.terminal_text import plain
 
 _NAMES = ("scrapy_ubi.Addon", "scrapy_ubi.addon.Addon")
 REMARK = (
@@ -37,3 +41,21 @@ def _is_ours(addon: object) -> bool:
     except Exception:  # noqa: BLE001 - the user's module is run: whatever it raises, Scrapy says when it crawls
         return False
     return any(f"{base.__module__}.{base.__qualname__}" in _NAMES for base in getattr(cls, "__mro__", ()))
+
+
+def with_spider(settings: BaseSettings, name: str) -> BaseSettings:
+    """Return a copy of the settings as an agent of that spider has them, but for add-ons. Raises UbiNotFound."""
+    seen = settings.copy()
+    loader = get_spider_loader(seen)
+    try:
+        cls = loader.load(name)
+    except KeyError:
+        raise unknown_spider(name, sorted(loader.list())) from None
+    cls.update_settings(seen)
+    return seen
+
+
+def unknown_spider(name: str, names: list[str]) -> UbiNotFound:
+    """Return the error of a spider that is not among those of the project."""
+    hint = nearest(name, names) if names else "it has no spiders."
+    return UbiNotFound(f"There is no spider '{plain(name, 64)}' in this project; {hint}")
