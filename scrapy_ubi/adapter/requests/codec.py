@@ -38,7 +38,7 @@ from scrapy.http import FormRequest, JsonRequest, XmlRpcRequest
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.adapter.requests.callbacks import CallbackTexts
-from scrapy_ubi.adapter.requests.check import DERIVED_META, LOST_NAME, RequestCheck, parse_object
+from scrapy_ubi.adapter.requests.check import LOST_NAME, RequestCheck, is_derived, parse_object
 from scrapy_ubi.adapter.requests.item_classes import Untravelled, class_name
 from scrapy_ubi.adapter.requests.known_classes import KnownClasses, is_request_class, is_state_name
 from scrapy_ubi.adapter.requests.made_again import MadeAgain, host_name
@@ -186,7 +186,7 @@ class Codec:
         travels = {
             key: value
             for key, value in meta.items()
-            if key not in DERIVED_META and not self._is_made_again(key, value, request)
+            if not is_derived(key, value) and not self._is_made_again(key, value, request)
         }
         if not self._obeys(travels.get("proxy")):
             losses.append(Loss("proxy", f"meta['proxy'] ({proxy_host(travels['proxy'])})"))

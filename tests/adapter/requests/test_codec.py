@@ -297,6 +297,7 @@ def test_any_request_arrives(request_: Request) -> None:
     ("request_", "kinds"),
     [
         (Request(URL, meta={"download_timeout": "5", "n": 1}), ["meta/download_timeout"]),
+        (Request(URL, meta={"depth": "2", "n": 1}), ["meta/depth"]),
         (Request(URL, meta={"proxy": "http://p:1 ", "retry_times": -1, "n": 1}), ["meta/proxy", "meta/retry_times"]),
         (Request(URL, headers={"Authorization": "Bearer x\n", ":authority": "h"}, meta={"n": 1}), ["headers"] * 2),
         (Request(URL, cookies={"a": dt.date(2020, 1, 1)}, meta={"n": 1}), ["cookies"]),  # type: ignore[dict-item]
@@ -372,7 +373,7 @@ def test_whatever_is_written_is_accepted(request_: Request) -> None:
 
 def test_the_depth_travels_beside_the_text() -> None:
     assert through(Request(URL, meta={"depth": 4})).meta == {"depth": 4}
-    assert codec.encode(Request(URL, meta={"depth": "deep"}))[:2] == ("", 0)
+    assert codec.encode(Request(URL, meta={"depth": "deep"})).depth == 0
 
 
 @given(st.integers(0, 9), st.integers(-9, 9))
@@ -695,6 +696,13 @@ def test_a_spiders_own_agent_and_time_out_are_those_that_are_set_again() -> None
     for agent, timeout, text in (("named", 5, True), ("a1", 180, False)):
         request = Request(URL, headers={"User-Agent": agent}, meta={"download_timeout": timeout})
         assert (own.encode(request).text == "") is text
+
+
+@pytest.mark.parametrize("depth", [-3, 0.5, -0.5, 2.0])
+def test_a_depth_that_is_no_count_is_the_spiders_own(depth: float) -> None:
+    """Seeds with a negative one may lead further than DEPTH_LIMIT."""
+    arrived = through(Request(URL, meta={"depth": depth}))
+    assert arrived.meta == {"depth": depth} and type(arrived.meta["depth"]) is type(depth)
 
 
 def test_a_time_out_stays_where_nobody_sets_it_again() -> None:
