@@ -177,7 +177,7 @@ class Enqueue:
             return self._take_placed(request, asked, page, seed, is_asked=True)
         place = decision.keys.place(request)
         if place is None:
-            return self._take_local(request, page)
+            return self._take_local(request, page, seed)
         if len(request.url) > decision.settings.max_url_length:
             return decision.refuse_too_long(request.url)
         if seed and request.dont_filter:
@@ -221,7 +221,7 @@ class Enqueue:
         came_by = _came_by(request)
         return link_filter.refuses_request(request, came_by, redirect=bool(came_by))
 
-    def _take_local(self, request: Request, page: Visit | None) -> Verdict:
+    def _take_local(self, request: Request, page: Visit | None, seed: bool) -> Verdict:
         """Take a request that belongs to no host."""
         decision = self._decision
         if why := decision.keys.why_no_place(request):
@@ -236,6 +236,8 @@ class Enqueue:
             self._sums["ubi/scheduler/duplicates"] += 1
             return Verdict.KNOWN
         self._count("ubi/scheduler/local")
+        if seed:
+            decision.drops.local_seed(request)
         return Verdict.LOCAL
 
     def _take_placed(self, request: Request, placed: Asked, page: Visit | None, seed: bool, is_asked: bool) -> Verdict:
