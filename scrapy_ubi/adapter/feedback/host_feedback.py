@@ -310,10 +310,12 @@ class HostFeedback:
 
     def _is_retried(self, request: Request, response: Response) -> bool:
         """Whether Scrapy would fetch this page again by itself, and neither request, spider nor settings want to see
-        its status.
+        its status. A project whose own RetryMiddleware looks at responses sees each: it may take another token, say.
         """
         retry = self._crawler.get_downloader_middleware(RetryMiddleware)
-        if retry is None or request.meta.get("dont_retry") or response.status not in retry.retry_http_codes:
+        if retry is None or type(retry).process_response is not RetryMiddleware.process_response:
+            return False
+        if request.meta.get("dont_retry") or response.status not in retry.retry_http_codes:
             return False
         spider = self._crawler.spider
         assert spider is not None, "nothing is loaded without a spider"
@@ -325,9 +327,11 @@ class HostFeedback:
         self._put_off(state, seconds, HEALTH)
 
     def _is_tried_again(self, request: Request, error: Exception) -> bool:
-        """Whether Scrapy would fetch this page again by itself after this error."""
+        """Whether Scrapy would fetch this page again by itself after this error, and not the project."""
         retry = self._crawler.get_downloader_middleware(RetryMiddleware)
-        return retry is not None and not request.meta.get("dont_retry") and isinstance(error, retry.exceptions_to_retry)
+        if retry is None or type(retry).process_exception is not RetryMiddleware.process_exception:
+            return False
+        return not request.meta.get("dont_retry") and isinstance(error, retry.exceptions_to_retry)
 
     # -- errors in a row
 

@@ -161,7 +161,7 @@ class RequestCheck:
             return "not an object"
         for key, packed in value.items():
             one = unpack(encoded_data(packed), self._items, build=False)
-            if key in DERIVED_META or not META_CHECKS.get(key, _anything)(one):
+            if is_derived(key, one) or not META_CHECKS.get(key, _anything)(one):
                 return f"{key[:40]!r} may not be {str(one)[:40]!r}"
         return None
 
@@ -246,6 +246,17 @@ _SCALARS = str | int | float  # a truth value is an int
 parse_object = partial(json_object, read=strict_json, deep="nested too deeply")
 
 
+def is_derived(key: str, value: object) -> bool:
+    """Whether this in meta is made again where a request is fetched. A depth that is no count is the spider's own: a
+    seed may have a negative one, to lead further than others. Scrapy adds to it.
+    """
+    return key in DERIVED_META and (key != "depth" or is_count(value))
+
+
+def _is_own_depth(value: object) -> bool:
+    return type(value) in (int, float) and -1e9 < value < 1e9  # type: ignore[operator]
+
+
 def _anything(_: object) -> bool:
     return True
 
@@ -294,6 +305,7 @@ META_CHECKS: dict[str, Callable[[object], bool]] = {
     NONCE: lambda value: is_text(value, 256),
     HOST: _is_host_or_none,
     ASKED: _is_host_or_none,
+    "depth": _is_own_depth,
     "proxy": _is_proxy,
     "_auth_proxy": _is_proxy,
     "retry_times": _is_count_or_none,

@@ -3,8 +3,8 @@
 A request travels, and waits, as an `Entry`: URL, depth and priority, and one JSON object with all else. The object is
 left out where there is nothing else: a plain GET that the spider's default callback parses. Rules of this module:
 
-* What the middlewares put on a request while it is fetched, and will put on it again (depth, download slot and latency,
-  default headers, the environment's proxy, the cookie jar's Cookie header), does not travel.
+* What the middlewares put on a request while it is fetched, and are sure to put on it again (depth, download slot and
+  latency, default headers, the environment's proxy, the cookie jar's Cookie header), does not travel (`made_again`).
 * A proxy that the spider has chosen (meta `proxy`) travels, but is obeyed by an agent whose UBI_PROXIES names it only:
   a person who can write to the Redis could send pages, and passwords, through any. Where it is not named the request is
   kept as the object it is, and an agent without that fails the page (`codec/proxy`) rather than fetch it another way.
@@ -25,9 +25,6 @@ left out where there is nothing else: a plain GET that the spider's default call
   own (`known_classes`), with what their requests hold besides; their constructor is not called. Others do not travel.
 * Nothing is imported or called because the data names it: a callback is one of the spider's own methods, out of a table
   made beforehand; classes are known ones. What comes from outside is checked whole by `check` before.
-
-What middlewares and the downloader put on a request while it is fetched, and put on it again wherever it is fetched:
-it does not travel.
 """
 
 from __future__ import annotations
@@ -35,19 +32,16 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from scrapy import Request, Spider
-from scrapy.downloadermiddlewares.httpcompression import ACCEPTED_ENCODINGS
 from scrapy.http import FormRequest, JsonRequest, XmlRpcRequest
-from scrapy.http.headers import Headers
-from scrapy.resolver import dnscache
 from scrapy.settings import BaseSettings
 
 from scrapy_ubi.adapter.requests.callbacks import CallbackTexts
-from scrapy_ubi.adapter.requests.check import DERIVED_META, LOST_NAME, RequestCheck, parse_object
+from scrapy_ubi.adapter.requests.check import LOST_NAME, RequestCheck, is_derived, parse_object
 from scrapy_ubi.adapter.requests.item_classes import Untravelled, class_name
 from scrapy_ubi.adapter.requests.known_classes import KnownClasses, is_request_class, is_state_name
+from scrapy_ubi.adapter.requests.made_again import MadeAgain, host_name
 from scrapy_ubi.adapter.requests.meta_codecs import CodecFailure, MetaCodecs, make_codecs
 from scrapy_ubi.adapter.requests.scalars import is_encoded
 from scrapy_ubi.adapter.requests.shared_objects import holds_objects
@@ -60,49 +54,9 @@ NAMES = {cls: name for name, cls in CLASSES.items()}
 USUAL_JSON = JsonRequest("http://usual.invalid/").dumps_kwargs
 
 
-class MadeAgain:
-    """Meta that is made again. `timeout` is DOWNLOAD_TIMEOUT, s."""
-
-    def __init__(self, timeout: float) -> None:
-        self._timeout = timeout
-
-    def holds(self, key: object, value: object, request: Request) -> bool:
-        """Whether a middleware or the downloader set this and will set it again where the request is fetched."""
-        if key == "download_timeout":
-            return bool(value == self._timeout)
-        if key == "download_slot":  # a copy for a retry or redirect has one: the downloader's, or the user's
-            copied = "retry_times" in request.meta or "redirect_times" in request.meta
-            return copied and value in usual_slots(request)
-        return key in ("proxy", "_auth_proxy") and "_scheme_proxy" in request.meta  # of this machine's environment
-
-
-def default_headers(settings: BaseSettings) -> dict[bytes, list[bytes]]:
-    """Headers that the downloader middlewares set where a request has none."""
-    headers = Headers({name: value for name, value in settings.getdict("DEFAULT_REQUEST_HEADERS").items() if value})
-    headers.setdefault("User-Agent", settings.get("USER_AGENT") or "Scrapy")
-    headers.setdefault("Accept-Encoding", b", ".join(ACCEPTED_ENCODINGS))
-    return dict(headers.items())
-
-
-def host_name(url: str) -> str:
-    """The host of a URL as OffsiteMiddleware has it; empty for what has none."""
-    try:
-        return urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
-
-
 def proxy_host(proxy: object) -> str:
     """The host of a proxy, as UBI_PROXIES names it; never its password."""
     return host_name(proxy if "://" in proxy else f"http://{proxy}") if isinstance(proxy, str) else ""
-
-
-def usual_slots(request: Request) -> list[str]:
-    """The slots that Scrapy's downloader gives by itself to the URL, and to the one that led to it by a redirect."""
-    came_by = request.meta.get("redirect_urls")
-    urls = [request.url, *(came_by if isinstance(came_by, list) else ())]
-    hosts = [host_name(url) for url in urls if isinstance(url, str)]
-    return [*hosts, *(dnscache.get(host, host) for host in hosts)]  # addresses: CONCURRENT_REQUESTS_PER_IP
 
 
 def base_of(cls: type[Request]) -> type[Request]:
@@ -149,9 +103,8 @@ class Codec:
         self._check = RequestCheck(self._callbacks.names, self._items)
         self._held = self._check.held
         self._codecs = codecs or make_codecs({})
-        self._cookies_enabled = settings.getbool("COOKIES_ENABLED")
-        self._default_headers = default_headers(settings)
-        self._is_made_again = MadeAgain(settings.getfloat("DOWNLOAD_TIMEOUT")).holds
+        self._made_again = MadeAgain(spider, settings)
+        self._is_made_again = self._made_again.holds
 
     # Requests to text
 
@@ -233,7 +186,7 @@ class Codec:
         travels = {
             key: value
             for key, value in meta.items()
-            if key not in DERIVED_META and not self._is_made_again(key, value, request)
+            if not is_derived(key, value) and not self._is_made_again(key, value, request)
         }
         if not self._obeys(travels.get("proxy")):
             losses.append(Loss("proxy", f"meta['proxy'] ({proxy_host(travels['proxy'])})"))
@@ -249,12 +202,13 @@ class Codec:
         return not proxy or "*" in self._proxies or proxy_host(proxy) in self._proxies
 
     def _pack_headers(self, request: Request) -> dict[str, Any]:
-        from_jar = self._cookies_enabled and not request.meta.get("dont_merge_cookies")
+        made_again = self._made_again
+        from_jar = made_again.cookie_header and not request.meta.get("dont_merge_cookies")
         out = {}
         for name, values in request.headers.items():
-            if self._default_headers.get(name) == values or (name == b"Cookie" and from_jar):
+            if made_again.headers.get(name) == values or (name == b"Cookie" and from_jar):
                 continue
-            if name == b"Proxy-Authorization" and "_scheme_proxy" in request.meta:
+            if name == b"Proxy-Authorization" and made_again.is_proxy_of_environment(request):
                 continue
             packed = [pack_bytes(value) for value in values]
             out[name.decode("latin-1")] = packed[0] if len(packed) == 1 else packed

@@ -11,7 +11,8 @@ Rules of this module:
   to be fetched anyway has one that every agent makes the same (`adapter.scheduling.seeds`): it is taken once in the
   whole cluster, and so is a link to its page. Its key is made of that link's key and the nonce (`seed_key`).
 * What reaches the scheduler past the spider middleware (an extension or a pipeline that calls `engine.crawl`) gets a
-  nonce here, unless it is a retry or a redirect.
+  nonce here, a new one each time, whatever its meta says: it may be a copy of a seed, of a retry, of a redirect. What
+  stands in place of a response is none of these: a retry keeps its nonce.
 * A redirect that returns to a URL of its own chain (a site that sets a cookie on the way) is a step on, not a
   duplicate: its nonce says which step. It is the same for every agent, so seeds that dance like that are still taken
   once.
@@ -226,6 +227,13 @@ class RequestKeys:
             return False
         meta[NONCE] = secrets.token_hex(8)
         return True
+
+    def rename(self, request: Request) -> None:
+        """Give a new nonce to a request that wants one, whatever its meta says; take it from one that wants none."""
+        if self.wants_nonce(request):
+            request.meta[NONCE] = secrets.token_hex(8)
+        else:
+            request.meta.pop(NONCE, None)
 
     def again(self, entry: Entry, nonce: str) -> Entry | None:
         """The same request under a key of its own, with its retries before it again; None when the entry's text cannot

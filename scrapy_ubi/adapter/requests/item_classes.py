@@ -2,10 +2,11 @@
 
 Rules of this module:
 
-* A value is written as the fields by which its class makes it again: `scrapy.Item`, dataclasses, attrs classes. One
-  that holds more than its fields does not travel.
-* A pydantic model is its fields, with those that were set; an instance of a dict class its pairs. Both are made as
-  `copy.copy` makes them, without their constructor. Pydantic is asked only where the project has imported it.
+* A value is written as its fields: `scrapy.Item`, dataclasses, attrs classes. One that holds more does not travel.
+* A pydantic model is its fields, with those that were set; an instance of a dict class its pairs. Pydantic is asked
+  only where the project has imported it.
+* All are made as `copy.copy` makes them, without their constructor: it has run, and may change what it is given
+  (`__post_init__`, converters). It runs again only where the class has got more fields since.
 * A member of an enumeration is its name, several flags together their value, a named tuple its values.
 * Which classes may be named at all is the matter of `known_classes`. Nothing here looks a class up.
 """
@@ -17,13 +18,16 @@ import dataclasses
 import enum
 import sys
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attr
 from scrapy import Item
 
 _OF_GENERICS = "__orig_class__"  # typing's mark on what `Name[type](...)` has made; nothing compares it
+_CACHED_HASH = "_attrs_cached_hash"  # of a class of attrs' with `cache_hash`; each process has its own
+_NO_FIELDS = ("__dict__", "__weakref__", _CACHED_HASH)
+_HOLD_MORE = (list, tuple, set, frozenset, str, bytes, bytearray, int, float, complex, BaseException)  # than fields
 
 
 class Untravelled(Exception):
@@ -76,21 +80,20 @@ def field_names(cls: Any) -> set[str]:
     """The names of the fields of an item class."""
     if issubclass(cls, Item):
         return set(cls.fields)
-    if dataclasses.is_dataclass(cls):
-        return {field.name for field in dataclasses.fields(cls)}
-    return {field.name for field in attr.fields(cls)}
+    return {*_names(cls)}
 
 
 def values_of(value: Any) -> dict[str, Any]:
     """The fields of an item, with their values. Raises `Untravelled` where they are not all that it is made of."""
     cls = type(value)
     if isinstance(value, Item):
-        return dict(value.items())
-    fields: Any = dataclasses.fields(value) if dataclasses.is_dataclass(value) else attr.fields(cls)
-    names = tuple(field.name for field in fields)
-    if not all(field.init for field in fields):
-        raise Untravelled(cls.__name__)  # its constructor cannot set all its fields
-    if not {*names, _OF_GENERICS}.issuperset(getattr(value, "__dict__", ())):
+        if not vars(value).keys() <= vars(Item()).keys():
+            raise Untravelled(cls.__name__)
+        return {name: Item.__getitem__(value, name) for name in Item.keys(value)}
+    if isinstance(value, _HOLD_MORE):
+        raise Untravelled(cls.__name__)
+    names = _names(cls)
+    if not {*names, _OF_GENERICS}.issuperset((*getattr(value, "__dict__", ()), *_slots_of(value))):
         raise Untravelled(cls.__name__)
     try:
         return {name: getattr(value, name) for name in names}
@@ -98,8 +101,36 @@ def values_of(value: Any) -> dict[str, Any]:
         raise Untravelled(cls.__name__) from None
 
 
+def _names(cls: Any) -> list[str]:
+    """The names of the fields of a dataclass, or attrs class, in their order."""
+    fields: Any = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else attr.fields(cls)
+    return [field.name for field in fields]
+
+
+def _slots_of(value: Any) -> Iterator[str]:
+    """The slots in which it holds something; not those that attrs keeps for itself."""
+    for cls in type(value).__mro__:
+        slots = vars(cls).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in _NO_FIELDS and hasattr(value, name):
+                yield name
+
+
 def made(cls: Any, values: Mapping[str, Any]) -> Any:
     """The item with these fields. Raises whatever the class raises."""
+    if issubclass(cls, Item):
+        item = cls.__new__(cls)
+        Item.__init__(item)
+        for name, value in values.items():
+            Item.__setitem__(item, name, value)
+        return item
+    if values.keys() == set(_names(cls)):
+        found = object.__new__(cls)
+        for name, value in values.items():
+            object.__setattr__(found, name, value)
+        if hasattr(cls, _CACHED_HASH):  # a slot
+            object.__setattr__(found, _CACHED_HASH, None)
+        return found
     if attr.has(cls) and not dataclasses.is_dataclass(cls):
         aliases = {field.name: field.alias for field in attr.fields(cls)}
         values = {aliases[name]: value for name, value in values.items()}

@@ -24,8 +24,8 @@ from scrapy.crawler import Crawler
 from scrapy.http import Response
 
 from scrapy_ubi.adapter.extraction.plainlinks import PlainLinks, spider_of
-from scrapy_ubi.adapter.requests.codec import host_name
 from scrapy_ubi.adapter.requests.identity import Place, site_of
+from scrapy_ubi.adapter.requests.made_again import host_name
 from scrapy_ubi.adapter.scheduling.link_decision import Candidate, CandidateBatch, LinkDecision, Spelling
 from scrapy_ubi.adapter.scheduling.scrapy_rules import ScrapyRules
 from scrapy_ubi.agent import Visit

@@ -74,6 +74,15 @@ class Drops:
                 logging.INFO,
             )
 
+    def local_seed(self, request: Request) -> None:
+        """A seed belongs to no host: nothing in the group can say that another agent has it."""
+        if not self._alone:
+            self._notices.once(
+                "seed_local",
+                f"start() yields {request!s:.200}, which belongs to no host: every agent fetches it, and items that "
+                "its callback yields come from each of them. What it leads to is fetched once.",
+            )
+
     def late(self, request: Request) -> bool:
         """A request of somebody who knows of no end comes after the end of the crawl: it is dropped; False."""
         self._count("ubi/scheduler/dropped/over")

@@ -9,6 +9,8 @@ Rules of this module:
   What it has found out of any other serves `take_request`.
 * Where a request comes from is kept by the request object until it is taken: the page whose callback yields it
   (`mark_child`), or in place of whose response a downloader middleware gave it (`mark_successor`: a redirect, a retry).
+  What has neither was given to `engine.crawl` by a pipeline, an extension, a handler of a signal. It may be a copy of
+  any request, so its meta says nothing, and it is no retry: one to be fetched anyway is fetched, each time.
 * Memory only, and as few calls of functions as can be: all this is done for each link, some 40 times a page.
 
 Plain links, as long as they are as usual, are taken by a door of their own (`bulk_enqueue`), with the same decision.
@@ -159,6 +161,8 @@ class Enqueue:
         """Take a request: queue it, send it to its owner, or drop it, for the reason that the verdict is."""
         page, child, asked = self._origin(request)
         decision = self._decision
+        if page is None and not child and not seed and decision.flights.get(request) is None:
+            decision.keys.rename(request)
         if child and asked is None and decision.flights.keep_links and REQUISITE not in request.meta:
             self._links_of(page).urls.append(request.url)
         if not decision.link_filter.idle and self._is_filtered(request, seed, page, child):
@@ -173,7 +177,7 @@ class Enqueue:
             return self._take_placed(request, asked, page, seed, is_asked=True)
         place = decision.keys.place(request)
         if place is None:
-            return self._take_local(request, page)
+            return self._take_local(request, page, seed)
         if len(request.url) > decision.settings.max_url_length:
             return decision.refuse_too_long(request.url)
         if seed and request.dont_filter:
@@ -217,7 +221,7 @@ class Enqueue:
         came_by = _came_by(request)
         return link_filter.refuses_request(request, came_by, redirect=bool(came_by))
 
-    def _take_local(self, request: Request, page: Visit | None) -> Verdict:
+    def _take_local(self, request: Request, page: Visit | None, seed: bool) -> Verdict:
         """Take a request that belongs to no host."""
         decision = self._decision
         if why := decision.keys.why_no_place(request):
@@ -232,6 +236,8 @@ class Enqueue:
             self._sums["ubi/scheduler/duplicates"] += 1
             return Verdict.KNOWN
         self._count("ubi/scheduler/local")
+        if seed:
+            decision.drops.local_seed(request)
         return Verdict.LOCAL
 
     def _take_placed(self, request: Request, placed: Asked, page: Visit | None, seed: bool, is_asked: bool) -> Verdict:
@@ -239,8 +245,12 @@ class Enqueue:
         decision = self._decision
         place, key, depth = placed
         flight = decision.flights.of_key(key) if key in self._out else None
-        if flight is None and decision.keys.mark(request, seed):
-            key = decision.keys.key(request, place)
+        if flight is None:
+            if decision.keys.mark(request, seed):
+                key = decision.keys.key(request, place)
+        elif not seed and self._is_another(request, flight, page):
+            decision.keys.rename(request)
+            key, flight = decision.keys.key(request, place), None
         spelling = self._spelling(request, place) if decision.keys.lossy else None
         if flight is not None and flight.visit is not None:
             verdict = self._take_again(flight, flight.visit, request, key, seed)
@@ -257,6 +267,14 @@ class Enqueue:
             if seed and request.dont_filter:
                 decision.drops.known_seed(request, here=decision.seeds.is_named(key))
         return verdict
+
+    def _is_another(self, request: Request, flight: Flight, page: Visit | None) -> bool:
+        """Whether a request that is to be fetched anyway, and has the key of one that is out, is not the retry of that:
+        it stands in place of another response, or of none.
+        """
+        if page is flight.visit or request is flight.request or NONCE in request.meta:
+            return False
+        return self._decision.keys.wants_nonce(request)
 
     def _spelling(self, request: Request, place: Place) -> Spelling:
         """How a request is written."""

@@ -6,7 +6,7 @@ Rules of this module:
 
 * Such a seed is a request of its own, beside the link to its page: each is taken once in the whole cluster. Its nonce
   is made of what is the same at every agent: the names of its callback and errback, its `cookiejar`, and which of
-  several seeds of that page it is, where these differ in more (cb_kwargs, meta, headers).
+  several seeds of that page it is, where these differ in more (cb_kwargs, meta, headers), or hold what cannot travel.
 * A seed is *bare* when it carries nothing but a callback and an errback. A bare link with the same ones gives what the
   bare seed gives: it is the same request, fetched once.
 * A link that is met as the same one is a duplicate where it is found, or is done without a load when its turn comes:
@@ -37,6 +37,7 @@ from scrapy_ubi.adapter.requests.check import NONCE
 from scrapy_ubi.adapter.requests.codec import Codec
 from scrapy_ubi.adapter.requests.identity import Place, RequestKeys
 from scrapy_ubi.adapter.requests.inflight import Flight
+from scrapy_ubi.adapter.requests.untravelled import mark
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.agent import Node, Visit
 from scrapy_ubi.agent.keys import before_loss, name_of
@@ -109,7 +110,9 @@ class Seeds:
             texts = self._carried[key] = []
         if texts is None:
             return nonce
-        text = self._codec.encode(request).text
+        encoded = self._codec.encode(request)
+        # What cannot travel is not in the text, so nobody can tell whether it is the same: each is another seed.
+        text = f"{encoded.text} {len(texts)}" if mark(encoded.losses) is not None else encoded.text
         if text not in texts:
             texts.append(text)
         number = texts.index(text)

@@ -231,11 +231,14 @@ def test_a_retry_is_the_same_key_again() -> None:
     unit.enqueue_request(Request(URL, meta={"depth": 1}))
     page = unit.take()
     retry = page.replace(dont_filter=True, priority=-1, meta={**page.meta, "retry_times": 1})
+    unit.enqueue.mark_successor(retry, page)
     assert unit.enqueue_request(retry)
     assert unit.let_go(page)[:2] == ("ended", URL)
     again = unit.take()
     assert again.meta == {"depth": 1, "retry_times": 1} and again.priority == -1
-    assert unit.enqueue_request(again.replace(meta={**again.meta, "retry_times": 2}, dont_filter=True))
+    retry = again.replace(meta={**again.meta, "retry_times": 2}, dont_filter=True)
+    unit.enqueue.mark_successor(retry, again)
+    assert unit.enqueue_request(retry)
     assert unit.let_go(again)[:2] == ("ended", URL)
     again = unit.take()
     flight = unit.flights.get(again)
@@ -252,12 +255,32 @@ def test_a_duplicate_of_a_request_that_is_out_is_dropped() -> None:
     assert not unit.enqueue_request(Request(URL))
 
 
-def test_a_redirect_to_a_page_that_is_out_is_a_duplicate_and_no_retry() -> None:
+def test_what_leads_to_a_page_that_is_out_is_no_retry_of_it() -> None:
     unit = Unit()
     unit.enqueue_request(Request(URL))
-    unit.take()
-    redirect = Request(URL, dont_filter=True, meta={"redirect_urls": [f"{HOST}/from"], "redirect_times": 1})
-    assert not unit.enqueue_request(redirect)
+    unit.enqueue_request(Request(f"{HOST}/from"))
+    page, other = unit.take(), unit.take()
+    redirect = page.replace(meta={"redirect_urls": [f"{HOST}/from"], "redirect_times": 1})
+    unit.enqueue.mark_successor(redirect, other)
+    assert not unit.enqueue_request(redirect), "a duplicate"
+    for _ in range(2):
+        anyway = Request(URL, dont_filter=True)
+        unit.enqueue.mark_successor(anyway, other)
+        assert unit.enqueue_request(anyway)
+    assert unit.let_go(page) == ("ended", URL, None, False)
+    assert [unit.take().url for _ in range(2)] == [URL, URL] and not len(unit)
+
+
+def test_a_copy_of_a_page_that_the_engine_is_asked_for_is_no_retry_of_it() -> None:
+    """A pipeline or an extension has made it: what its meta says is that of the page."""
+    unit = Unit()
+    unit.enqueue_request(Request(URL, dont_filter=True))
+    page = unit.take()
+    copies = [page.replace(dont_filter=True, meta={**page.meta, "retry_times": 1}) for _ in range(2)]
+    assert all(map(unit.enqueue_request, copies))
+    unit.let_go(page)
+    assert unit.enqueue_request(copies[0].copy())
+    assert len(unit) == 3
 
 
 def test_the_outcome_of_a_page_is_told() -> None:

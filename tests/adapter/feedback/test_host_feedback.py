@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from scrapy import Request, Spider
 from scrapy.core import downloader
+from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 
@@ -34,6 +36,23 @@ def site() -> Iterator[Site]:
             for number in range(8):
                 running.page(f"http://{host}/{number}", "page")
         yield running
+
+
+class AnyScheduler(Spider):
+    """The same, for plain Scrapy as well."""
+
+    name = "both"
+
+    async def start(self) -> Any:
+        for number in range(4):
+            for host in (SLOW, QUICK):
+                yield Request(f"http://{host}/{number}", errback=self.lost)
+
+    def parse(self, response: Response) -> Any:
+        yield {"url": response.url}
+
+    def lost(self, failure: Any) -> Any:
+        yield {"url": failure.request.url, "error": repr(failure.value)}
 
 
 class Both(Spider):
@@ -198,6 +217,42 @@ def test_hosts_on_one_address_are_loaded_from_as_if_they_were_one(site: Site) ->
 
 
 # -- Retry-After
+
+
+class TakesAnotherToken(RetryMiddleware):
+    """A project's own: it asks again with another token where the site has had enough of one."""
+
+    token = 0
+
+    def process_request(self, request: Request) -> None:
+        request.headers["X-Token"] = str(self.token)
+
+    def process_response(self, request: Request, response: Response) -> Any:
+        if response.status != 429:
+            return response
+        self.token += 1
+        return request.replace(dont_filter=True)
+
+
+@pytest.mark.parametrize("settings", [{"ADDONS": {}}, {}])
+def test_a_retry_middleware_of_the_projects_sees_that_it_is_to_come_back_later(
+    site: Site, settings: dict[str, Any]
+) -> None:
+    uses = Counter[str]()
+
+    def metered(visit: Visit) -> Page:
+        token = visit.headers["x-token"]
+        uses[token] += 1
+        return Page("page") if uses[token] <= 2 else Page("too many", 429, {"Retry-After": "0"})
+
+    always(site, SLOW, metered)
+    middlewares = {"scrapy.downloadermiddlewares.retry.RetryMiddleware": None, TakesAnotherToken: 550}
+    outcomes = run(
+        site, AnyScheduler, DOWNLOADER_MIDDLEWARES=middlewares, UBI_HOST_DELAY=0, UBI_HOST_PAUSE=0, **settings
+    )
+    assert [item for item in items_of(outcomes) if "error" in item] == []
+    assert len(items_of(outcomes)) == 8
+    assert max(uses.values()) == 3, "a token is not tried again"
 
 
 def busy(times: int, value: str = "1", status: int = 503) -> Callable[[Visit], Page]:

@@ -34,6 +34,7 @@ from scrapy_ubi.adapter.requests.untravelled import CodecError
 from scrapy_ubi.protocol.host import Entry
 
 URL = "http://h1.example/a?b=%20c"
+PROXY = "http://127.0.0.1:1"  # of this machine's environment, in tests that say so
 
 
 class Special(Request):
@@ -173,15 +174,16 @@ def lost(request: Request) -> list[str]:
         Request(URL, callback=spider.parse),
         Request(URL, meta={"depth": 3}, priority=-3),
         Request(URL, meta={"depth": 3, "download_latency": 0.1, "_dont_cache": True, "download_timeout": 180.0}),
-        Request(URL, meta={"proxy": "http://127.0.0.1:1", "_scheme_proxy": True}),
+        Request(URL, meta={"proxy": PROXY, "_scheme_proxy": True}),
         Request(URL, meta={"retry_times": 1, "download_slot": "h1.example"}),
         Request(URL, meta={"retry_times": 1, "redirect_urls": ["http://h2.example/"], "download_slot": "h2.example"}),
         Request(URL, headers={"User-Agent": Settings()["USER_AGENT"], "Accept-Encoding": "gzip, deflate, br, zstd"}),
         Request(URL, headers={"Accept-Language": "en", "Cookie": "a=b"}),
     ],
 )
-def test_a_plain_get_is_nothing_but_url_depth_and_priority(request_: Request) -> None:
-    encoded = codec.encode(request_)
+def test_a_plain_get_is_nothing_but_url_depth_and_priority(request_: Request, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", PROXY)
+    encoded = codec_of(spider).encode(request_)
     retried = {key: value for key, value in request_.meta.items() if key in ("retry_times", "redirect_urls")}
     assert json.loads(encoded.text or "{}").get("meta", {}) == retried
     assert encoded.depth == request_.meta.get("depth", 0)
@@ -295,6 +297,7 @@ def test_any_request_arrives(request_: Request) -> None:
     ("request_", "kinds"),
     [
         (Request(URL, meta={"download_timeout": "5", "n": 1}), ["meta/download_timeout"]),
+        (Request(URL, meta={"depth": "2", "n": 1}), ["meta/depth"]),
         (Request(URL, meta={"proxy": "http://p:1 ", "retry_times": -1, "n": 1}), ["meta/proxy", "meta/retry_times"]),
         (Request(URL, headers={"Authorization": "Bearer x\n", ":authority": "h"}, meta={"n": 1}), ["headers"] * 2),
         (Request(URL, cookies={"a": dt.date(2020, 1, 1)}, meta={"n": 1}), ["cookies"]),  # type: ignore[dict-item]
@@ -370,7 +373,7 @@ def test_whatever_is_written_is_accepted(request_: Request) -> None:
 
 def test_the_depth_travels_beside_the_text() -> None:
     assert through(Request(URL, meta={"depth": 4})).meta == {"depth": 4}
-    assert codec.encode(Request(URL, meta={"depth": "deep"}))[:2] == ("", 0)
+    assert codec.encode(Request(URL, meta={"depth": "deep"})).depth == 0
 
 
 @given(st.integers(0, 9), st.integers(-9, 9))
@@ -564,14 +567,25 @@ def test_values_that_cannot_travel_are_named_and_the_text_has_the_others() -> No
     refused_for("callback", request.replace(callback=lambda response: None))
 
 
-def test_what_the_environment_of_this_machine_made_stays_here() -> None:
-    request = Request(
-        URL,
-        headers={"Proxy-Authorization": "Basic x", "X": "y"},
-        meta={"proxy": "http://p:1", "_scheme_proxy": True, "_auth_proxy": "http://p:1"},
-    )
-    arrived = through(request)
+def test_what_the_environment_of_this_machine_made_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://user:secret@127.0.0.1:1")
+    request = Request(URL, headers={"X": "y"})
+    HttpProxyMiddleware().process_request(request)
+    assert b"Proxy-Authorization" in request.headers and request.meta["proxy"] == PROXY
+    arrived = through(request, codec_of(spider))
     assert (arrived.meta, dict(arrived.headers)) == ({}, {b"X": [b"y"]})
+
+
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:2", None, ""])
+def test_a_proxy_of_the_spiders_is_kept_beside_the_mark_of_another_requests(
+    proxy: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `meta={**response.meta, "proxy": proxy}` gives it, where the page came through that of the environment."""
+    monkeypatch.setenv("http_proxy", PROXY)
+    page = Request(URL)
+    HttpProxyMiddleware().process_request(page)
+    arrived = through(Request(URL, meta={**page.meta, "proxy": proxy}), codec_of(spider))
+    assert arrived.meta["proxy"] == proxy
 
 
 def test_the_password_of_a_proxy_is_sent_to_no_other() -> None:
@@ -615,8 +629,11 @@ def test_a_proxy_is_obeyed_where_it_is_named(proxy: str, proxies: tuple[str, ...
     assert caught.value.reason == "proxy" and "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("meta", [{"proxy": ""}, {"proxy": None}, {"proxy": "http://p:1", "_scheme_proxy": True}])
-def test_no_proxy_and_that_of_the_environment_need_no_name(meta: dict[str, Any]) -> None:
+@pytest.mark.parametrize("meta", [{"proxy": ""}, {"proxy": None}, {"proxy": PROXY, "_scheme_proxy": True}])
+def test_no_proxy_and_that_of_the_environment_need_no_name(
+    meta: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", PROXY)
     strict = Codec(spider, Settings(), ())
     encoded = strict.encode(Request(URL, meta=meta))
     assert not encoded.losses
@@ -628,6 +645,69 @@ def test_a_cookie_header_travels_where_no_jar_makes_it() -> None:
     assert attributes(through(request)) == attributes(request)
     without_jar = codec_of(spider, COOKIES_ENABLED=False)
     assert through(Request(URL, headers={"Cookie": "a=b"}), without_jar).headers[b"Cookie"] == b"a=b"
+
+
+class Sets:
+    """A middleware of a project's."""
+
+    def process_request(self, request: Request) -> None:
+        request.headers.setdefault("User-Agent", "another")
+
+
+class Reads:
+    def process_response(self, request: Request, response: Response) -> Response:
+        return response
+
+
+SCRAPYS = "scrapy.downloadermiddlewares"
+COOKIES = f"{SCRAPYS}.cookies.CookiesMiddleware"
+USUAL = {"User-Agent": "a1", "Accept-Language": "en", "Accept-Encoding": "gzip, deflate, br, zstd", "Cookie": "a=b"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        ({}, ""),
+        ({"DOWNLOADER_MIDDLEWARES": {Reads: 1}}, ""),
+        ({"DOWNLOADER_MIDDLEWARES": {COOKIES: None}}, "Cookie"),
+        ({"DOWNLOADER_MIDDLEWARES": {f"{SCRAPYS}.useragent.UserAgentMiddleware": None}}, "User-Agent"),
+        ({"DOWNLOADER_MIDDLEWARES": {f"{SCRAPYS}.defaultheaders.DefaultHeadersMiddleware": None}}, "Accept-Language"),
+        ({"COMPRESSION_ENABLED": False}, "Accept-Encoding"),
+        ({"DOWNLOADER_MIDDLEWARES": {Sets: 543}}, "Accept-Encoding Cookie"),
+        ({"DOWNLOADER_MIDDLEWARES": {Sets: 450}}, "User-Agent Accept-Encoding Cookie"),
+        ({"DOWNLOADER_MIDDLEWARES": {Sets: 1}}, " ".join(USUAL)),
+    ],
+)
+def test_what_a_request_says_stays_where_nobody_is_sure_to_say_the_same_again(
+    settings: dict[str, Any], kept: str
+) -> None:
+    arrived = through(Request(URL, headers=USUAL), codec_of(spider, USER_AGENT="a1", **settings))
+    assert {name.decode(): value.decode() for name, (value,) in arrived.headers.items()} == {
+        name: USUAL[name] for name in kept.split()
+    }
+
+
+def test_a_spiders_own_agent_and_time_out_are_those_that_are_set_again() -> None:
+    class Named(Walk):
+        user_agent = "named"
+        download_timeout = 5
+
+    own = codec_of(Named(), USER_AGENT="a1")
+    for agent, timeout, text in (("named", 5, True), ("a1", 180, False)):
+        request = Request(URL, headers={"User-Agent": agent}, meta={"download_timeout": timeout})
+        assert (own.encode(request).text == "") is text
+
+
+@pytest.mark.parametrize("depth", [-3, 0.5, -0.5, 2.0])
+def test_a_depth_that_is_no_count_is_the_spiders_own(depth: float) -> None:
+    """Seeds with a negative one may lead further than DEPTH_LIMIT."""
+    arrived = through(Request(URL, meta={"depth": depth}))
+    assert arrived.meta == {"depth": depth} and type(arrived.meta["depth"]) is type(depth)
+
+
+def test_a_time_out_stays_where_nobody_sets_it_again() -> None:
+    off = {f"{SCRAPYS}.downloadtimeout.DownloadTimeoutMiddleware": None}
+    assert through(Request(URL, meta={"download_timeout": 180}), codec_of(spider, DOWNLOADER_MIDDLEWARES=off)).meta
 
 
 def test_the_own_user_agent_does_not_travel_another_does() -> None:

@@ -68,6 +68,17 @@ def test_seeds_retries_and_redirects_get_none() -> None:
     assert not keys.mark(Request(URL), seed=False)
 
 
+def test_what_comes_out_of_nowhere_has_a_new_nonce_whatever_it_was_copied_from() -> None:
+    copied = {NONCE: SEED, "retry_times": 1, "redirect_times": 1}
+    once, again = (Request(URL, dont_filter=True, meta=copied) for _ in range(2))
+    keys.rename(once)
+    keys.rename(again)
+    assert len({SEED, once.meta[NONCE], again.meta[NONCE]}) == 3
+    filtered = Request(URL, meta=copied)
+    keys.rename(filtered)
+    assert NONCE not in filtered.meta
+
+
 def test_the_key_of_a_seed_is_told_from_that_of_a_link_to_its_page() -> None:
     seed = key("http://h/?b&a", meta={NONCE: SEED})
     assert seed == seed_key(key("http://h/?b&a")) == key("http://h/?a&b", meta={NONCE: SEED}) != key("http://h/?b&a")

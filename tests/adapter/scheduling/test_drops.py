@@ -79,3 +79,14 @@ def test_in_a_trial_each_request_is_kept() -> None:
     request = Request("http://h1.example/")
     world.losses.keep(request, 1, Encoded("", 0, 0, ()))
     assert world.kept.take_request(1) is request and not world.counts
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_a_seed_without_host_is_said_to_be_fetched_by_every_agent(
+    alone: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(alone=alone)
+    for number in range(2):
+        world.losses.local_seed(Request(f"file:///{number}"))
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == (not alone) and all("file:///0>, which belongs to no host" in sentence for sentence in said)

@@ -59,7 +59,9 @@ def retried(world: World) -> Verdict:
     entry = Entry(url_key("GET", url), url, 1)
     state, _ = world.node.frontier.add("h1.example", [entry])
     request = world.flights.add(Flight(Request(url), "h1.example", Visit(state, entry, 0))).request
-    return world.enqueue.take_request(request.replace(dont_filter=True, meta={"retry_times": 1}), False)
+    retry = request.replace(dont_filter=True, meta={"retry_times": 1})
+    world.enqueue.mark_successor(retry, request)
+    return world.enqueue.take_request(retry, False)
 
 
 def malformed(world: World) -> Verdict:

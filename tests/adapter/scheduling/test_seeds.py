@@ -99,6 +99,16 @@ def test_seeds_with_callbacks_that_have_no_name_are_told_apart_by_where_they_are
     assert keys[0] == keys[1]
 
 
+def test_seeds_that_hold_what_cannot_travel_are_each_a_request_as_nobody_can_tell_whether_they_are_alike() -> None:
+    """As `for city in cities: yield Request(URL, dont_filter=True, callback=lambda response, city=city: ...)`."""
+    keys = [
+        [of.seed(callback=lambda response, city=city: None) for city in "abc"]
+        + [of.seed(cb_kwargs={"city": lambda city=city: city}) for city in "abc"]
+        for of in (World(), World())
+    ]
+    assert keys[0] == keys[1] and len(set(keys[0])) == 6
+
+
 def test_a_seed_that_has_a_nonce_keeps_it() -> None:
     assert World().seed(meta={NONCE: "of a trial"}) != World().seed()
 
