@@ -54,7 +54,7 @@ def two_agents() -> tuple[Agent, Agent, list[str]]:
     crawl = Crawl(2, 0, 0.8, 1)
     one, other = (peer.agent for peer in crawl.peers)
     take(other, tell(one, []))  # seeds that were found by the wrong one
-    hosts = [host for i in range(4 * HOSTS) if one.ring.owner(host := f"www.site-{i}.example") == other.me]
+    hosts = [host for i in range(4 * HOSTS) if one.keeping.ring.owner(host := f"www.site-{i}.example") == other.me]
     return one, other, hosts[:HOSTS]
 
 
@@ -85,20 +85,20 @@ def written(found: list[tuple[str, Entry]]) -> list[Fields]:
 def tell(agent: Agent, found: list[tuple[str, Entry]]) -> list[Fields]:
     """All that a finder does; the letters, which are acknowledged as soon as they are there."""
     for host, entry in found:
-        agent.discover(host, entry)
+        agent.discovery.discover(host, entry)
     sent = []
     while len(agent.outbox):
         for receiver, fields in agent.drain(0.0).letters:
             sent.append(fields)
             lane = f"{fields['store']}/{receiver}/{fields['lane']}"
-            agent.answered(lane, json.dumps({"acked": [int(fields["seq"])]}), 0.0)
+            agent.outbound.answered(lane, json.dumps({"acked": [int(fields["seq"])]}), 0.0)
     return sent
 
 
 def take(agent: Agent, sent: list[Fields]) -> None:
     """All that an owner does."""
     for fields in sent:
-        agent.receive(decode(fields, agent.me, 100_000, 4096))
+        agent.inbound.receive(decode(fields, agent.me, 100_000, 4096))
     agent.drain(0.0)
 
 

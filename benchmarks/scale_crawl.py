@@ -147,7 +147,7 @@ class Peer:
 
     def drain(self) -> Effects:
         """What is to go out now."""
-        self.agent.lease.acknowledged(self.crawl.now)
+        self.agent.group.lease.acknowledged(self.crawl.now)
         self.agent.tick(self.crawl.now)
         return self.agent.drain(self.crawl.now)
 
@@ -169,9 +169,9 @@ class Peer:
         crawl, agent = self.crawl, self.agent
         for number, fields in letters:
             self.consumed.append(number)
-            agent.receive(decode(fields, self.name, 100_000, 4096))
+            agent.inbound.receive(decode(fields, self.name, 100_000, 4096))
         for lane, text in acks.items():
-            agent.answered(lane, text, crawl.now)
+            agent.outbound.answered(lane, text, crawl.now)
         wait = FLUSH * (1 - 1 / EAGER) if letters else FLUSH
         crawl.at(max(crawl.now, begun + wait), self.exchange)
         self.work()
@@ -180,7 +180,7 @@ class Peer:
         """Begin loads as long as there is something to load."""
         crawl = self.crawl
         while self.loads < crawl.concurrency:
-            found = self.agent.next(crawl.now)
+            found = self.agent.work.next(crawl.now)
             if found is None:
                 return
             self.loads += 1
@@ -190,12 +190,12 @@ class Peer:
         """A page is here: its links are told, and it is done."""
         crawl, agent = self.crawl, self.agent
         host, page = int(entry.url[17 : entry.url.index(".", 17)]), int(entry.url[-10:-5])
-        agent.freed(state, crawl.now)
+        agent.work.freed(state, crawl.now)
         outlinks: list[tuple[str, Entry]] = []
         for to, number in crawl.web.links(host, page):
             crawl.server.count["foreign_links"] += to != host
-            agent.discover(name_of(to), crawl.web.entry(to, number, entry.depth + 1), outlinks)
-        agent.ended(state, entry.key, outlinks)
+            agent.discovery.discover(name_of(to), crawl.web.entry(to, number, entry.depth + 1), outlinks)
+        agent.work.ended(state, entry.key, outlinks)
         self.loads -= 1
         crawl.pages += 1
         self.work()
@@ -218,7 +218,7 @@ class Crawl:
         self._assemble()
         for number, peer in enumerate(self.peers):
             for host in range(number * self.seeds, (number + 1) * self.seeds):
-                peer.agent.discover(name_of(host), self.web.entry(host, 0, 0))
+                peer.agent.discovery.discover(name_of(host), self.web.entry(host, 0, 0))
             self.at(self.random.uniform(0, FLUSH), peer.exchange)
 
     def _assemble(self) -> None:
@@ -226,7 +226,7 @@ class Crawl:
         for counter in (1, 2):
             beats = {peer.name: replace(peer.agent.beat, counter=counter) for peer in self.peers}
             for peer in self.peers:
-                peer.agent.lease.acknowledged(0.0)
+                peer.agent.group.lease.acknowledged(0.0)
                 peer.agent.read(0.0, 0.0, beats)
                 peer.agent.tick(0.0)
         assert all(peer.agent.view_history.complete is peer.agent.view for peer in self.peers)
@@ -265,9 +265,9 @@ class One(Crawl):
         super().__init__(1, 1, local, seed)
         self.web = Web(self.own_hosts * agents, local, seed)
         peer = self.peers[0]
-        own = [host for host in range(self.web.hosts) if peer.agent.ring.owner(name_of(host)) == peer.name]
+        own = [host for host in range(self.web.hosts) if peer.agent.keeping.ring.owner(name_of(host)) == peer.name]
         for host in own:
-            peer.agent.discover(name_of(host), self.web.entry(host, 0, 0))
+            peer.agent.discovery.discover(name_of(host), self.web.entry(host, 0, 0))
         self.at(0.0, peer.exchange)
         real, self.server.post = self.server.post, self._answer  # type: ignore[method-assign]
         self._post = real
@@ -277,7 +277,7 @@ class One(Crawl):
         agent = peer.agent
         beats = {f"crawler-{n}": Beat(f"{n:08x}", 0, 200, "0" * 16) for n in range(1, self._others + 1)}
         for counter in (1, 2, 3):
-            agent.lease.acknowledged(0.0)
+            agent.group.lease.acknowledged(0.0)
             agent.read(0.0, 0.0, {peer.name: replace(agent.beat, counter=counter), **beats})
             agent.tick(0.0)
             digest = agent.view.digest

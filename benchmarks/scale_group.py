@@ -121,7 +121,7 @@ class Peer:
         now, interval = self.group.now, self.group.timing.interval
         self.busy = False
         self.earliest = now + interval / SOONER
-        self.agent.lease.acknowledged(sent)
+        self.agent.group.lease.acknowledged(sent)
         if seen is not None:
             self.agent.read(sent, now, seen)
             self.agent.tick(now)  # nothing else happens to it: no tick in between would change what it says

@@ -119,10 +119,10 @@ class Paced(scale_crawl.Peer):
             self.consumed.append(number)
             for one in opened({name.encode(): value.encode() for name, value in fields.items()}):
                 letter = {name.decode(): value.decode() for name, value in one.items()}
-                self.agent.receive(decode(letter, self.name, 100_000, 4096))
+                self.agent.inbound.receive(decode(letter, self.name, 100_000, 4096))
         self.timing.came(len(letters), 0)
         for lane, text in acks.items():
-            self.agent.answered(lane, text, self.crawl.now)
+            self.agent.outbound.answered(lane, text, self.crawl.now)
         self.timing.end_exchange(self.crawl.now)
         self.crawl.at(self.crawl.now + TURN, self.exchange)
         self.work()
@@ -241,7 +241,7 @@ class Busy(scale_crawl.One):
             for place, name in enumerate(everybody)
         }
         beats |= {name: replace(beats[name], counter=self._beat_gone) for name in self._gone}
-        agent.lease.acknowledged(self.now)
+        agent.group.lease.acknowledged(self.now)
         agent.read(self.now, self.now, {agent.me: replace(agent.beat, counter=self._beat), **beats})
         agent.tick(self.now)
         self.at(self.now + 1.0, self.beat)

@@ -91,7 +91,7 @@ class Lifecycle:
             control = await self.join.go()
             self.publisher.kept = self.join.published
             if self.transport.takes_seeds:
-                self._crawl.agent.allow_outside_entries()
+                self._crawl.agent.end.allow_outside_entries()
             else:
                 self._seeds.close()
         except BaseException:

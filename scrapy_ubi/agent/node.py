@@ -100,7 +100,7 @@ class Node:
     @property
     def over(self) -> bool:
         """Whether the crawl is over everywhere."""
-        return self.agent.finished
+        return self.agent.end.finished
 
     # -- visits
 

@@ -93,7 +93,7 @@ class Turns:
 
     def heard(self, end: bool, lines: Mapping[str, str]) -> None:
         """Hear that the beats of all agents were read, from these lines; `end`: they say that the crawl is over."""
-        if end or self._crawl.agent.ending is not None:
+        if end or self._crawl.agent.end.seen is not None:
             self._exchanges.hurry = True
         self._ticker.tick()
         self._group_watch.check_beats(lines, self._clock())

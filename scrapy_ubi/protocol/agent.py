@@ -3,16 +3,17 @@ does what concerns all of them: a change of view, the passing of time, the end.
 
 Rules of this module:
 
-* Events: `read` (everybody's beats), `discover`, `next`, `ended`, `put_back`, `freed` (the crawl), `receive` and
-  `answered` (mail), `tick(now)`. Each only changes memory. What is to be done about them is one value, `Effects`:
-  `tick` says what is to be done at once, `drain(now)` that and what is to be sent.
+* Events come to the agent (`read`, everybody's beats; `tick(now)`) or to the part that they concern: `discovery` (a URL
+  was found), `work` (a request is asked for, or has ended), `inbound` and `outbound` (mail has come). Each only changes
+  memory. What is to be done about them is one value, `Effects`: `tick` says what is to be done at once, `drain(now)`
+  that and what is to be sent.
 * The order of effects is part of the contract: what `drain` returns is made durable first, then letters and answers
   leave, and only then are the inbox entries that were received before it forgotten.
 * Everything between two drains is one flush; what an agent writes is numbered by it.
 * No part knows the agent, and each uses only those before it: `group` (`Membership`, with `watch`, its `Detector`),
   `view_history`, `outbox`, `journal`; `keeping` (`Keepers`: who keeps a host, and is sent what is known of it),
   `handover`, `closing` (`DoneMarkDelivery`); `discovery` (what is found), `work` (what is fetched), `inbound` and
-  `outbound` (mail); `self_status` (what the beat says).
+  `outbound` (mail); `self_status` (what the beat says); `end` (`CrawlEnd`); `talks` (what else is told the others).
 * Time is the caller's monotonic clock in seconds, identifiers come from `new_incarnation`.
 """
 
@@ -20,9 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
-from scrapy_ubi.protocol.beat import BLANK, LEFT, LOSSY, OVER, PASSIVE, Beat
+from scrapy_ubi.protocol.beat import BLANK, LEFT, LOSSY, OVER, Beat
 from scrapy_ubi.protocol.cancelling import Cancelling
 from scrapy_ubi.protocol.config import Config, Counters
 from scrapy_ubi.protocol.discovery import Discovery
@@ -33,16 +33,12 @@ from scrapy_ubi.protocol.host_policy import FREE, HostPolicy
 from scrapy_ubi.protocol.inbound import Inbound
 from scrapy_ubi.protocol.journal import Journal
 from scrapy_ubi.protocol.keepers import Keepers
-from scrapy_ubi.protocol.lost_mail import LostMail
 from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.outbound import Outbound
 from scrapy_ubi.protocol.outbox import Outbox
-from scrapy_ubi.protocol.quiescence import Quiescence
-from scrapy_ubi.protocol.rates import GroupRates, NoGroupRates
-from scrapy_ubi.protocol.records import Record
-from scrapy_ubi.protocol.ring import Ring
+from scrapy_ubi.protocol.quiescence import CrawlEnd, Ending, Quiescence
 from scrapy_ubi.protocol.self_status import SelfStatus
-from scrapy_ubi.protocol.talk import Talk
+from scrapy_ubi.protocol.talks import Talks
 from scrapy_ubi.protocol.view import View
 from scrapy_ubi.protocol.view_change import ViewHistory
 from scrapy_ubi.protocol.work import Work
@@ -71,22 +67,13 @@ class Effects:
     forget: tuple[str, ...] = ()
 
 
-class Ending(NamedTuple):
-    """The crawl is over if what comes from outside still has this mark. `lossy`: as of `Agent.accept_end`."""
-
-    mark: str
-    lossy: bool
-
-
 class Agent:
     """One peer agent's whole protocol state. `store` names the disk or memory in which its lane numbers live.
 
-    `start_exhausted`: `start()` has nothing more, nor has anybody else whom this agent serves; `start_over`: `start()`
-    itself has nothing more; `finished`: the crawl is over; `outlived`: and the agents that are there now have begun
-    another run, so it tells the others nothing. `ending`: nothing is left to do, and the crawl is over if nothing came
-    from outside meanwhile, which is to be asked for. `beat` is what it says of itself. `rates` are those that the group
-    keeps, None without any (`keep_rates`); `talks`: what else is told the others. For the rest see `Effects`.
+    `beat` is what it says of itself. For the parts see above.
     """
+
+    beat: Beat
 
     def __init__(
         self,
@@ -102,55 +89,37 @@ class Agent:
         self.config = config
         self.frontier = frontier
         self.counters = Counters()
-        self.group = Membership(me, config, self.counters, new_incarnation)
-        self.lease, self.watch = self.group.lease, self.group.watch
+        self.group = group = Membership(me, config, self.counters, new_incarnation)
         self.view_history = ViewHistory(me, config.replication)
         self.outbox = Outbox(store, config.bounds)
         self.journal = Journal()
-        self.quiescence = Quiescence()
-        self._put_together(policy)
-        self._bind()
-        self.start_exhausted = self.start_over = False
-        self.finished = self.outlived = self._open = False
-        self._took = False  # something from outside, and was not passive since
-        self.ending: Ending | None = None
-        self.cancelling = Cancelling(self.lease, now)
-        self._overdue = 0  # so far
-        self.rates = NoGroupRates()
-        self.talks: list[Talk] = []
-        self._held_lease = False
-        self._enter(self.group.view(), now)
-        self.beat = self.self_status.beat(now, self.start_exhausted, self.start_over)
-
-    def _put_together(self, policy: HostPolicy) -> None:
-        group, view_history, outbox, quiescence = self.group, self.view_history, self.outbox, self.quiescence
+        self.quiescence = quiescence = Quiescence()
         self.keeping = keeping = Keepers(
-            self.me, self.config, self.counters, self.frontier, group, view_history, outbox, self.journal
+            me, config, self.counters, frontier, group, self.view_history, self.outbox, self.journal
         )
         self.handover = handover = Handover(
-            self.me,
-            self.frontier,
-            outbox,
-            view_history,
+            me,
+            frontier,
+            self.outbox,
+            self.view_history,
             keeping.keepers,
-            self.config.failure_timeout,
-            self.config.most_pending,
+            config.failure_timeout,
+            config.most_pending,
             group.loads_end,
         )
-        self.closing = DoneMarkDelivery(outbox, keeping.replicate, handover.closed_work)
+        self.closing = DoneMarkDelivery(self.outbox, keeping.replicate, handover.closed_work)
         self.discovery = Discovery(keeping, self.closing, quiescence, policy)
         self.work = Work(keeping, self.discovery, self.closing, handover, quiescence, policy)
         self.inbound = Inbound(keeping, self.discovery, handover, quiescence, policy)
         self.outbound = Outbound(keeping, handover, quiescence)
         self.self_status = SelfStatus(keeping, handover, self.closing, self.work, self.inbound, quiescence)
-
-    def _bind(self) -> None:
-        """The events that a part takes without the agent: no call is spent on them. What is asked is asked of the
-        part."""
-        work = self.work
-        self.discover, self.next = self.discovery.discover, work.next
-        self.freed, self.ended, self.put_back = work.freed, work.ended, work.put_back
-        self.receive, self.answered = self.inbound.receive, self.outbound.answered
+        self.end = CrawlEnd(quiescence)
+        self.cancelling = Cancelling(group.lease, now)
+        self.talks = Talks(keeping, self.work, self.mail_lost)
+        self._overdue = 0  # so far
+        self._held_lease = False
+        self._enter(group.view(), now)
+        self.note_status(now)
 
     # ------------------------------------------------------------------ who is alive
 
@@ -158,11 +127,6 @@ class Agent:
     def view(self) -> View:
         """The view believed in."""
         return self.keeping.view
-
-    @property
-    def ring(self) -> Ring:
-        """The assignment under it."""
-        return self.keeping.ring
 
     @property
     def incarnation(self) -> str:
@@ -196,7 +160,7 @@ class Agent:
         for agent, beat in beats.items():
             if OVER in beat.flags and beat.incarnation == self.keeping.view.incarnation(agent):
                 self.accept_end(LOSSY in beat.flags)
-        if self.finished:
+        if self.end.finished:
             return
         alive = self.group.read(sent, received, beats, memory, watched)
         if self.usurped or self.group.shadowed:
@@ -211,7 +175,7 @@ class Agent:
         own = alive.get(self.me)
         if own is not None and own.incarnation == self.incarnation:
             self._agree(alive, sent)
-        self.rates.check_lending(received)
+        self.talks.rates.check_lending(received)
 
     def _agree(self, alive: Mapping[str, Beat], sent: float) -> None:
         """What follows from everybody's published views, asked for at this time (s)."""
@@ -227,61 +191,27 @@ class Agent:
             self.view_history.doubt(view)  # Redis may have forgotten this agent, and a newcomer been sure without it
             self.frontier.look_again()
         self.group.losses.look_for_urls(alive.values())
-        self.ending = None
-        if self.quiescence.read(alive, view.digest, frozenset(alive), sent):
-            # An agent that knows no URL cannot tell that no other agent has work.
-            lossy = self.lossy or all(BLANK in beat.flags for beat in alive.values())
-            # An agent that comes back to a lossy crawl may have brought work since those beats.
-            if self.group.losses.book.is_published and (not lossy or not self.work.is_left()):
-                self.ending = Ending(self.quiescence.mark, lossy)
-        if self.ending is not None and not self._open:
-            self.accept_end(self.ending.lossy)
+        self.end.seen = self._look_for_end(alive, sent)
+        if self.end.seen is not None and not self.end.is_open:
+            self.accept_end(self.end.seen.lossy)
 
-    def allow_outside_entries(self) -> None:
-        """Requests may come from outside: no end is one before it is known that none has (`Ending`)."""
-        self._open = True
-        self.quiescence.allow_outside_entries()
-
-    def not_over(self) -> None:
-        """The end that was seen is none, or it could not be asked: it has to be seen again."""
-        self.ending = None
-        self.quiescence.begin_again()
+    def _look_for_end(self, alive: Mapping[str, Beat], sent: float) -> Ending | None:
+        """The end that these beats show, which were asked for at this time (s); None where they show none."""
+        if not self.quiescence.read(alive, self.keeping.view.digest, frozenset(alive), sent):
+            return None
+        # An agent that knows no URL cannot tell that no other agent has work.
+        lossy = self.lossy or all(BLANK in beat.flags for beat in alive.values())
+        # An agent that comes back to a lossy crawl may have brought work since those beats.
+        if not self.group.losses.book.is_published or (lossy and self.work.is_left()):
+            return None
+        return Ending(self.quiescence.mark, lossy)
 
     def follow(self, last: Beat) -> None:
         """This agent has taken a name whose last line says that, and has written over it."""
         if LEFT not in last.flags:
-            self.watch.hold_dead(last.incarnation)
+            self.group.watch.hold_dead(last.incarnation)
         self.group.losses.follow(last)
         self.beat = replace(self.beat, before=self.group.losses.before)
-
-    def keep_rates(self, rates: Mapping[str, tuple[int, float]]) -> GroupRates:
-        """Have this agent keep these rates with the others: name -> loads, and seconds of the window."""
-        keeping, group = self.keeping, self.group
-
-        def lender(name: str) -> tuple[str, str]:
-            owner = keeping.owner(name)
-            return owner, keeping.view.incarnation(owner)
-
-        def may_lend(name: str, now: float) -> bool:
-            return (
-                lender(name) == (self.me, self.incarnation)
-                and self.work.may_act(now)
-                and not self.view_history.is_overdue(name, group.alive)
-            )
-
-        lease, expiry = self.config.lease_timeout, self.config.failure_timeout
-        self.rates = kept = GroupRates(
-            self.me,
-            rates,
-            lease,
-            expiry,
-            lambda: self.incarnation,
-            lender,
-            may_lend,
-            lambda: keeping.view.members.keys() <= {self.me},
-        )
-        self.talks.append(kept)
-        return kept
 
     def sure(self) -> None:
         """No other agent can be crawling: there is no Redis, or a finished crawl was just cleared from it."""
@@ -289,11 +219,11 @@ class Agent:
 
     def _notice_gaps(self) -> None:
         if self.group.notice_gaps():
-            self.rates.lose_all()
+            self.talks.rates.lose_all()
 
     def _enter_view_if_new(self, now: float) -> None:
         """Enter the view that follows from what is seen, when it is another one."""
-        if self.finished:
+        if self.end.finished:
             return
         before = self.keeping.view
         view = self.group.view(before)
@@ -304,25 +234,25 @@ class Agent:
         """Somebody holds this incarnation dead: its heirs may be fetching. Keep what is held, as a newcomer."""
         self.group.rejoin()
         self.cancelling.cancel()
-        self.rates.lose_all()
+        self.talks.rates.lose_all()
         self.view_history.forget()
         for state in self.frontier.states():
             state.dirty = True
 
     def _enter(self, view: View, now: float) -> None:
         """Believe in another view."""
-        before = self.view_history.entered[-1] if self.view_history.entered else None
+        before = self.view_history.entered[-1] if self.view_history.entered else view
         self.quiescence.activity += 1
         self.keeping.enter(view)
         self.view_history.enter(view, now)
         self.group.losses.entered(view)
-        self.rates.view_entered()
-        thin: list[Record] = []
-        if before is not None and any(view.incarnation(a) != m.incarnation for a, m in before.members.items()):
+        self.talks.rates.view_entered()
+        some_ended = any(view.incarnation(a) != m.incarnation for a, m in before.members.items())
+        thin = self.outbox.take_thin() if some_ended else []
+        if some_ended:
             self.discovery.forget()
-            thin = self.outbox.take_thin()
             self.group.losses.view_ended(before)
-        if before is not None and any(map(self.group.leaves, before.members.keys() - view.members.keys())):
+        if any(map(self.group.leaves, before.members.keys() - view.members.keys())):
             self.handover.pause(now, self.config.leave_pause)
         gone, entries, states = self.outbox.take_back(view)
         self.handover.gone(gone)
@@ -336,20 +266,16 @@ class Agent:
             self.discovery.route(record, "")
         self.frontier.look_again()
 
-    def took_outside(self) -> None:
-        """A request from outside was taken."""
-        self._took = True
-
     def accept_end(self, lossy: bool) -> None:
-        """Word came that the crawl is over. It is, unless this one has work left, and either those who say so had lost
-        agents, or it has taken something from outside (Redis had forgotten the end): then the crawl goes on here."""
-        if not (lossy or self._took) or not self.work.is_left():
-            self.finished = self.work.stopped = True
-            self.group.losses.lossy = self.lossy or (self.ending is not None and self.ending.lossy)
+        """Word came that the crawl is over. It is, unless that is doubtful and this agent has work left: then the crawl
+        goes on here."""
+        if not self.end.is_doubtful(lossy) or not self.work.is_left():
+            self.end.finished = self.work.stopped = True
+            self.group.losses.lossy = self.lossy or (self.end.seen is not None and self.end.seen.lossy)
 
     def outlive(self) -> None:
         """Word came that the crawl is over, and that those who are there now have begun another one."""
-        self.finished = self.work.stopped = self.outlived = True
+        self.end.finished = self.work.stopped = self.end.outlived = True
         self.cancelling.cancel()
 
     # ------------------------------------------------------------------ time
@@ -371,13 +297,9 @@ class Agent:
         self.outbox.hurry(of)
         self.inbound.repeat(of)
 
-    def keep_mail_slot(self) -> LostMail:
-        """Have this agent tell others when its mail slot has lost something, and hear of theirs."""
-        lost = LostMail(
-            self.me, lambda: self.incarnation, lambda: self.view.members, self.mail_lost, self.outbox.forgotten.append
-        )
-        self.talks.append(lost)
-        return lost
+    def note_status(self, now: float) -> None:
+        """The beat says from now on what is true of this agent."""
+        self.beat = self.self_status.beat(now, self.end.start_exhausted, self.end.start_over)
 
     def tick(self, now: float) -> Effects:
         """Let time pass; what is to be done at once."""
@@ -386,7 +308,7 @@ class Agent:
         self._notice_gaps()
         self.cancelling.tick(now, self.group.forgotten)
         self._enter_view_if_new(now)
-        holds = self.lease.holds(now)
+        holds = self.group.lease.holds(now)
         if holds and not self._held_lease:
             self.frontier.look_again()
         self._held_lease = holds
@@ -407,39 +329,37 @@ class Agent:
             self.outbox.thin.clear()
         self.closing.send(self.journal.flush, self.config.bounds.size, enough)
         self.inbound.release()
-        self.beat = self.self_status.beat(now, self.start_exhausted, self.start_over)
-        self._took = self._took and PASSIVE not in self.beat.flags
-        self.rates.check_lending(now)
+        self.note_status(now)
+        self.end.said(self.beat)
+        self.talks.rates.check_lending(now)
         return self._effects()
 
     def _effects(self) -> Effects:
-        return Effects(self.beat, self.cancelling.count, self._overdue, self.finished, self.usurped)
+        return Effects(self.beat, self.cancelling.count, self._overdue, self.end.finished, self.usurped)
 
     def leave(self, now: float) -> None:
         """Go: out of the views, handing on everything, until `may_go`."""
         self.group.leaving = True
-        self.start_exhausted = True
+        self.end.start_exhausted = True
         self._enter_view_if_new(now)
 
     def record_leave(self) -> None:
         """This agent is about to say its last, with the crawl not over: note what nobody else goes on with."""
-        if not self.outlived and not self.view.members and not self.self_status.is_clean(self.finished):
+        if not self.end.outlived and not self.view.members and not self.self_status.is_clean(self.end.finished):
             self.group.losses.leave_alone()
 
     def last_beat(self) -> Beat:
         """What a leaver says last (`SelfStatus.last_beat`)."""
-        if self.outlived:
+        if self.end.outlived:
             return replace(self.beat, flags=LEFT, settled="", pending=())
-        return self.self_status.last_beat(self.beat, self.finished)
+        return self.self_status.last_beat(self.beat, self.end.finished)
 
     def drain(self, now: float) -> Effects:
         """What is to be done about everything since the last drain; this ends the flush."""
-        if self.outlived:
+        if self.end.outlived:
             return self._effects()
         letters = self.outbound.letters(now)
-        answers = self.inbound.answers()
-        for talk in self.talks:
-            answers = {**answers, **talk.messages(now)}
+        answers = {**self.inbound.answers(), **self.talks.messages(now)}
         effects = replace(self._effects(), letters=letters, answers=answers, forget=tuple(self.outbox.forgotten))
         self.outbox.forgotten.clear()
         self.journal.flush += 1
@@ -448,8 +368,8 @@ class Agent:
     def check_invariants(self) -> None:
         """Assert every invariant of the agent."""
         assert self.view is self.view_history.view is self.view_history.entered[-1]
-        assert self.ring is self.view.ring
-        assert self.work.stopped or not self.finished
+        assert self.keeping.ring is self.view.ring
+        assert self.work.stopped or not self.end.finished
         self.outbox.check_invariants()
         for state in self.frontier.states():
             state.check_invariants()

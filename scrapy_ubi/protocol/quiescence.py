@@ -12,12 +12,15 @@ crawl is over when besides, at one instant later, no entry waits and none was wr
 reads was asked for. Of the entries before it, each was answered, so what it has brought was there in those reads; and
 none is after it: who writes `finished` looks in the same step. What tells whether one was written is a *mark* (the
 transport's contract): the same text as long as none was, and nothing was forgotten.
+
+What one agent knows of its crawl's end, by what it has seen (`Quiescence`) or was told, is its `CrawlEnd`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from scrapy_ubi.protocol.beat import LEFT, PASSIVE, Beat
 
@@ -64,6 +67,54 @@ class Quiescence:
             self._first = now
             return False
         return all(now[agent].counter > first[agent].counter for agent in now)
+
+
+class Ending(NamedTuple):
+    """The crawl is over if what comes from outside still has this mark. `lossy`: as of `Agent.accept_end`."""
+
+    mark: str
+    lossy: bool
+
+
+class CrawlEnd:
+    """How near the end one agent's crawl is.
+
+    `start_exhausted`: `start()` has nothing more, nor has anybody else whom this agent serves; `start_over`: `start()`
+    itself has nothing more. `is_open`: requests may come from outside. `seen`: nothing is left to do, and the crawl is
+    over if nothing came from outside meanwhile, which is to be asked for. `finished`: the crawl is over; `outlived`:
+    and the agents that are there now have begun another run, so this one tells the others nothing.
+    """
+
+    def __init__(self, quiescence: Quiescence) -> None:
+        self.start_exhausted = self.start_over = False
+        self.is_open = False
+        self.seen: Ending | None = None
+        self.finished = self.outlived = False
+        self._quiescence = quiescence
+        self._took = False  # something from outside, and was not passive since
+
+    def allow_outside_entries(self) -> None:
+        """Requests may come from outside: no end is one before it is known that none has (`Ending`)."""
+        self.is_open = True
+        self._quiescence.allow_outside_entries()
+
+    def took_outside(self) -> None:
+        """A request from outside was taken."""
+        self._took = True
+
+    def said(self, beat: Beat) -> None:
+        """The agent says that of itself: whoever is passive is through with what it has taken from outside."""
+        self._took = self._took and PASSIVE not in beat.flags
+
+    def not_over(self) -> None:
+        """The end that was seen is none, or it could not be asked: it has to be seen again."""
+        self.seen = None
+        self._quiescence.begin_again()
+
+    def is_doubtful(self, lossy: bool) -> bool:
+        """Whether word that the crawl is over does not hold for an agent with work left: those who say so had lost
+        agents (`lossy`), or it has taken something from outside (Redis had forgotten the end)."""
+        return lossy or self._took
 
 
 def _quiet(beat: Beat, digest: str) -> bool:

@@ -194,6 +194,5 @@ def restore(
             agent.closing.resume_visit(unsent.flush, state, unsent.before.key, unsent.before)
     for name, lane in saved.lanes_in.items():
         agent.inbound.remember(name, lane.sender, lane.floor, lane.outcomes)
-    # its first line says how far its disk has come
-    agent.beat = agent.self_status.beat(now, agent.start_exhausted, agent.start_over)
+    agent.note_status(now)  # its first line says how far its disk has come
     return agent

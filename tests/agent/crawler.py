@@ -172,7 +172,7 @@ class Crawler:
         await self.node.open()
         for url in seeds:
             self.node.discover(*entry(url))
-        self.node.agent.start_exhausted = True
+        self.node.agent.end.start_exhausted = True
         while not self.node.over and not self.stopping:
             while (visit := self.node.next_visit()) is not None:
                 task = asyncio.ensure_future(self.fetch(visit))

@@ -113,7 +113,7 @@ class Office:
         self.disk = disk or NoDisk(0.0)
         self.agent = Agent(me, "5" * 8, config, self.disk.frontier, lambda: "1" * 8, self.now)
         self.agent.sure()
-        self.agent.lease.acknowledged(self.now)
+        self.agent.group.lease.acknowledged(self.now)
         settings = replace(SETTINGS, mail_slots=mail_slots)
         self.transport: Any = MemoryTransport(self.hub, me, CRAWL, SETTINGS.max_letter_bytes, mail_slots=mail_slots)
         if secret:

@@ -27,7 +27,7 @@ class Part:
         """It is alone, and its beat was just taken."""
         agent = self.crawl.agent
         agent.sure()
-        agent.lease.acknowledged(self.now)
+        agent.group.lease.acknowledged(self.now)
         agent.read(self.now, self.now, {"a": agent.beat})
         agent.tick(self.now)
-        assert agent.lease.holds(self.now)
+        assert agent.group.lease.holds(self.now)

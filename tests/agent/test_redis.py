@@ -99,7 +99,7 @@ def test_a_page_that_was_out_when_a_request_came_from_nowhere_has_no_redo(stray:
         node.discover(*entry(SEEDS[1]), page=visit)
         if stray:
             node.discover(*entry("http://h9.example/1"))
-        with patch.object(node.agent, "ended", lambda state, key, outlinks, row: ended.append(outlinks)):
+        with patch.object(node.agent.work, "ended", lambda state, key, outlinks, row: ended.append(outlinks)):
             node.end_visit(visit)
         assert ended == [None if stray else [entry(SEEDS[1])]]
         await node.leave("test")
@@ -119,7 +119,7 @@ def test_redis_is_full_for_a_while() -> None:
                 crawler.node.discover(*entry(url))
         log.go.set()
         await until(lambda: all(profile(hub, f"a{number}")["state"] == "blocked" for number in range(3)))
-        await until(lambda: all(crawler.node.agent.lease.holds(clock.now()) for crawler in crawlers))
+        await until(lambda: all(crawler.node.agent.group.lease.holds(clock.now()) for crawler in crawlers))
         hub.full = False
         await ends(*crawlers)
         log.judge(SEEDS + more)
@@ -163,7 +163,7 @@ def test_while_redis_is_away_an_agent_with_much_to_send_fetches_no_more() -> Non
         log.go.set()
         await until(lambda: all(crawler.exchanges.choked for crawler in crawlers))
         await until(lambda: not any(crawler.loads for crawler in crawlers))
-        assert all(crawler.node.agent.lease.holds(clock.now()) for crawler in crawlers)
+        assert all(crawler.node.agent.group.lease.holds(clock.now()) for crawler in crawlers)
         assert all(crawler.node.next_visit() is None for crawler in crawlers)
         assert log.fetched.keys() < reachable(SEEDS)
         hub.down = False

@@ -265,7 +265,7 @@ class Process:
         self.node = node
         for url in world.seeds:
             node.discover(host_of(url), entry(url, 0), seed=True)
-        node.agent.start_exhausted = True
+        node.agent.end.start_exhausted = True
         while not node.over and not self.stopping:
             while len(self._visits) < world.concurrency and (visit := node.next_visit()) is not None:
                 task = asyncio.ensure_future(self._visit(node, visit))

@@ -11,9 +11,9 @@ from tests.support.village import Village, page
 
 def full(village: Village, host: str, pages: int = 3) -> None:
     """The host's owner finds these pages, and its successors have them."""
-    owner = village.agents[next(iter(village.agents.values())).ring.order(host, 1)[0]]
+    owner = village.agents[next(iter(village.agents.values())).keeping.ring.order(host, 1)[0]]
     for number in range(pages):
-        owner.discover(host, page(host, number))
+        owner.discovery.discover(host, page(host, number))
     village.settle()
     village.log.clear()
 
@@ -33,4 +33,4 @@ OTHER_VIEW = "00000000000000ee"
 def bring(village: Village, name: str, host: str, number: int, view: str = OTHER_VIEW) -> None:
     """A state letter reaches this agent from somebody who has another view: what it says is not covered."""
     delta = Delta(host, (page(host, number),), (), None)
-    village.agents[name].receive(Received("z", f"z/{name}/state", STATE, number, number, view, (delta,)))
+    village.agents[name].inbound.receive(Received("z", f"z/{name}/state", STATE, number, number, view, (delta,)))

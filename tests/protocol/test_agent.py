@@ -36,7 +36,7 @@ def test_foreign_link_step_by_step() -> None:
     link = page(host)
     village.log.clear()
 
-    assert a.discover(host, link)
+    assert a.discovery.discover(host, link)
     assert village.holders(host) == set(), "only the mail knows it"
     village.flush("a")
     village.take("b")
@@ -74,7 +74,7 @@ def test_foreign_link_step_by_step() -> None:
 
 def test_without_replication_the_owner_acknowledges_at_once() -> None:
     village, host = Village("a", "b", "c", replication=0), ordered("b", "c", "a")
-    village.agents["a"].discover(host, page(host))
+    village.agents["a"].discovery.discover(host, page(host))
     for part, name in ((village.flush, "a"), (village.take, "b"), (village.flush, "b"), (village.take, "a")):
         part(name)
     assert len(village.agents["a"].outbox) == 0
@@ -84,7 +84,7 @@ def test_without_replication_the_owner_acknowledges_at_once() -> None:
 def test_with_two_successors_both_have_to_have_it() -> None:
     village, host = Village("a", "b", "c", "d", replication=2), ordered("b", "c", "d", "a")
     a = village.agents["a"]
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     for part, name in ((village.flush, "a"), (village.take, "b"), (village.flush, "b")):
         part(name)
     for name in "cd":
@@ -107,7 +107,7 @@ def test_with_two_successors_both_have_to_have_it() -> None:
 def test_a_done_mark_leaves_only_when_owner_and_successor_have_the_outlinks() -> None:
     village = Village("a", "b", "c")
     own, far = ordered("a", "b", "c"), ordered("b", "c", "a")
-    village.agents["a"].discover(own, page(own))
+    village.agents["a"].discovery.discover(own, page(own))
     village.settle()
     village.visit("a", page(far))
 
@@ -133,7 +133,7 @@ def test_a_done_mark_leaves_only_when_owner_and_successor_have_the_outlinks() ->
 
 def test_a_done_mark_waits_for_own_links_at_the_successor() -> None:
     village, host, other = Village("a", "b", "c"), ordered("a", "b", "c"), ordered("a", "c", "b")
-    village.agents["a"].discover(host, page(host))
+    village.agents["a"].discovery.discover(host, page(host))
     village.settle()
     village.visit("a", page(other))
     for _ in range(3):
@@ -151,7 +151,7 @@ def test_a_done_mark_waits_for_links_of_the_same_flush_only_and_of_those_before(
     village = Village("a", "b", "c")
     own, far = ordered("a", "b", "c"), ordered("b", "c", "a")
     for number in range(2):
-        village.agents["a"].discover(own, page(own, number))
+        village.agents["a"].discovery.discover(own, page(own, number))
     village.settle()
     village.visit("a")
     village.flush("a")
@@ -165,7 +165,7 @@ def test_a_done_mark_waits_for_links_of_the_same_flush_only_and_of_those_before(
 def test_a_done_mark_waits_for_a_link_that_was_refused_and_one_whose_receiver_died() -> None:
     village = Village("a", "b", "c", "d")
     own, far = ordered("a", "d", "b", "c"), ordered("b", "c", "d", "a")
-    village.agents["a"].discover(own, page(own))
+    village.agents["a"].discovery.discover(own, page(own))
     village.settle()
     village.visit("a", page(far))
     village.flush("a")
@@ -195,12 +195,12 @@ def test_whatever_the_order_of_steps_a_mark_on_its_way_has_its_outlinks_in_two_p
     hosts = [ordered(*"abc"), ordered(*"bca"), ordered(*"cab"), ordered(*"acb")]
     links: dict[int, list[Entry]] = {}
     for agent, host in zip("abca", hosts, strict=True):
-        village.agents[agent].discover(host, page(host))
+        village.agents[agent].discovery.discover(host, page(host))
 
     def judge() -> None:
         for key in marks(village) & links.keys():
             for link in links[key]:
-                order = village.agents["a"].ring.order(host_of(link), 2)
+                order = village.agents["a"].keeping.ring.order(host_of(link), 2)
                 for name in order:
                     state = village.state(name, host_of(link))
                     known = {*state.queued, *state.out, *state.done}
@@ -228,7 +228,7 @@ def test_a_first_agent_waits_for_a_lease() -> None:
     """Redis may have forgotten the others a moment before it came (decision 0003)."""
     village = Village()
     a = village.start("a")
-    a.discover("h.example", page("h.example"))
+    a.discovery.discover("h.example", page("h.example"))
     begun = village.now
     village.until(lambda: village.visit("a"))
     assert village.now - begun > village.config.lease_timeout
@@ -239,7 +239,7 @@ def test_one_who_knows_to_be_alone_does_not_wait() -> None:
     village = Village()
     a = village.start("a")
     a.sure()
-    a.discover("h.example", page("h.example"))
+    a.discovery.discover("h.example", page("h.example"))
     begun = village.now
     village.until(lambda: village.visit("a"))
     assert village.now - begun < village.config.lease_timeout
@@ -253,7 +253,7 @@ def test_a_newcomer_takes_its_hosts_over() -> None:
     hosts = [ordered("c", "a", "b"), ordered("a", "c", "b"), ordered("a", "b", "c")]
     for host in hosts:
         for number in range(30):
-            village.agents["a"].discover(host, page(host, number))
+            village.agents["a"].discovery.discover(host, page(host, number))
     village.settle()
     village.start("c")
     assert village.visit("c") is None
@@ -272,9 +272,9 @@ def test_the_owner_stops_when_it_sees_the_newcomer_and_the_newcomer_waits_for_th
     host = ordered("c", "a", "b")
     a = village.agents["a"]
     for number in range(2):
-        a.discover(host, page(host, number))
+        a.discovery.discover(host, page(host, number))
     village.settle()
-    state, first = a.next(village.now) or pytest.fail("nothing to fetch")
+    state, first = a.work.next(village.now) or pytest.fail("nothing to fetch")
     c = village.start("c")
     for _ in range(10):
         village.turn()
@@ -287,8 +287,8 @@ def test_the_owner_stops_when_it_sees_the_newcomer_and_the_newcomer_waits_for_th
         village.turn()
         assert village.visit("c") is None, "its load is under way at a"
     assert c.counters.handoff_timeouts == 0
-    a.freed(state, village.now)
-    a.ended(state, first.key)
+    a.work.freed(state, village.now)
+    a.work.ended(state, first.key)
     village.turn("a")
     assert village.visit("c") is None, "the done mark has not arrived"
     village.settle()
@@ -299,7 +299,7 @@ def test_the_owner_stops_when_it_sees_the_newcomer_and_the_newcomer_waits_for_th
 def test_an_agent_that_never_settles_holds_the_others_up_for_the_handoff_timeout() -> None:
     village = Village("a", "b", handoff_timeout=20.0)
     host = ordered("c", "a", "b")
-    village.agents["a"].discover(host, page(host))
+    village.agents["a"].discovery.discover(host, page(host))
     village.settle()
     c = village.start("c")
     begun, visited = village.now, None
@@ -310,7 +310,7 @@ def test_an_agent_that_never_settles_holds_the_others_up_for_the_handoff_timeout
         village.take("b", "c")
         visited = village.visit("c")
         if village.now == begun + 1:
-            c.discover(host, page(host, 1))
+            c.discovery.discover(host, page(host, 1))
     assert visited is not None
     assert village.now - begun > 20.0
     assert c.counters.handoff_timeouts == 1
@@ -327,7 +327,7 @@ def village_of_overdue(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Vil
         village.now += 1.0
         village.beat()
         for host in hosts:
-            c.discover(host, page(host))
+            c.discovery.discover(host, page(host))
         c.tick(village.now)
     return village, c
 
@@ -360,7 +360,7 @@ def test_hosts_that_wait_again_after_another_change_are_not_said_to_be_fetched(
 def test_the_successor_goes_on_at_once_where_the_owner_died() -> None:
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     for number in range(30):
-        village.agents["a"].discover(host, page(host, number))
+        village.agents["a"].discovery.discover(host, page(host, number))
     village.settle()
     village.visit("a")
     village.settle()
@@ -386,7 +386,7 @@ def test_death_is_noticed_within_failure_timeout_and_a_beat() -> None:
 def test_a_crashed_agents_fetches_are_repeated_only_where_its_marks_had_not_left() -> None:
     village, host = Village("a", "b"), ordered("a", "b")
     for number in range(4):
-        village.agents["a"].discover(host, page(host, number))
+        village.agents["a"].discovery.discover(host, page(host, number))
     village.settle()
     village.visit("a")
     village.settle()
@@ -418,7 +418,7 @@ def test_lossy_when_more_are_lost_than_there_are_copies() -> None:
 def test_an_agent_dies_and_returns_without_anything() -> None:
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     for number in range(12):
-        village.agents["a"].discover(host, page(host, number))
+        village.agents["a"].discovery.discover(host, page(host, number))
     village.settle()
     village.kill("a")
     village.start("a")
@@ -433,32 +433,32 @@ def test_an_agent_dies_and_returns_without_anything() -> None:
 def test_the_crawl_ends_by_itself_when_there_is_nothing_left() -> None:
     village = Village("a", "b", "c")
     host, far = ordered("a", "b", "c"), ordered("b", "c", "a")
-    village.agents["a"].discover(host, page(host))
+    village.agents["a"].discovery.discover(host, page(host))
     for agent in village.agents.values():
-        agent.start_exhausted = True
+        agent.end.start_exhausted = True
     for _ in range(10):
         village.turn()
-    assert not any(agent.finished for agent in village.agents.values()), "a page waits to be fetched"
+    assert not any(agent.end.finished for agent in village.agents.values()), "a page waits to be fetched"
     village.visit("a", page(far))
     for _ in range(10):
         village.turn()
-    assert not any(agent.finished for agent in village.agents.values()), "and another one"
+    assert not any(agent.end.finished for agent in village.agents.values()), "and another one"
     village.visit("b")
-    turns = village.until(lambda: all(agent.finished for agent in village.agents.values()))
+    turns = village.until(lambda: all(agent.end.finished for agent in village.agents.values()))
     assert turns < 10
 
 
 def test_word_of_the_end_is_believed_unless_agents_were_lost_and_work_is_left() -> None:
     village = Village("a")
     a = village.agents["a"]
-    a.discover("h.example", page("h.example"))
+    a.discovery.discover("h.example", page("h.example"))
     a.accept_end(lossy=True)
-    assert not a.finished
+    assert not a.end.finished
     a.accept_end(lossy=False)
-    assert a.finished
+    assert a.end.finished
     village = Village("a")
     village.agents["a"].accept_end(lossy=True)
-    assert village.agents["a"].finished, "nothing is left here"
+    assert village.agents["a"].end.finished, "nothing is left here"
 
 
 def test_a_copy_that_others_keep_is_no_work_left_at_the_end() -> None:
@@ -467,15 +467,15 @@ def test_a_copy_that_others_keep_is_no_work_left_at_the_end() -> None:
     for name in "ac":
         village.agents[name].frontier.add(host, (page(host),))
         village.agents[name].accept_end(lossy=True)
-    assert village.agents["a"].finished
-    assert not village.agents["c"].finished, "it keeps that host"
+    assert village.agents["a"].end.finished
+    assert not village.agents["c"].end.finished, "it keeps that host"
 
 
 def test_those_who_know_of_no_url_cannot_tell_that_nobody_has_work() -> None:
     village = Village("a", "b")
     for agent in village.agents.values():
-        agent.start_exhausted = True
-    village.until(lambda: all(agent.finished for agent in village.agents.values()))
+        agent.end.start_exhausted = True
+    village.until(lambda: all(agent.end.finished for agent in village.agents.values()))
     assert all(agent.lossy for agent in village.agents.values())
 
 
@@ -484,18 +484,18 @@ def test_an_end_without_urls_names_who_was_lost_before_all_had_settled() -> None
     village = Village()
     for name in "ab":
         village.start(name)
-    village.agents["a"].discover("h.example", page("h.example"))
+    village.agents["a"].discovery.discover("h.example", page("h.example"))
     village.beat()
     a, b = village.kill("a"), village.agents["b"]
-    b.start_exhausted = True
+    b.end.start_exhausted = True
     b.group.losses.book.await_publishing()
     village.until(lambda: b.group.losses.book.losses)
     assert [loss.members for loss in b.group.losses.book.losses] == [(("a", a.incarnation),)]
     for _ in range(5):
         village.turn()
-    assert not b.finished
+    assert not b.end.finished
     b.group.losses.book.publish(b.group.losses.book.changes)
-    village.until(lambda: b.finished)
+    village.until(lambda: b.end.finished)
 
 
 def books(village: Village) -> list[LossBook]:
@@ -506,7 +506,7 @@ def without_urls(*names: str) -> Village:
     """The `start()` of these has come to an end, and had no URL; they wait for seeds."""
     village = Village(*names)
     for agent in village.agents.values():
-        agent.start_over = True
+        agent.end.start_over = True
     for _ in range(2):
         village.turn()
     return village
@@ -518,8 +518,8 @@ def test_an_idle_crawl_that_never_had_a_url_has_lost_nothing() -> None:
     village.kill("b")
     village.settle()
     for agent in village.agents.values():
-        agent.start_exhausted = True
-    village.until(lambda: all(agent.finished for agent in village.agents.values()))
+        agent.end.start_exhausted = True
+    village.until(lambda: all(agent.end.finished for agent in village.agents.values()))
     assert missing(books(village), lambda name, life: False) == ()
 
 
@@ -529,7 +529,7 @@ def test_who_leaves_before_its_start_has_ended_has_not_said_that_it_knew_no_url(
     a.leave(village.now)
     village.turn()
     assert BLANK not in a.beat.flags
-    a.start_over = True
+    a.end.start_over = True
     village.turn()
     assert BLANK in a.beat.flags
 
@@ -537,15 +537,15 @@ def test_who_leaves_before_its_start_has_ended_has_not_said_that_it_knew_no_url(
 def test_what_was_said_where_nobody_knew_a_url_stands_no_more_when_one_comes_who_knows_some() -> None:
     village = Village("a", "b")
     lost, a = village.kill("b"), village.agents["a"]
-    a.start_exhausted = True
-    a.allow_outside_entries()
+    a.end.start_exhausted = True
+    a.end.allow_outside_entries()
     village.until(lambda: a.group.losses.book.losses)
     assert missing(books(village), lambda name, life: False) == ("b",)
     assert [loss.members for loss in a.group.losses.book.losses] == [(("b", lost.incarnation),)]
     c = village.start("c")
-    c.discover("h.example", page("h.example"))
+    c.discovery.discover("h.example", page("h.example"))
     village.until(lambda: not a.group.losses.book.losses)
-    assert not a.finished and not a.lossy and not c.lossy
+    assert not a.end.finished and not a.lossy and not c.lossy
 
 
 @pytest.mark.parametrize("order", ["ac", "ca"])
@@ -553,23 +553,23 @@ def test_whoever_is_there_names_who_was_lost_where_nobody_knows_a_url(order: str
     """Another one may see the end first, that had not heard the lost one."""
     village = Village("b", "c")
     c = village.agents["c"]
-    c.start_exhausted = True
+    c.end.start_exhausted = True
     village.turn()
     village.kill("b")
     village.forget()
     village.turn()
-    village.start("a").start_exhausted = True
-    village.until(lambda: any(agent.finished for agent in village.agents.values()), *order)
+    village.start("a").end.start_exhausted = True
+    village.until(lambda: any(agent.end.finished for agent in village.agents.values()), *order)
     assert [loss.members[0][0] for loss in c.group.losses.book.losses] == ["b"]
 
 
 def test_one_who_knows_of_a_url_can_tell_it_for_all() -> None:
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     for agent in village.agents.values():
-        agent.start_exhausted = True
-    village.agents["a"].discover(host, page(host))
+        agent.end.start_exhausted = True
+    village.agents["a"].discovery.discover(host, page(host))
     village.until(lambda: village.visit("a") is not None)
-    village.until(lambda: all(agent.finished for agent in village.agents.values()))
+    village.until(lambda: all(agent.end.finished for agent in village.agents.values()))
     assert BLANK in village.agents["c"].beat.flags, "neither owner nor successor of the only host"
     assert not any(agent.lossy for agent in village.agents.values())
 
@@ -583,7 +583,7 @@ def test_who_leaves_a_finished_crawl_ends_it_for_those_who_have_not_heard() -> N
     last = Beat.parse(a.last_beat().line(1000))
     assert last is not None
     b.read(village.now, village.now, {"a": last, "b": b.beat})
-    assert b.finished
+    assert b.end.finished
     assert b.view is view
     assert b.keeping.keepers_of(ordered("a", "b"))[0] == "a"
 
@@ -594,9 +594,9 @@ def test_word_of_the_end_from_one_who_is_in_no_view_is_none() -> None:
     a = village.agents["a"]
     over = Beat(incarnation("z"), 0, 20, a.view.digest, flags=LEFT + OVER, counter=7)
     a.read(village.now, village.now, {"z": over})
-    assert not a.finished
+    assert not a.end.finished
     a.read(village.now, village.now, {"b": replace(over, incarnation=village.agents["b"].incarnation)})
-    assert a.finished
+    assert a.end.finished
 
 
 def test_nothing_is_forced_where_nothing_waits() -> None:
@@ -622,7 +622,7 @@ def test_who_begins_anew_counts_on_nothing_it_knew_of_the_others() -> None:
     """Its heirs may have fetched: all it holds is offered, its loads end, and it waits as a newcomer does."""
     village, host = Village("a", "b"), ordered("a", "b")
     a = village.agents["a"]
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.settle()
     assert a.view_history.complete is a.view and not village.state("a", host).dirty
     named = replace(village.agents["b"].beat, dead=(a.incarnation,), counter=10**6)
@@ -635,7 +635,7 @@ def test_no_done_mark_leaves_while_there_may_be_too_few_copies() -> None:
     """After a view with too few members, before all have settled: who is gone may come back without the outlinks."""
     village, host = Village("a", "b"), ordered("a", "b")
     a = village.agents["a"]
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.settle()
     village.kill("b")
     village.until(lambda: "b" not in a.view.members, "a")
@@ -652,7 +652,7 @@ def test_who_was_on_its_way_out_when_another_came_and_leaves_with_work_is_waited
     """It was in no view: the newcomer's line of a moment before stands, and says that all who are left have settled."""
     village, host = Village("b", start_wait=0.0), ordered("a", "b")
     leaver = village.agents["b"]
-    leaver.discover(host, page(host))
+    leaver.discovery.discover(host, page(host))
     leaver.leave(village.now)
     village.flush("b")
     village.beat("b")

@@ -20,9 +20,9 @@ from tests.support.village import Village, page
 def test_an_own_link_is_queued_here_and_told_to_the_successor() -> None:
     village, host = Village("a", "b"), ordered("a", "b")
     a = village.agents["a"]
-    assert a.discover(host, page(host))
+    assert a.discovery.discover(host, page(host))
     assert village.queued("a", host) == {page(host).key}
-    assert not a.discover(host, page(host)), "known"
+    assert not a.discovery.discover(host, page(host)), "known"
     village.settle()
     assert village.queued("b", host) == {page(host).key}
     assert (a.counters.forwarded, a.counters.suppressed, a.counters.replicated, a.counters.links) == (0, 0, 1, 2)
@@ -50,16 +50,16 @@ def test_links_of_one_host_may_be_told_at_once(
         host = ordered("a", "b") if owner == "a" else ordered("b", "a")
         a, outlinks = village.agents["a"], Outlinks()
         for number in known:
-            a.discover(host, page(host, number, depth=1), [])
+            a.discovery.discover(host, page(host, number, depth=1), [])
         village.settle()
         for number in seeds:
-            a.discover(host, page(host, number, depth=1))
+            a.discovery.discover(host, page(host, number, depth=1))
         begun.append(True)
         entries = [page(host, number, depth) for number, depth in found]
         if at_once:
             news = a.discovery.discover_all(host, entries, outlinks)
         else:
-            news = [entry for entry in entries if a.discover(host, entry, outlinks)]
+            news = [entry for entry in entries if a.discovery.discover(host, entry, outlinks)]
         village.settle()
         states = [sorted(village.state(name, host).undone()) for name in sorted(village.holders(host))]
         outcomes.append((news, sorted(set(outlinks)), states, a.counters))
@@ -76,20 +76,20 @@ def test_of_a_page_with_very_many_links_no_more_are_gathered_than_tell_that(owne
         if at_once:
             assert a.discovery.discover_all(host, entries, outlinks) == entries
         else:
-            assert all(a.discover(host, entry, outlinks) for entry in entries)
+            assert all(a.discovery.discover(host, entry, outlinks) for entry in entries)
     assert MOST_OUTLINKS < len(outlinks) <= MOST_OUTLINKS + 10
 
 
 def test_what_its_owner_knows_is_not_sent_again() -> None:
     village, host = Village("a", "b"), ordered("b", "a")
     a = village.agents["a"]
-    assert a.discover(host, page(host, depth=3))
-    assert not a.discover(host, page(host, depth=3))
-    assert not a.discover(host, page(host, depth=4))
+    assert a.discovery.discover(host, page(host, depth=3))
+    assert not a.discovery.discover(host, page(host, depth=3))
+    assert not a.discovery.discover(host, page(host, depth=4))
     assert (a.counters.forwarded, a.counters.suppressed) == (1, 2)
     village.settle()
-    assert not a.discover(host, page(host, depth=3))
-    assert a.discover(host, page(host, depth=2)), "a shorter way is news"
+    assert not a.discovery.discover(host, page(host, depth=3))
+    assert a.discovery.discover(host, page(host, depth=2)), "a shorter way is news"
     village.settle()
     assert village.state("b", host).queued[page(host).key].depth == 2
 
@@ -98,24 +98,24 @@ def test_suppression_is_bounded() -> None:
     village, host = Village("a", "b", suppressed_keys=3), ordered("b", "a")
     a = village.agents["a"]
     for number in range(4):
-        a.discover(host, page(host, number))
-    assert not a.discover(host, page(host, 3))
-    assert a.discover(host, page(host, 0)), "it was forgotten"
+        a.discovery.discover(host, page(host, number))
+    assert not a.discovery.discover(host, page(host, 3))
+    assert a.discovery.discover(host, page(host, 0)), "it was forgotten"
 
 
 def test_suppression_ends_when_an_agent_is_gone() -> None:
     """What the dead knew may have to be told again."""
     village, host = Village("a", "b", "c"), ordered("b", "a", "c")
     a = village.agents["a"]
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.settle()
     village.kill("c")
     village.settle()
-    assert a.discover(host, page(host))
+    assert a.discovery.discover(host, page(host))
     village.settle()
     village.start("d")
     village.settle()
-    assert not a.discover(host, page(host)), "a newcomer is no reason"
+    assert not a.discovery.discover(host, page(host)), "a newcomer is no reason"
 
 
 def test_a_hint_is_followed_when_it_is_in_the_view() -> None:
@@ -125,7 +125,7 @@ def test_a_hint_is_followed_when_it_is_in_the_view() -> None:
     b.leave(village.now)
     b.tick(village.now)
     village.beat("b", "c")
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.flush("a")
     village.take("b")
     village.flush("b")
@@ -141,10 +141,10 @@ def test_a_hint_is_followed_when_it_is_in_the_view() -> None:
 def test_mail_to_the_dead_is_routed_anew() -> None:
     village, host = Village("a", "b", "c"), ordered("b", "c", "a")
     a = village.agents["a"]
-    a.discover(host, page(host, 1))
+    a.discovery.discover(host, page(host, 1))
     village.flush("a")
     village.kill("b")
-    a.discover(host, page(host, 2))
+    a.discovery.discover(host, page(host, 2))
     village.settle()
     assert village.queued("c", host) == {page(host, 1).key, page(host, 2).key}
     assert village.queued("a", host) == {page(host, 1).key, page(host, 2).key}, "a is c's successor now"
@@ -153,7 +153,7 @@ def test_mail_to_the_dead_is_routed_anew() -> None:
 def test_mail_to_the_dead_may_be_for_oneself_now() -> None:
     village, host = Village("a", "b"), ordered("b", "a")
     a = village.agents["a"]
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.flush("a")
     village.kill("b")
     village.settle()
@@ -165,12 +165,12 @@ def test_what_is_too_large_does_not_travel() -> None:
     village = Village("a", "b", bounds=Bounds(4, 10, 100, 5.0))
     a = village.agents["a"]
     far, own = ordered("b", "a"), ordered("a", "b")
-    assert not a.discover(far, page(far, request='{"body":"%s"}' % ("x" * 200)))
+    assert not a.discovery.discover(far, page(far, request='{"body":"%s"}' % ("x" * 200)))
     assert a.counters.untravelled == 1
     assert a.discovery.too_large(far, page(far, request='{"body":"%s"}' % ("x" * 200)))
     assert not a.discovery.too_large(far, page(far))
     assert not a.discovery.too_large(own, page(own, request='{"body":"%s"}' % ("x" * 200)))
-    assert a.discover(own, page(own, request='{"body":"%s"}' % ("x" * 200))), "here it can be fetched"
+    assert a.discovery.discover(own, page(own, request='{"body":"%s"}' % ("x" * 200))), "here it can be fetched"
     assert a.counters.untravelled == 2, "but nobody else has it"
     village.settle()
     assert village.queued("b", own) == set()

@@ -104,12 +104,12 @@ def left_behind() -> tuple[Village, str]:
     village, host = Village("a", "b", "c", "d", replication=2), ordered("a", "b", "c", "d")
     full(village, host)
     a, d = village.agents["a"], village.agents["d"]
-    state, first = a.next(village.now) or pytest.fail("nothing to fetch")
+    state, first = a.work.next(village.now) or pytest.fail("nothing to fetch")
     a.leave(village.now)
     village.until(lambda: "a" not in d.view.members and d.view_history.released)
     assert d.view_history.complete is not d.view, "a still loads a page"
-    a.freed(state, village.now)
-    a.ended(state, first.key)
+    a.work.freed(state, village.now)
+    a.work.ended(state, first.key)
     for _ in range(4):
         village.now += 1.0
         village.beat("a", "b", "c")
@@ -190,7 +190,7 @@ def test_an_offer_that_is_wanted_is_followed_by_the_state() -> None:
     village, host = Village("a", "b", "c", "d", replication=2), ordered("a", "b", "c", "d")
     full(village, host)
     village.cut = {"b"}
-    village.agents["a"].discover(host, page(host, 9))
+    village.agents["a"].discovery.discover(host, page(host, 9))
     for _ in range(3):
         village.turn("a", "c", "d", seconds=0.5)
     village.kill("a")
@@ -336,12 +336,12 @@ def test_a_lost_host_with_open_work_is_pending_until_its_marks_are_acknowledged(
     village, host = Village("a", "b"), ordered("c", "a", "b")
     full(village, host)
     a = village.agents["a"]
-    state, entry = a.next(village.now) or pytest.fail("nothing to fetch")
+    state, entry = a.work.next(village.now) or pytest.fail("nothing to fetch")
     village.start("c")
     village.until(lambda: a.beat.pending)
     assert a.beat.pending == (point(host),)
-    a.freed(state, village.now)
-    a.ended(state, entry.key)
+    a.work.freed(state, village.now)
+    a.work.ended(state, entry.key)
     assert list(a.handover.pending) == [host], "the mark has not left"
     village.flush("a")
     assert list(a.handover.pending) == [host], "nor was it acknowledged"
@@ -357,8 +357,8 @@ def test_more_pending_hosts_than_a_beat_names_is_not_settled() -> None:
     hosts = [ordered("b", "a", nth=nth) for nth in range(MOST_PENDING + 1)]
     a = village.agents["a"]
     for host in hosts:
-        a.discover(host, page(host))
-    out = [a.next(village.now) for _ in hosts]
+        a.discovery.discover(host, page(host))
+    out = [a.work.next(village.now) for _ in hosts]
     village.start("b")
     for _ in range(8):
         village.turn()
@@ -366,8 +366,8 @@ def test_more_pending_hosts_than_a_beat_names_is_not_settled() -> None:
     assert not a.self_status.settled
     assert a.beat.pending == ()
     found = out[0] or pytest.fail("nothing to fetch")
-    a.freed(found[0], village.now)
-    a.put_back(found[0], found[1].key)
+    a.work.freed(found[0], village.now)
+    a.work.put_back(found[0], found[1].key)
     village.turn()
     assert a.self_status.settled
     assert len(a.beat.pending) == MOST_PENDING
@@ -378,16 +378,16 @@ def test_one_with_many_pending_hosts_may_leave_while_another_comes() -> None:
     hosts = [ordered("a", "b", nth=nth) for nth in range(2 * MOST_PENDING)]
     a = village.agents["a"]
     for host in hosts:
-        a.discover(host, page(host))
+        a.discovery.discover(host, page(host))
     village.settle()
-    out = [a.next(village.now) for _ in hosts]
+    out = [a.work.next(village.now) for _ in hosts]
     a.leave(village.now)
     village.turn()
     assert len(a.view.members) == 1, "the one that stays has no copy at hand"
     for one in out:
         state, entry = one or pytest.fail("nothing to fetch")
-        a.freed(state, village.now)
-        a.ended(state, entry.key)
+        a.work.freed(state, village.now)
+        a.work.ended(state, entry.key)
     village.start("c")
     village.until(a.self_status.may_go)
     assert not a.handover.pending
@@ -397,14 +397,14 @@ def test_a_host_that_comes_back_is_not_pending_any_more() -> None:
     village, host = Village("a", "b"), ordered("c", "a", "b")
     full(village, host)
     a = village.agents["a"]
-    state, entry = a.next(village.now) or pytest.fail("nothing to fetch")
+    state, entry = a.work.next(village.now) or pytest.fail("nothing to fetch")
     village.start("c")
     village.until(lambda: a.handover.pending)
     village.kill("c")
     village.settle()
     assert not a.handover.pending
-    a.freed(state, village.now)
-    a.ended(state, entry.key)
+    a.work.freed(state, village.now)
+    a.work.ended(state, entry.key)
     assert len(village.crawl()) == 2
 
 
@@ -435,7 +435,7 @@ def test_settled_waits_for_news_told_before_the_change() -> None:
     """It was told to the keepers of the former view; the new ones must have it, too, before anybody relies on it."""
     village, host = Village("a", "b", "c"), ordered("a", "b", "c", "d")
     a = village.agents["a"]
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.start("d")
     village.beat("d")
     village.beat("a")
@@ -453,7 +453,7 @@ def test_hosts_are_gone_through_in_slices(monkeypatch: pytest.MonkeyPatch) -> No
     village = Village("a")
     hosts = [ordered("b", "a", nth=nth) for nth in range(7)]
     for host in hosts:
-        village.agents["a"].discover(host, page(host))
+        village.agents["a"].discovery.discover(host, page(host))
     village.start("b")
     village.beat("b")
     village.beat("a")
@@ -539,13 +539,13 @@ def test_what_was_spent_is_told_before_the_done_mark_also_to_those_who_keep_the_
     """Its notes were told when it had no other keeper; its done mark leaves before it is handed over."""
     village, host = Village("a", "b", replication=0, leave_pause=100.0), ordered("a", "b")
     a = village.agents["a"]
-    a.discover(host, page(host))
-    found = a.next(village.now)
+    a.discovery.discover(host, page(host))
+    found = a.work.next(village.now)
     assert found is not None
     a.keeping.spend(found[0], 7)
     village.flush("a")
-    a.freed(found[0], village.now)
-    a.ended(found[0], found[1].key, [])
+    a.work.freed(found[0], village.now)
+    a.work.ended(found[0], found[1].key, [])
     a.leave(village.now)
     village.until(lambda: page(host).key in village.state("b", host).done)
     assert village.state("b", host).notes.total_spent == 7
@@ -555,7 +555,7 @@ def test_what_was_spent_is_told_before_the_done_mark_also_to_those_who_keep_the_
 def test_who_was_told_by_a_leaver_that_went_before_it_had_told_all_tells_the_others(late: bool) -> None:
     """A leaver is in no view, so none changes when it goes; newcomers had nothing of that host to bring."""
     village, host = Village("a"), ordered("b", "c", "a")
-    village.agents["a"].discover(host, page(host))
+    village.agents["a"].discovery.discover(host, page(host))
     village.start("b")
     village.start("c")
     village.turn()

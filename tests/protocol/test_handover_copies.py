@@ -61,13 +61,13 @@ def test_a_copy_with_open_work_is_not_dropped() -> None:
     village, host = Village("a", "b", replication=0), ordered("c", "a", "b")
     full(village, host)
     a = village.agents["a"]
-    state, entry = a.next(village.now) or pytest.fail("nothing to fetch")
+    state, entry = a.work.next(village.now) or pytest.fail("nothing to fetch")
     village.start("c")
     for _ in range(10):
         village.turn()
     assert "a" in village.holders(host)
-    a.freed(state, village.now)
-    a.put_back(state, entry.key)
+    a.work.freed(state, village.now)
+    a.work.put_back(state, entry.key)
     village.settle()
     village.turn()
     assert village.holders(host) == {"c"}
@@ -83,7 +83,7 @@ def test_news_during_a_handover_reaches_everybody() -> None:
     while not len(village.state("c", host).queued):
         village.turn()
     for number, agent in enumerate(village.agents.values()):
-        agent.discover(host, page(host, 1000 + number))
+        agent.discovery.discover(host, page(host, 1000 + number))
     village.settle()
     assert village.holders(host) == {"a", "c"}
     for name in "ac":

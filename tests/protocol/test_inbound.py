@@ -47,7 +47,7 @@ class Inbox:
             self.seq += 1
             seq = self.seq
         view = self.agent.view.digest if view is None else view
-        self.agent.receive(Received(sender, f"{sender}/b/{kind}", kind, seq, floor, view, deltas))
+        self.agent.inbound.receive(Received(sender, f"{sender}/b/{kind}", kind, seq, floor, view, deltas))
 
     def answers(self, sender: str = "z", kind: str = STATE) -> dict[str, object] | None:
         """What is answered on that lane now; None for nothing."""
@@ -110,7 +110,9 @@ def test_nobody_is_named_when_nobody_is_left(box: Inbox) -> None:
     village = Village("a")
     agent = village.agents["a"]
     agent.leave(village.now)
-    agent.receive(Received("z", "z/a/discovery", DISCOVERY, 1, 1, OTHER_VIEW, (said("h.example", page("h.example")),)))
+    agent.inbound.receive(
+        Received("z", "z/a/discovery", DISCOVERY, 1, 1, OTHER_VIEW, (said("h.example", page("h.example")),))
+    )
     agent.tick(village.now)
     assert json.loads(agent.drain(village.now).answers["z", "z/a/discovery"]) == {
         "acked": [1],
@@ -404,7 +406,7 @@ def test_a_letter_held_while_its_host_goes_to_another_is_refused_after_all() -> 
     """Acknowledged, it would be in the hands of one that is nobody's owner; its sender tells the new one itself."""
     village, host = Village("a", "b", "c"), ordered("d", "b", "c", "a")
     b = village.agents["b"]
-    village.agents["a"].discover(host, page(host))
+    village.agents["a"].discovery.discover(host, page(host))
     village.flush("a")
     village.take("b")
     village.flush("b")

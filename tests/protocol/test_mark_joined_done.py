@@ -14,7 +14,7 @@ def visited() -> tuple[Village, Entry, Entry]:
     village = Village("a", "b", "c")
     one = page(HOST)
     other = one._replace(key=one.key ^ 1)
-    village.agents["a"].discover(HOST, one)
+    village.agents["a"].discovery.discover(HOST, one)
     village.settle()
     village.log.clear()
     village.visit("a", page(FAR))

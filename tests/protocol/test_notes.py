@@ -151,7 +151,7 @@ def crawled(*names: str, host: str, **config: Any) -> Village:
     """Agents of which the first owns this host, with two pages."""
     village = Village(*names, **config)
     for number in range(2):
-        village.agents[names[0]].discover(host, page(host, number))
+        village.agents[names[0]].discovery.discover(host, page(host, number))
     village.settle()
     village.log.clear()
     return village
@@ -284,19 +284,19 @@ def test_what_is_noted_right_before_a_copy_is_dropped_reaches_the_keepers() -> N
     host = ordered("c", "b", "a")
     village = crawled("a", host=host)
     a = village.agents["a"]
-    state, entry = a.next(village.now) or pytest.fail("nothing to fetch")
+    state, entry = a.work.next(village.now) or pytest.fail("nothing to fetch")
     village.start("b")
     village.start("c")
     village.until(lambda: village.state("c", host).waiting)
     a.keeping.note(state, FIRST)
-    a.freed(state, village.now)
-    a.ended(state, entry.key, [])
+    a.work.freed(state, village.now)
+    a.work.ended(state, entry.key, [])
     village.settle()
     assert noted(village, host) == {"b": FIRST, "c": FIRST}
 
 
 def receive(agent: Agent, sender: str, kind: str, delta: Delta, view: str = "") -> None:
-    agent.receive(Received(sender, f"{sender}/x/{kind}", kind, 1, 1, view or agent.view.digest, (delta,)))
+    agent.inbound.receive(Received(sender, f"{sender}/x/{kind}", kind, 1, 1, view or agent.view.digest, (delta,)))
 
 
 def test_an_owner_passes_on_what_a_former_owner_still_brings() -> None:

@@ -22,7 +22,7 @@ def test_a_refusal_names_the_owner_and_the_sender_finds_it_when_it_knows_it() ->
     c = village.start("c")
     village.beat("c", "b", "c")
     assert set(b.view.members) == {"a", "b", "c"}
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.flush("a")
     village.take("b")
     village.flush("b")
@@ -47,7 +47,7 @@ def test_refused_mail_rests_for_a_moment() -> None:
     a = village.agents["a"]
     village.start("c")
     village.beat("c", "b")
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.log.clear()
     for _ in range(5):
         village.flush("a")
@@ -66,8 +66,8 @@ def test_of_a_letter_only_the_refused_hosts_come_back() -> None:
     village.start("c")
     village.beat("c", "b")
     for number in range(2):
-        a.discover(lost, page(lost, number))
-        a.discover(kept, page(kept, number))
+        a.discovery.discover(lost, page(lost, number))
+        a.discovery.discover(kept, page(kept, number))
     village.flush("a")
     village.take("b")
     assert village.queued("b", kept) == {page(kept, n).key for n in range(2)}
@@ -86,7 +86,7 @@ def test_mail_to_one_that_came_back_is_sent_to_it_again() -> None:
     village, host = Village("a", "b"), ordered("b", "a")
     a = village.agents["a"]
     village.settle()
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.flush("a")
     village.inbox["b"].clear()
     village.kill("b")
@@ -99,7 +99,7 @@ def test_mail_to_one_that_came_back_is_sent_to_it_again() -> None:
 def test_lost_mail_is_sent_again() -> None:
     village, host = Village("a", "b"), ordered("b", "a")
     a = village.agents["a"]
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.flush("a")
     village.forget()
     village.settle()
@@ -110,7 +110,7 @@ def test_lost_mail_is_sent_again() -> None:
 def test_when_redis_is_known_to_have_forgotten_nobody_waits_for_the_time_out() -> None:
     village, host = Village("a", "b"), ordered("b", "a")
     a, b = village.agents.values()
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.flush("a")
     village.forget()
     a.mail_lost()
@@ -131,7 +131,7 @@ def test_when_redis_is_known_to_have_forgotten_nobody_waits_for_the_time_out() -
 
 def test_a_letter_that_arrives_twice_changes_nothing() -> None:
     village, host = Village("a", "b"), ordered("b", "a")
-    village.agents["a"].discover(host, page(host))
+    village.agents["a"].discovery.discover(host, page(host))
     village.flush("a")
     village.inbox["b"] *= 3
     village.take("b")
@@ -144,14 +144,14 @@ def test_a_letter_that_arrives_twice_changes_nothing() -> None:
 def test_garbage_for_an_answer_is_malformed_and_changes_nothing() -> None:
     village, host = Village("a", "b"), ordered("b", "a")
     a = village.agents["a"]
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.flush("a")
     lane = f"{a.outbox.store}/b/discovery"
     with pytest.raises(Malformed):
-        a.answered(lane, '{"acked": "all"}', village.now)
-    a.answered("another/lane/state", '{"acked": "all"}', village.now)
+        a.outbound.answered(lane, '{"acked": "all"}', village.now)
+    a.outbound.answered("another/lane/state", '{"acked": "all"}', village.now)
     assert len(a.outbox) == 1
-    a.answered(lane, '{"acked": [77]}', village.now)
+    a.outbound.answered(lane, '{"acked": [77]}', village.now)
     assert len(a.outbox) == 1
     village.settle()
 
@@ -161,12 +161,12 @@ def test_a_state_letter_cannot_be_refused() -> None:
     (docs/explanation/protocol.md#mail)."""
     village, host = Village("a", "b"), ordered("a", "b")
     a = village.agents["a"]
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.settle()
     village.visit("a")
     village.flush("a")
     answer = {"acked": [2], "refused": {"2": {host: "b"}}}
-    a.answered(f"{a.outbox.store}/b/state", json.dumps(answer), village.now)
+    a.outbound.answered(f"{a.outbox.store}/b/state", json.dumps(answer), village.now)
     assert len(a.outbox) == 0
     assert village.state("a", host).open_work == 0
     village.check()
@@ -175,7 +175,7 @@ def test_a_state_letter_cannot_be_refused() -> None:
 def test_a_done_mark_lost_with_its_receiver_is_open_work_no_more() -> None:
     """Else the host would be pending for ever once another owns it, and its agent never leave."""
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
-    village.agents["a"].discover(host, page(host))
+    village.agents["a"].discovery.discover(host, page(host))
     village.settle()
     assert village.visit("a")
     village.flush("a")
@@ -191,13 +191,13 @@ def told_to_one_alone() -> tuple[Village, str]:
     found, and a has not settled yet."""
     village, host, own = Village("a", "b"), ordered("b", "a"), ordered("a", "b")
     a, b = village.agents["a"], village.agents["b"]
-    a.discover(own, page(own))
+    a.discovery.discover(own, page(own))
     a.leave(village.now)
     for _ in range(3):
         village.flush("a", "b")
         village.beat("a", "b")
     assert a.view_history.agreed and b.view_history.agreed and not a.view_history.released
-    a.discover(host, page(host), [])
+    a.discovery.discover(host, page(host), [])
     for part, name in ((village.flush, "a"), (village.take, "b"), (village.flush, "b"), (village.take, "a")):
         part(name)
     assert not len(a.outbox) and not a.view_history.enough
@@ -227,6 +227,6 @@ def test_a_leaver_keeps_what_it_has_told_as_long_as_it_is_there() -> None:
 def test_what_as_many_as_there_are_to_be_have_acknowledged_is_not_told_again() -> None:
     village, host = Village("a", "b", "c"), ordered("b", "c", "a")
     a = village.agents["a"]
-    a.discover(host, page(host), [])
+    a.discovery.discover(host, page(host), [])
     village.settle()
     assert a.outbox.thin == []

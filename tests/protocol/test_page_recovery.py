@@ -33,7 +33,7 @@ def found_again(village: Village) -> None:
     for agent in village.agents.values():
         for host in HOSTS:
             for number in range(PAGES):
-                agent.discover(host, page(host, number))
+                agent.discovery.discover(host, page(host, number))
 
 
 def fetched_while_settling(village: Village) -> list[str]:

@@ -28,7 +28,7 @@ def begun() -> tuple[Village, str, str, str]:
     """a has one page to fetch, which b has, too; links go to hosts of d and of a itself."""
     village = Village("a", "b", "c", "d")
     own, far, near = ordered("a", "b", "c", "d"), ordered("d", "c", "b", "a"), ordered("a", "c", "b", "d")
-    village.agents["a"].discover(own, page(own))
+    village.agents["a"].discovery.discover(own, page(own))
     village.settle()
     return village, own, far, near
 
@@ -63,7 +63,7 @@ def test_an_heir_that_came_after_the_page_was_fetched_is_told_its_outlinks_with_
     """The one who kept the host is not who inherits it, when another one joins at the wrong moment."""
     village = Village("a", "b", "c")
     own, far = ordered("a", "d", "b", "c"), ordered("c", "b", "d", "a")
-    village.agents["a"].discover(own, page(own))
+    village.agents["a"].discovery.discover(own, page(own))
     village.settle()
     village.visit("a", page(own, 5), page(far))
     village.flush("a")
@@ -130,7 +130,7 @@ def test_the_heirs_mark_waits_for_the_outlinks_as_the_owners_did() -> None:
     village.kill("a")
     village.settle()
     village.log.clear()
-    assert village.agents["b"].next(village.now) is None
+    assert village.agents["b"].work.next(village.now) is None
     assert village.state("b", own).closing.keys() == {page(own).key}
     village.flush("b")
     marks = {key for _, letter in village.log for delta in letter.deltas for key in delta.done}
@@ -160,7 +160,7 @@ def test_no_redo_where_the_mark_may_leave_at_once() -> None:
 def test_a_link_that_came_from_nowhere_is_in_the_redo_of_every_page_that_has_it() -> None:
     """A seed dies with its agent; a page whose redo lacked it would be done without it."""
     village, own, far, _ = begun()
-    village.agents["a"].discover(far, page(far))
+    village.agents["a"].discovery.discover(far, page(far))
     village.visit("a", page(far))
     village.flush("a")
     assert redos(village)[page(own).key] == ("b", [page(far).url])
@@ -168,7 +168,7 @@ def test_a_link_that_came_from_nowhere_is_in_the_redo_of_every_page_that_has_it(
 
 def test_a_link_of_another_page_is_in_that_pages_redo_only() -> None:
     village, _, far, near = begun()
-    village.agents["a"].discover(near, page(near, 7))
+    village.agents["a"].discovery.discover(near, page(near, 7))
     village.settle()
     village.visit("a", page(far))
     village.visit("a", page(far))
@@ -186,10 +186,10 @@ def test_a_page_with_very_many_links_has_no_redo() -> None:
 def test_a_page_whose_links_may_not_be_all_has_no_redo() -> None:
     village, _, far, _ = begun()
     a = village.agents["a"]
-    found = a.next(village.now)
+    found = a.work.next(village.now)
     assert found is not None
-    a.discover(far, page(far))
-    a.ended(found[0], found[1].key)
+    a.discovery.discover(far, page(far))
+    a.work.ended(found[0], found[1].key)
     village.flush("a")
     assert redos(village) == {}
 
@@ -198,7 +198,7 @@ def test_a_state_brought_during_closing_brings_the_entry_and_no_mark() -> None:
     """P5 in a handoff: the newcomer must not take a page for done whose outlinks nobody else has."""
     village = Village("a", "b", "c")
     own, far = ordered("a", "d", "b", "c"), ordered("c", "b", "a", "d")
-    village.agents["a"].discover(own, page(own))
+    village.agents["a"].discovery.discover(own, page(own))
     village.settle()
     village.visit("a", page(far))
     village.inbox["c"].clear()

@@ -69,7 +69,7 @@ def test_who_was_asleep_cancels_when_redis_has_forgotten_as_nobody_may_say_that_
     a, b = village.agents["a"], village.agents["b"]
     village.now += 20.0
     for sent in (village.now, village.now + 0.5):
-        a.lease.acknowledged(sent)
+        a.group.lease.acknowledged(sent)
         a.read(sent, sent, {"a": a.beat, "b": replace(b.beat, counter=1000)}, "another token")
     assert a.tick(village.now + 0.5).cancels == 1
 
@@ -108,7 +108,7 @@ def test_who_was_asleep_and_had_word_and_is_cut_off_then_cancels_after_all() -> 
 def test_after_a_short_cut_the_fence_outlasts_the_next_beat_until_all_have_seen_the_epoch() -> None:
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     a = village.agents["a"]
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.settle()
     village.cut = {"a"}
     village.turn(seconds=village.config.lease_timeout)
@@ -117,7 +117,7 @@ def test_after_a_short_cut_the_fence_outlasts_the_next_beat_until_all_have_seen_
     village.cut = set()
     digest = a.view.digest
     village.turn("a", seconds=0.5)
-    assert a.lease.torn
+    assert a.group.lease.torn
     assert a.view.digest != digest, "its epoch is part of the view"
     assert a.view.members["a"].epoch == 1
     assert a.counters.fences == 1
@@ -126,14 +126,14 @@ def test_after_a_short_cut_the_fence_outlasts_the_next_beat_until_all_have_seen_
     assert village.visit("a") is None, "c has not published a view that holds the new epoch"
     village.turn(seconds=0.5)
     village.until(lambda: village.visit("a"))
-    assert not a.lease.torn
+    assert not a.group.lease.torn
     assert a.counters.rejoins == 0
 
 
 def test_a_redis_outage_for_all_ends_without_anybody_declared_dead() -> None:
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     a = village.agents["a"]
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.settle()
     village.down = True
     for _ in range(30):
@@ -142,13 +142,13 @@ def test_a_redis_outage_for_all_ends_without_anybody_declared_dead() -> None:
     village.down = False
     village.settle()
     assert [agent.counters.rejoins for agent in village.agents.values()] == [0, 0, 0]
-    assert not any(agent.watch.dead for agent in village.agents.values())
+    assert not any(agent.group.watch.dead for agent in village.agents.values())
     village.until(lambda: village.visit("a"))
 
 
 def test_a_redis_that_comes_back_empty() -> None:
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
-    village.agents["a"].discover(host, page(host))
+    village.agents["a"].discovery.discover(host, page(host))
     village.settle()
     village.down = True
     for _ in range(30):
@@ -164,7 +164,7 @@ def test_one_declared_dead_finds_a_view_without_itself_and_joins_anew() -> None:
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     a = village.agents["a"]
     for number in range(3):
-        a.discover(host, page(host, number))
+        a.discovery.discover(host, page(host, number))
     village.settle()
     before = a.incarnation
     village.cut = {"a"}
@@ -201,7 +201,7 @@ def test_while_fenced_no_done_mark_leaves() -> None:
     """Others may hold this agent dead, and acknowledge for as few as they are without it."""
     village = Village("a", "b")
     host, other = ordered("a", "b"), ordered("b", "a")
-    village.agents["a"].discover(host, page(host))
+    village.agents["a"].discovery.discover(host, page(host))
     village.settle()
     village.visit("a", page(other))
     village.log.clear()
@@ -219,7 +219,7 @@ def test_who_is_not_sure_acknowledges_no_url() -> None:
     """It sees nobody, and may have successors all the same."""
     village, host = Village("a", "b"), ordered("b", "a")
     a = village.agents["a"]
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.kill("b")
     village.forget()
     b = village.start("b")
@@ -238,7 +238,7 @@ def test_what_a_fenced_out_agent_did_alone_is_merged() -> None:
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     a = village.agents["a"]
     for number in range(3):
-        a.discover(host, page(host, number))
+        a.discovery.discover(host, page(host, number))
     village.settle()
     village.cut = {"a"}
     village.visit("a", page(host, 9))

@@ -22,7 +22,7 @@ def test_a_leaver_hands_everything_over_and_goes() -> None:
     a = village.agents["a"]
     for host in hosts:
         for number in range(25):
-            a.discover(host, page(host, number))
+            a.discovery.discover(host, page(host, number))
     village.settle()
     village.visit("a")
     assert not a.self_status.may_go()
@@ -38,7 +38,7 @@ def test_a_leaver_hands_everything_over_and_goes() -> None:
     assert LOSSY not in a.last_beat().flags
     village.agents.pop("a")
     village.settle()
-    assert not any(agent.watch.dead for agent in village.agents.values())
+    assert not any(agent.group.watch.dead for agent in village.agents.values())
     urls = village.crawl()
     assert len(urls) == len(set(urls)) == 49
     for host in hosts:
@@ -50,17 +50,17 @@ def test_a_leaver_that_still_loads_is_waited_for() -> None:
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     a = village.agents["a"]
     for number in range(2):
-        a.discover(host, page(host, number))
+        a.discovery.discover(host, page(host, number))
     village.settle()
-    state, first = a.next(village.now) or pytest.fail("nothing to fetch")
+    state, first = a.work.next(village.now) or pytest.fail("nothing to fetch")
     a.leave(village.now)
     for _ in range(10):
         village.turn()
     assert a.beat.pending
     assert not a.self_status.may_go()
     assert village.visit("b") is None
-    a.freed(state, village.now)
-    a.ended(state, first.key)
+    a.work.freed(state, village.now)
+    a.work.ended(state, first.key)
     village.until(a.self_status.may_go)
     village.until(lambda: village.visit("b"))
     assert village.state("b", host).done == {page(host, 0).key, page(host, 1).key}
@@ -70,7 +70,7 @@ def test_a_leaver_routes_what_it_finds_last() -> None:
     village = Village("a", "b", "c")
     a, host = village.agents["a"], ordered("a", "b", "c")
     a.leave(village.now)
-    assert a.discover(host, page(host)), "its own hosts are another's now"
+    assert a.discovery.discover(host, page(host)), "its own hosts are another's now"
     village.until(a.self_status.may_go)
     village.until(lambda: village.visit("b"))
 
@@ -78,9 +78,9 @@ def test_a_leaver_routes_what_it_finds_last() -> None:
 def test_the_last_one_has_nobody_to_hand_over_to() -> None:
     village = Village("a")
     a = village.agents["a"]
-    a.discover("h.example", page("h.example"))
+    a.discovery.discover("h.example", page("h.example"))
     a.leave(village.now)
-    a.discover("h.example", page("h.example", 1))
+    a.discovery.discover("h.example", page("h.example", 1))
     village.until(a.self_status.may_go)
     assert a.last_beat().flags == LEFT + LOSSY, "what was not fetched goes with it"
     assert village.queued("a", "h.example") == {page("h.example").key, page("h.example", 1).key}
@@ -91,10 +91,10 @@ def test_the_last_one_has_nobody_to_hand_over_to() -> None:
 def test_what_the_last_one_has_to_visit_again_goes_with_it(due: int, ended: bool) -> None:
     village, host = Village("a"), "h.example"
     a = village.agents["a"]
-    a.discover(host, page(host))
-    state, entry = a.next(village.now) or pytest.fail("nothing to fetch")
-    a.freed(state, village.now)
-    a.ended(state, entry.key, row=VisitRow(1, due, 0, 1, 0, 5, 5, 0, 3, "", "", entry))
+    a.discovery.discover(host, page(host))
+    state, entry = a.work.next(village.now) or pytest.fail("nothing to fetch")
+    a.work.freed(state, village.now)
+    a.work.ended(state, entry.key, row=VisitRow(1, due, 0, 1, 0, 5, 5, 0, 3, "", "", entry))
     a.work.visits_ended = ended
     a.leave(village.now)
     village.until(a.self_status.may_go)
@@ -103,7 +103,7 @@ def test_what_the_last_one_has_to_visit_again_goes_with_it(due: int, ended: bool
 
 def test_the_last_two_leave_at_once() -> None:
     village, host = Village("a", "b"), ordered("a", "b")
-    village.agents["a"].discover(host, page(host))
+    village.agents["a"].discovery.discover(host, page(host))
     for agent in village.agents.values():
         agent.leave(village.now)
     village.until(lambda: all(agent.self_status.may_go() for agent in village.agents.values()))
@@ -114,18 +114,18 @@ def test_the_last_to_leave_does_not_end_the_crawl() -> None:
     """It owns nothing any more, and so has nothing to fetch; but the next start is to go on with what it holds."""
     village = Village("a")
     a = village.agents["a"]
-    a.discover("h.example", page("h.example"))
+    a.discovery.discover("h.example", page("h.example"))
     a.leave(village.now)
     village.until(a.self_status.may_go)
     for _ in range(5):
         village.turn()
-    assert PASSIVE not in a.beat.flags and not a.finished
+    assert PASSIVE not in a.beat.flags and not a.end.finished
 
 
 def test_the_last_to_leave_waits_for_no_redis() -> None:
     village = Village("a")
     a = village.agents["a"]
-    a.discover("h.example", page("h.example"))
+    a.discovery.discover("h.example", page("h.example"))
     village.down = True
     a.leave(village.now)
     village.until(a.self_status.may_go)
@@ -141,7 +141,7 @@ def test_a_leaver_that_learns_more_after_all_have_settled_hands_that_on_first() 
     a, before = village.agents["a"], village.agents["a"].view.digest
     a.leave(village.now)
     village.until(a.self_status.may_go)
-    a.receive(Received("b", "bbbbbbbb:a:state", STATE, 1, 1, before, (Delta(host, (page(host),)),)))
+    a.inbound.receive(Received("b", "bbbbbbbb:a:state", STATE, 1, 1, before, (Delta(host, (page(host),)),)))
     assert not a.self_status.may_go()
     village.until(a.self_status.may_go)
     village.kill("a")
@@ -154,7 +154,7 @@ def test_a_leaver_waits_until_what_it_found_last_is_acknowledged() -> None:
     a = village.agents["a"]
     a.leave(village.now)
     village.until(a.self_status.may_go)
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.flush()
     assert not a.self_status.may_go()
     village.until(a.self_status.may_go)
@@ -164,7 +164,7 @@ def test_a_leaver_waits_until_what_it_found_last_is_acknowledged() -> None:
 def test_a_leaver_that_gives_up_says_that_something_may_be_lost() -> None:
     village = Village("a", "b")
     a = village.agents["a"]
-    a.discover(ordered("a", "b"), page(ordered("a", "b")))
+    a.discovery.discover(ordered("a", "b"), page(ordered("a", "b")))
     a.leave(village.now)
     assert a.last_beat().flags == LEFT + LOSSY
     assert (a.last_beat().settled, a.last_beat().pending) == ("", ())
@@ -172,32 +172,32 @@ def test_a_leaver_that_gives_up_says_that_something_may_be_lost() -> None:
 
 def test_not_over_while_a_start_goes_on() -> None:
     village = Village("a", "b")
-    village.agents["a"].start_exhausted = True
+    village.agents["a"].end.start_exhausted = True
     for _ in range(10):
         village.turn()
-    assert not any(agent.finished for agent in village.agents.values())
-    village.agents["b"].start_exhausted = True
-    village.until(lambda: all(agent.finished for agent in village.agents.values()))
+    assert not any(agent.end.finished for agent in village.agents.values())
+    village.agents["b"].end.start_exhausted = True
+    village.until(lambda: all(agent.end.finished for agent in village.agents.values()))
 
 
 def test_not_over_while_a_page_waits() -> None:
     """At its owner: who keeps a copy has nothing to do."""
     village, host = Village("a", "b"), ordered("a", "b")
-    village.agents["a"].discover(host, page(host))
+    village.agents["a"].discovery.discover(host, page(host))
     for agent in village.agents.values():
-        agent.start_exhausted = True
+        agent.end.start_exhausted = True
     for _ in range(10):
         village.turn()
     assert PASSIVE not in village.agents["a"].beat.flags and PASSIVE in village.agents["b"].beat.flags
-    assert not any(agent.finished for agent in village.agents.values())
+    assert not any(agent.end.finished for agent in village.agents.values())
     village.until(lambda: village.visit("a"))
-    village.until(lambda: all(agent.finished for agent in village.agents.values()))
+    village.until(lambda: all(agent.end.finished for agent in village.agents.values()))
 
 
 def test_who_is_fenced_says_so_and_is_not_passive() -> None:
     village = Village("a")
     a = village.agents["a"]
-    a.start_exhausted = True
+    a.end.start_exhausted = True
     a.tick(village.now)
     assert PASSIVE in a.beat.flags and FENCED not in a.beat.flags
     a.tick(village.now + village.config.lease_timeout)
@@ -208,7 +208,7 @@ def test_not_passive_before_all_have_settled_and_what_is_known_of_losses_is_publ
     """Who finds the end asks what all have published: each has counted by then who was lost."""
     village = Village("a", "b")
     for agent in village.agents.values():
-        agent.start_exhausted = True
+        agent.end.start_exhausted = True
     village.settle()
     a, b = village.agents.values()
     assert PASSIVE in a.self_status.beat(village.now, True).flags
@@ -220,53 +220,53 @@ def test_not_passive_before_all_have_settled_and_what_is_known_of_losses_is_publ
     book.count(["0123abcd"])
     for _ in range(10):
         village.turn()
-    assert PASSIVE in b.beat.flags and not b.finished
+    assert PASSIVE in b.beat.flags and not b.end.finished
     book.publish(book.changes)
-    village.until(lambda: a.finished and b.finished)
+    village.until(lambda: a.end.finished and b.end.finished)
 
 
 def test_not_over_while_a_request_is_out() -> None:
     village, host = Village("a", "b"), ordered("a", "b")
     a = village.agents["a"]
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     for agent in village.agents.values():
-        agent.start_exhausted = True
-    state, entry = a.next(village.now) or pytest.fail("nothing to fetch")
-    a.freed(state, village.now)
+        agent.end.start_exhausted = True
+    state, entry = a.work.next(village.now) or pytest.fail("nothing to fetch")
+    a.work.freed(state, village.now)
     for _ in range(10):
         village.turn()
     assert PASSIVE not in a.beat.flags
-    assert not a.finished
-    a.ended(state, entry.key)
-    village.until(lambda: all(agent.finished for agent in village.agents.values()))
+    assert not a.end.finished
+    a.work.ended(state, entry.key)
+    village.until(lambda: all(agent.end.finished for agent in village.agents.values()))
 
 
 def test_not_over_while_a_letter_lies_in_redis() -> None:
     """Everybody else is passive; its sender is not, for its outbox is not empty."""
     village, host = Village("a", "b"), ordered("b", "a")
     for agent in village.agents.values():
-        agent.start_exhausted = True
-    village.agents["a"].discover(host, page(host))
+        agent.end.start_exhausted = True
+    village.agents["a"].discovery.discover(host, page(host))
     for _ in range(10):
         village.now += 1.0
         village.beat()
         village.flush()
-    assert not any(agent.finished for agent in village.agents.values())
+    assert not any(agent.end.finished for agent in village.agents.values())
     village.until(lambda: village.visit("b"))
-    village.until(lambda: all(agent.finished for agent in village.agents.values()))
+    village.until(lambda: all(agent.end.finished for agent in village.agents.values()))
 
 
 def test_settled_waits_for_no_mail_to_owners_and_for_no_news_since_the_change() -> None:
     """The first may wait for others to settle; the second never ends while an agent crawls."""
     village = Village("a", "b", "c")
     a, own, foreign = village.agents["a"], ordered("a", "b", "c"), ordered("c", "b", "a")
-    a.discover(foreign, page(foreign))
+    a.discovery.discover(foreign, page(foreign))
     village.flush("a")
     village.start("d")
     village.until(lambda: "d" in a.view.members, "a", "b", "d")
     village.turn("a", "b", "d")
     village.turn("a", "b", "d")
-    a.discover(own, page(own))
+    a.discovery.discover(own, page(own))
     village.flush("a")
     assert {kind for (_, kind), lane in a.outbox.lanes.items() if lane.unacknowledged} == {DISCOVERY, STATE}
     assert a.self_status.settled
@@ -277,8 +277,8 @@ def test_many_pending_hosts_are_told_of_when_all_is_brought() -> None:
     village = Village("a", "c", leave_pause=4.0)
     a = village.agents["a"]
     for nth in range(MOST_PENDING + 1):
-        a.discover(ordered("b", "a", "c", nth=nth), page(ordered("b", "a", "c", nth=nth)))
-        assert a.next(village.now)
+        a.discovery.discover(ordered("b", "a", "c", nth=nth), page(ordered("b", "a", "c", nth=nth)))
+        assert a.work.next(village.now)
     village.start("b")
     village.until(lambda: len(a.handover.pending) > MOST_PENDING)
     assert a.handover.open and MANY not in a.beat.flags
@@ -319,10 +319,10 @@ def test_activity_moves_with_whatever_an_agent_does() -> None:
     own = ordered("a", "b")
     before = a.quiescence.activity
     for act in (
-        lambda: a.discover(host, page(host)),
-        lambda: a.discover(own, page(own)),
-        lambda: a.next(village.now),
-        lambda: a.put_back(village.state("a", own), page(own).key),
+        lambda: a.discovery.discover(host, page(host)),
+        lambda: a.discovery.discover(own, page(own)),
+        lambda: a.work.next(village.now),
+        lambda: a.work.put_back(village.state("a", own), page(own).key),
         lambda: a.work.borrow(own),
     ):
         act()
@@ -345,7 +345,7 @@ def test_who_has_few_hosts_left_to_hand_on_names_them_and_has_not_settled() -> N
     village, host = Village("a", "b", "c"), ordered("a", "b", "c")
     a = village.agents["a"]
     for number in range(3):
-        a.discover(host, page(host, number))
+        a.discovery.discover(host, page(host, number))
     village.settle()
     a.handover.open[host] = {"c": None}  # as while an offer is not answered
     beat = a.self_status.beat(village.now, exhausted=False)

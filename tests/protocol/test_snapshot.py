@@ -47,7 +47,7 @@ class Town(Village):
 def found(town: Town, name: str, *pages: tuple[str, int]) -> None:
     """The agent's spider comes upon these pages."""
     for host, number in pages:
-        town.agents[name].discover(host, page(host, number))
+        town.agents[name].discovery.discover(host, page(host, number))
 
 
 def test_what_was_done_is_done_after_a_restart() -> None:
@@ -64,7 +64,7 @@ def test_what_was_done_is_done_after_a_restart() -> None:
 def test_what_was_in_flight_is_fetched_again() -> None:
     town = Town("a", "b")
     found(town, "a", (AB, 0))
-    assert town.agents["a"].next(town.now) is not None
+    assert town.agents["a"].work.next(town.now) is not None
     town.back("a", town.crash("a"))
     town.settle()
     assert town.crawl() == [page(AB, 0).url]

@@ -18,27 +18,27 @@ from tests.support.village import Village, page
 def test_a_retry_is_the_same_key_not_yet_done() -> None:
     village, host = Village("a", "b"), ordered("a", "b")
     a, entry = village.agents["a"], page(host)
-    a.discover(host, entry)
-    state, first = a.next(village.now) or pytest.fail("nothing to fetch")
+    a.discovery.discover(host, entry)
+    state, first = a.work.next(village.now) or pytest.fail("nothing to fetch")
     again = first._replace(priority=-1)
-    a.freed(state, village.now)
-    a.put_back(state, entry.key, again)
-    assert a.next(village.now) == (state, again)
-    a.ended(state, entry.key)
-    a.freed(state, village.now)
-    assert a.next(village.now) is None
+    a.work.freed(state, village.now)
+    a.work.put_back(state, entry.key, again)
+    assert a.work.next(village.now) == (state, again)
+    a.work.ended(state, entry.key)
+    a.work.freed(state, village.now)
+    assert a.work.next(village.now) is None
     village.check()
 
 
 def test_an_heir_does_not_begin_with_the_retries_anew() -> None:
     village, host = Village("a", "b"), ordered("a", "b")
     a, entry = village.agents["a"], page(host)
-    a.discover(host, entry)
-    state, first = a.next(village.now) or pytest.fail("nothing to fetch")
+    a.discovery.discover(host, entry)
+    state, first = a.work.next(village.now) or pytest.fail("nothing to fetch")
     village.turn()
     again = retried(first._replace(priority=-1), first)
-    a.freed(state, village.now)
-    a.put_back(state, entry.key, again)
+    a.work.freed(state, village.now)
+    a.work.put_back(state, entry.key, again)
     village.turn()
     assert village.state("b", host).queued == {entry.key: again}
     village.check()
@@ -49,8 +49,8 @@ def test_a_page_whose_request_is_too_long_for_a_letter_is_not_visited_again(heav
     """It is counted."""
     village = Village("a")
     a, entry = village.agents["a"], page("h.example", request='{"body":"%s"}' % ("x" * 5_000 * heavy))
-    a.discover("h.example", entry)
-    state, _ = a.next(village.now) or pytest.fail("nothing to fetch")
+    a.discovery.discover("h.example", entry)
+    state, _ = a.work.next(village.now) or pytest.fail("nothing to fetch")
     a.work.ended(state, entry.key, row=VisitRow(1, 10, 0, 1, 0, 5, 5, 0, 3, "", "", entry))
     assert state.is_done(entry.key)
     assert (a.counters.heavy_rows, state.visit_row(entry.key) is None) == (int(heavy), heavy)
@@ -61,14 +61,14 @@ def test_one_at_a_time_of_a_host() -> None:
     a = village.agents["a"]
     for host in hosts:
         for number in range(2):
-            a.discover(host, page(host, number))
-    first, second = a.next(village.now), a.next(village.now)
+            a.discovery.discover(host, page(host, number))
+    first, second = a.work.next(village.now), a.work.next(village.now)
     assert first is not None
     assert second is not None
     assert {first[0].host, second[0].host} == set(hosts)
-    assert a.next(village.now) is None
-    a.freed(first[0], village.now)
-    third = a.next(village.now)
+    assert a.work.next(village.now) is None
+    a.work.freed(first[0], village.now)
+    third = a.work.next(village.now)
     assert third is not None
     assert third[0] is first[0]
 
@@ -76,10 +76,10 @@ def test_one_at_a_time_of_a_host() -> None:
 def test_no_new_fetches_while_the_outbox_is_full() -> None:
     village, own, far = Village("a", "b", outbox_records=2), ordered("a", "b"), ordered("b", "a")
     a = village.agents["a"]
-    a.discover(own, page(own))
+    a.discovery.discover(own, page(own))
     village.settle()
     for number in range(3):
-        a.discover(far, page(far, number))
+        a.discovery.discover(far, page(far, number))
     assert village.visit("a") is None
     village.settle()
     assert village.visit("a") == page(own).url
@@ -88,7 +88,7 @@ def test_no_new_fetches_while_the_outbox_is_full() -> None:
 def test_no_new_fetches_while_too_many_outlinks_are_thin() -> None:
     village, own = Village("a", "b", outbox_records=2), ordered("a", "b")
     a = village.agents["a"]
-    a.discover(own, page(own))
+    a.discovery.discover(own, page(own))
     village.settle()
     a.outbox.thin += [Record(own, 1, page(own, number)) for number in range(3)]
     assert village.visit("a") is None
@@ -100,7 +100,7 @@ def test_nobody_fetches_before_its_first_beat() -> None:
     village = Village()
     a = village.start("a")
     a.sure()
-    a.discover("h.example", page("h.example"))
+    a.discovery.discover("h.example", page("h.example"))
     assert village.visit("a") is None
     assert FENCED in a.beat.flags
     assert NEW in a.beat.flags
@@ -110,14 +110,14 @@ def test_a_cancelled_load_is_fetched_by_the_new_owner() -> None:
     village = Village("a", "b")
     host = ordered("c", "a", "b")
     a = village.agents["a"]
-    a.discover(host, page(host))
+    a.discovery.discover(host, page(host))
     village.settle()
-    state, first = a.next(village.now) or pytest.fail("nothing to fetch")
+    state, first = a.work.next(village.now) or pytest.fail("nothing to fetch")
     village.start("c")
     for _ in range(10):
         village.turn()
-    a.freed(state, village.now)
-    a.put_back(state, first.key)
+    a.work.freed(state, village.now)
+    a.work.put_back(state, first.key)
     village.settle()
     assert village.crawl() == [page(host).url]
 
@@ -129,7 +129,7 @@ def test_a_host_not_in_any_queue_counts_as_work_while_it_is_loaded() -> None:
     a = village.agents["a"]
     state = a.work.borrow(host)
     c = village.start("c")
-    c.discover(host, page(host))
+    c.discovery.discover(host, page(host))
     for _ in range(10):
         village.turn()
     assert a.beat.pending
@@ -142,8 +142,8 @@ def test_a_host_not_in_any_queue_counts_as_work_while_it_is_loaded() -> None:
 def test_the_lease_is_asked_at_the_dispatch() -> None:
     village, host = Village("a", "b"), ordered("a", "b")
     a = village.agents["a"]
-    a.discover(host, page(host))
-    state, _ = a.next(village.now) or pytest.fail("nothing to fetch")
+    a.discovery.discover(host, page(host))
+    state, _ = a.work.next(village.now) or pytest.fail("nothing to fetch")
     assert a.work.may_fetch(state, village.now)
     assert a.work.may_fetch(state, village.now + village.config.lease_timeout - 0.001)
     assert not a.work.may_fetch(state, village.now + village.config.lease_timeout), "nobody had to say so"
@@ -152,6 +152,6 @@ def test_the_lease_is_asked_at_the_dispatch() -> None:
 def test_nothing_is_handed_out_when_it_is_over() -> None:
     village = Village("a")
     a = village.agents["a"]
-    a.discover("h.example", page("h.example"))
+    a.discovery.discover("h.example", page("h.example"))
     a.accept_end(lossy=False)
     assert village.visit("a") is None

@@ -563,7 +563,7 @@ class Referee:
             raise Violation(f"P3: {len(missing)} of {len(want)} pages never fetched, e.g. {sorted(missing)[:3]}")
         if self.losses.blamed and all(map(self._is_unknown, self.losses.blamed)):
             return
-        ended = any(process.agent.finished for process in self.world.all)
+        ended = any(process.agent.end.finished for process in self.world.all)
         if not any(process.alarm or (not ended and process.lossy) for process in self.world.all):
             raise Violation(f"P3: {len(missing)} pages were lost with too many disks, and nobody said so")
 
@@ -593,5 +593,5 @@ def _told(process: Process) -> str:
         f"{agent.beat.line(0)} outbox={len(agent.outbox)} out={agent.work.out} unsent={len(agent.closing.unsent)} "
         f"custody={len(agent.inbound.custody)} syncs={len(agent.handover.open)} "
         f"pending={len(agent.handover.pending)} orphans={len(agent.outbox.orphans)} "
-        f"lease={agent.lease.holds(process.now())} released={agent.view_history.released}"
+        f"lease={agent.group.lease.holds(process.now())} released={agent.view_history.released}"
     )

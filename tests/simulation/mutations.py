@@ -42,7 +42,7 @@ from scrapy_ubi.protocol.membership import Membership
 from scrapy_ubi.protocol.memory_state import SetState
 from scrapy_ubi.protocol.notes import Notes
 from scrapy_ubi.protocol.outbox import Outbox
-from scrapy_ubi.protocol.quiescence import Quiescence
+from scrapy_ubi.protocol.quiescence import CrawlEnd, Quiescence
 from scrapy_ubi.protocol.records import Record, whole
 from scrapy_ubi.protocol.ring import Ring, point, replica_points
 from scrapy_ubi.protocol.self_status import SelfStatus
@@ -718,7 +718,7 @@ def _visits_due_no_work_of_the_last_leaver() -> Any:
 
 def _end_without_a_look_at_seeds() -> Any:
     """As agents did that took no seeds: they end by themselves. What waits is looked at by no one."""
-    return patch.object(Agent, "allow_outside_entries", lambda self: None)
+    return patch.object(CrawlEnd, "allow_outside_entries", lambda self: None)
 
 
 def _end_looks_only_whether_seeds_wait() -> Any:

@@ -327,7 +327,7 @@ class Plan:
             self.world.awaited -= 1
             seeds = drawn or self.world.referee.losses.settled is None  # where a crawl begins all know where it does
             before = self.world.processes.get(name)
-            taken = before is not None and (before.up or before.keeps or before.agent.finished)
+            taken = before is not None and (before.up or before.keeps or before.agent.end.finished)
             if before is None or not (taken or self.world.referee.is_kept(before)):
                 self.world.start(name, seeds)
 
@@ -430,7 +430,7 @@ class Plan:
 
     def _start_again(self, process: Process) -> None:
         self.world.awaited -= 1
-        if process.killed or process.agent.finished:  # who was killed meanwhile comes back by itself, or not at all
+        if process.killed or process.agent.end.finished:  # who was killed meanwhile comes back by itself, or not at all
             return
         if self.world.processes[process.name] is process:
             self.world.restart(process.name)

@@ -99,7 +99,7 @@ class Process:
         self.disk = disk or (StoreDisk() if world.on_disk else Disk())
         self.agent, self.frontier = self._begin_agent()
         if world.rate is not None:
-            rates = self.agent.keep_rates({RATE: world.rate})
+            rates = self.agent.talks.keep_rates({RATE: world.rate})
             rates.fresh = disk is None and not world.rated
         losses = self.agent.group.losses
         losses.book, losses.former = LossBook.read(self.disk.lost), self.disk.lives[:-1]
@@ -112,8 +112,10 @@ class Process:
         self.inbox = SeedInbox(self._take, lambda: None, serves=False)
         self.seeds_in_hand: set[int] = set()
         if world.outside is not None:
-            self.agent.allow_outside_entries()
-        self.slot = self.agent.keep_mail_slot() if world.redis.slots else None  # where mail is in slots of its own
+            self.agent.end.allow_outside_entries()
+        self.slot = (
+            self.agent.talks.keep_mail_slot() if world.redis.slots else None
+        )  # where mail is in slots of its own
         self.owed: set[str] = set()  # agents whose server has not taken what was for them
         self.read: list[OwnMail] = []  # and what was read in the own slot, until an exchange takes it
         self.is_reading = False
@@ -201,8 +203,8 @@ class Process:
     def begin(self) -> None:
         """The spider's start()."""
         for url in self.seeds:
-            self.agent.discover(self.world.host_of(url), entry(url, 0))
-        self.agent.start_exhausted = True
+            self.agent.discovery.discover(self.world.host_of(url), entry(url, 0))
+        self.agent.end.start_exhausted = True
         self.work()
 
     def beat_loop(self) -> None:
@@ -239,7 +241,7 @@ class Process:
         """What it publishes of those who were lost."""
         lives = [life for life in self.disk.lives if life != self.agent.incarnation]
         told = {"incarnation": self.agent.incarnation, "former": lives, **self.agent.group.losses.book.told()}
-        left = last and not self.agent.finished and self.went_clean
+        left = last and not self.agent.end.finished and self.went_clean
         return json.dumps({**told, "handed_over": True} if left else told)
 
     def _look_for_the_lost(self) -> None:
@@ -253,17 +255,17 @@ class Process:
         self, sent: float, lines: dict[str, str], memory: str, watched: float, changes: int | None = None
     ) -> None:
         """Everybody's beats have come. `changes`: a profile was taken that has so many of what is known of losses."""
-        agent, over = self.agent, self.agent.finished
-        agent.lease.acknowledged(sent)
+        agent, over = self.agent, self.agent.end.finished
+        agent.group.lease.acknowledged(sent)
         if changes is not None:
             agent.group.losses.book.publish(changes)
         read = self.world.parse(lines)
         self.disk.heard.update(beat.incarnation for beat in read.values())
         agent.read(sent, self.now(), read, memory, watched)
         self.world.noticed(self)
-        if agent.finished and not over:
+        if agent.end.finished and not over:
             self.world.referee.over(self)
-        if agent.ending is not None and self.world.outside is not None:
+        if agent.end.seen is not None and self.world.outside is not None:
             self.world.outside.near_the_end()
         self.work()
 
@@ -272,7 +274,7 @@ class Process:
         host = self.world.host_of(fields["url"])
         if (owner := self.agent.keeping.owner(host)) != self.name:
             return SeedOutcome(owner=owner)
-        return SeedOutcome() if self.agent.discover(host, entry(fields["url"], 0)) else SeedOutcome(KNOWN)
+        return SeedOutcome() if self.agent.discovery.discover(host, entry(fields["url"], 0)) else SeedOutcome(KNOWN)
 
     def take_seeds(self, seeds: Mapping[int, str]) -> None:
         """Seeds that were read."""
@@ -280,7 +282,7 @@ class Process:
         self.seeds_in_hand |= news.keys()
         raw = [(str(number), {b"url": url.encode()}) for number, url in news.items()]
         if self.inbox.receive(raw, self.agent.journal.flush):
-            self.agent.took_outside()
+            self.agent.end.took_outside()
 
     def unsettled(self) -> set[Pair]:
         """Visits out or done here whose done marks nobody else has acknowledged: P4 lets them be made again."""
@@ -344,7 +346,7 @@ class Process:
 
     def _outgoing(self, effects: Effects) -> Outgoing:
         control = {}
-        if self.agent.finished:
+        if self.agent.end.finished:
             control["finished"] = "lossy" if self.agent.lossy else "whole"
         elif self.denied:
             control["finished"] = ""
@@ -360,13 +362,13 @@ class Process:
         out.answered = [int(answer.number) for answer in self.inbox.answers(agent.outbox.oldest())]
         out.handed = [(int(number), owner) for number, owner in self.inbox.handed()]
         out.read_seeds = not self.stopping and self.inbox.wanted(agent, MOST_RECORDS) > 0
-        if agent.finished:
+        if agent.end.finished:
             out.control.clear()
             if not self._announced and not self._said_over:
                 out.control["finished"] = "lossy" if agent.lossy else "whole"
             self._announced = True
-        elif agent.ending is not None:
-            out.end = agent.ending.mark, "lossy" if agent.ending.lossy else "whole"
+        elif agent.end.seen is not None:
+            out.end = agent.end.seen.mark, "lossy" if agent.end.seen.lossy else "whole"
 
     def send(self) -> None:
         """One exchange with Redis; again and again until an answer comes."""
@@ -392,7 +394,7 @@ class Process:
         def again() -> None:
             if self.out is out:
                 if out.end is not None:  # what was seen is old
-                    self.agent.not_over()
+                    self.agent.end.not_over()
                     out.end = None
                 self.send()
 
@@ -456,7 +458,7 @@ class Process:
     def exchanged(self, out: Outgoing, got: Incoming) -> None:
         """An exchange has brought this."""
         agent, (inbox, acks, control) = self.agent, got[:3]
-        over = agent.finished
+        over = agent.end.finished
         if self.slot is not None:
             inbox, acks = self._of_slots()
         for number in out.consumed if self.slot is None else ():
@@ -464,31 +466,31 @@ class Process:
         for number, fields in inbox.items():
             if number not in self.in_hand:
                 self.in_hand[number] = True
-                agent.receive(decode(fields, self.name, MOST_RECORDS, 4096))
+                agent.inbound.receive(decode(fields, self.name, MOST_RECORDS, 4096))
         for lane, text in acks.items():
-            if any(talk.hear(lane, text, self.now()) for talk in agent.talks):
+            if agent.talks.hear(lane, text, self.now()):
                 continue
-            agent.answered(lane, text, self.now())
+            agent.outbound.answered(lane, text, self.now())
         self.denied = False
         self._said_over = bool(control.get("finished"))
-        if control.get("finished") and not agent.finished:
+        if control.get("finished") and not agent.end.finished:
             agent.accept_end(control["finished"] == "lossy")
-            self.denied = not agent.finished
+            self.denied = not agent.end.finished
         if self.world.outside is not None:
             self._heard_of_seeds(out, got, over)
-        if agent.finished:
+        if agent.end.finished:
             self.go()
         self.work()
 
     def _heard_of_seeds(self, out: Outgoing, got: Incoming, over: bool) -> None:
         agent = self.agent
         self.seeds_in_hand -= {*out.answered, *(number for number, _ in out.handed)}
-        if agent.finished:
+        if agent.end.finished:
             if not over and out.end is not None and self._said_over:
                 self.world.referee.over(self)
             return
         if out.end is not None:
-            agent.not_over()
+            agent.end.not_over()
         self.take_seeds(got.seeds)
         self.inbox.note_waiting(got.waiting)
         agent.quiescence.look(got.mark, self.now())
@@ -500,7 +502,7 @@ class Process:
         if not self.up or self.stopping or self.world.halted:
             return
         while len(self.visits) < self.world.concurrency:
-            found = self.agent.next(self.now())
+            found = self.agent.work.next(self.now())
             if found is None:
                 return
             visit = Visit(*found, found[0].visits.out.get(found[1].key))
@@ -513,10 +515,10 @@ class Process:
         if over or not self.agent.work.may_fetch(visit.state, self.now()):
             self.free(visit)
             self.visits.remove(visit)
-            self.agent.put_back(visit.state, visit.entry.key)
+            self.agent.work.put_back(visit.state, visit.entry.key)
             return
-        if isinstance(self.agent.rates, GroupRates):
-            if wait := self.agent.rates.start_load((RATE,), visit.state.host, self.now()):
+        if isinstance(self.agent.talks.rates, GroupRates):
+            if wait := self.agent.talks.rates.start_load((RATE,), visit.state.host, self.now()):
                 self.wait_for_rate(visit, wait)
                 return
             visit.rated = True
@@ -534,18 +536,18 @@ class Process:
         self.free(visit)
         self.visits.remove(visit)
         self.frontier.postpone(visit.state, self.now() + seconds)
-        self.agent.put_back(visit.state, visit.entry.key)
+        self.agent.work.put_back(visit.state, visit.entry.key)
         self.after(seconds, self.work)
 
     def free(self, visit: Visit) -> None:
         """The load of a visit has ended."""
         if visit.rated:
             visit.rated = False
-            assert isinstance(self.agent.rates, GroupRates)
-            self.agent.rates.end_load((RATE,), self.now())
+            assert isinstance(self.agent.talks.rates, GroupRates)
+            self.agent.talks.rates.end_load((RATE,), self.now())
         if not visit.freed:
             visit.freed = True
-            self.agent.freed(visit.state, self.now())
+            self.agent.work.freed(visit.state, self.now())
 
     def cancel(self) -> None:
         """Cut off all loads under way."""
@@ -557,7 +559,7 @@ class Process:
                 self.free(visit)
                 visit.cancelled = True
                 self.visits.remove(visit)
-                self.agent.put_back(visit.state, visit.entry.key)
+                self.agent.work.put_back(visit.state, visit.entry.key)
 
     def loaded(self, visit: Visit) -> None:
         """The page is here."""
@@ -574,12 +576,12 @@ class Process:
         """The spider has seen it."""
         learned: list[tuple[str, Entry]] = []
         for url in self.world.web.links(visit.entry.url, visit.generation):
-            self.agent.discover(self.world.host_of(url), entry(url, visit.entry.depth + 1), learned)
+            self.agent.discovery.discover(self.world.host_of(url), entry(url, visit.entry.depth + 1), learned)
         self.visits.remove(visit)
         if self.world.scribe.random() < self.world.noting:
             self.note(visit.state)
         self.disk.outputs.page(visit.entry.key)
-        self.agent.ended(visit.state, visit.entry.key, learned, self._row(visit.entry, visit.before))
+        self.agent.work.ended(visit.state, visit.entry.key, learned, self._row(visit.entry, visit.before))
         if self.world.scribe.random() < self.world.noting / 4:
             self.note(visit.state)
         self.work()
@@ -612,15 +614,15 @@ class Process:
         """The process ends by itself."""
         undone = any(state.waiting or state.out or state.visits.awaited for state in self.frontier.states())
         handed_over = self.agent.self_status.may_go() and (bool(self.agent.view.members) or not undone)
-        self.went_clean = self.agent.finished or handed_over
-        if self.agent.finished:
+        self.went_clean = self.agent.end.finished or handed_over
+        if self.agent.end.finished:
             self._look_for_the_lost()
         self.agent.record_leave()
         self.disk.lost = self.agent.group.losses.book.told()
         self.beat(last=True)
         self.disk.outputs.close()
         self.world.ended(self)
-        self.world.referee.closed(self, "finished" if self.agent.finished else "left")
+        self.world.referee.closed(self, "finished" if self.agent.end.finished else "left")
 
     def crash(self, keep: bool = False) -> None:
         """kill -9. `keep`: its disk stays, as the last flush left it."""

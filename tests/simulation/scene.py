@@ -100,7 +100,7 @@ class Scene(Village):
         if disk:
             agent = self.agents[name] = self.disks[name].restore(agent, self.now)
         self.inbox[name].clear()  # a predecessor's mail, as a node does
-        agent.start_exhausted = self.exhausted
+        agent.end.start_exhausted = self.exhausted
         self.say(f"{self.telling.names.agent(agent)} starts" + (" with its disk" if disk else ""))
         return agent
 
@@ -221,7 +221,7 @@ class Scene(Village):
             for receiver, letter in self.log[sent:]:
                 self.telling.letter(receiver, letter)
             self.telling.answers(name, self.acks)
-            if agent.finished or (agent.leaving and (agent.self_status.may_go() or not agent.view.members)):
+            if agent.end.finished or (agent.leaving and (agent.self_status.may_go() or not agent.view.members)):
                 self._go(name)
 
     def take(self, *names: str) -> None:
@@ -234,7 +234,7 @@ class Scene(Village):
     def work(self, *names: str) -> None:
         """These fetch whatever they may."""
         for name in names:
-            while found := self.agents[name].next(self.now):
+            while found := self.agents[name].work.next(self.now):
                 state, entry = found
                 load = Load(name, self.telling.names.page(state.host, entry), state, entry)
                 if name in self.hesitant:
@@ -274,7 +274,7 @@ class Scene(Village):
         """The spiders know nothing more by themselves: when all is fetched the crawl is over."""
         self.exhausted = True
         for agent in self.agents.values():
-            agent.start_exhausted = True
+            agent.end.start_exhausted = True
 
     def end(self, again: str = "") -> None:
         """Nothing more goes wrong: the crawl ends by itself. Every page was fetched once; those in `again` twice."""
@@ -291,7 +291,7 @@ class Scene(Village):
         self.found.update(pages)
         for page in pages:
             assert all(name[1:] in page for name in self.agents), f"where do all stand in the order of {page}?"
-            agent.discover(*self.telling.names.entry(page), learned)
+            agent.discovery.discover(*self.telling.names.entry(page), learned)
 
     def _begin(self, load: Load) -> None:
         if not self.agents[load.agent].work.may_fetch(load.state, self.now):
@@ -305,8 +305,8 @@ class Scene(Village):
         self.loads.append(load)
 
     def _put_back(self, load: Load) -> None:
-        self.agents[load.agent].freed(load.state, self.now)
-        self.agents[load.agent].put_back(load.state, load.entry.key)
+        self.agents[load.agent].work.freed(load.state, self.now)
+        self.agents[load.agent].work.put_back(load.state, load.entry.key)
 
     def _answers(self, awake: list[str]) -> None:
         """The web answers what it was asked for; those awake hear it."""
@@ -320,10 +320,10 @@ class Scene(Village):
         agent, links = self.agents[load.agent], self.web.get(load.page, [])
         self.fetched[load.page] += 1
         self.say(f"{load.agent} done {load.page}" + (f", finds {' '.join(links)}" if links else ""))
-        agent.freed(load.state, self.now)
+        agent.work.freed(load.state, self.now)
         learned: Outlinks = []
         self._discover(agent, links, learned)
-        agent.ended(load.state, load.entry.key, learned)
+        agent.work.ended(load.state, load.entry.key, learned)
 
     def _cancel(self, name: str) -> None:
         for load in self._drop_loads(lambda load: load.agent == name and load.begun):
@@ -339,7 +339,7 @@ class Scene(Village):
         agent = self.agents[name]
         if self.reaches(name):
             self.beats[name] = agent.last_beat().line(next(self._beats))
-        self.say(f"{name} closes: the crawl is over" if agent.finished else f"{name} has left")
+        self.say(f"{name} closes: the crawl is over" if agent.end.finished else f"{name} has left")
         self._closed(name)
 
     def _closed(self, name: str) -> Agent:

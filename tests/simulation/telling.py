@@ -145,12 +145,12 @@ class Telling:
     def _facts_of(self, agent: Agent) -> Iterator[tuple[str, str]]:
         view_history, names = agent.view_history, self.names
         yield "incarnation", "begins anew as " + names.agent(agent) if agent.counters.rejoins else ""
-        for incarnation in agent.watch.dead:
+        for incarnation in agent.group.watch.dead:
             yield f"dead {incarnation}", f"holds {names.labels[incarnation]} dead"
         yield "view", f"view {names.view(agent.view)}"
         yield "lossy", "calls the crawl lossy" if agent.lossy else ""
         yield "sure", "is sure who lives" if agent.group.sure else ""
-        yield "lease", "goes on" if agent.lease.holds(self.now) else "fenced"
+        yield "lease", "goes on" if agent.group.lease.holds(self.now) else "fenced"
         listed = names.listed(iter(view_history.listed))
         yield "tenure", f"sees all settled but {listed}" if listed else ""
         yield "complete", f"sees {names.view(agent.view)} complete" if view_history.complete is agent.view else ""
@@ -161,5 +161,5 @@ class Telling:
 
     def _held(self, agent: Agent, state: HostState) -> bool:
         """Whether the agent has pages of its own host to fetch, and may not."""
-        mine = bool(state.queued) and agent.keeping.owns(state.host) and agent.lease.holds(self.now)
+        mine = bool(state.queued) and agent.keeping.owns(state.host) and agent.group.lease.holds(self.now)
         return mine and not (agent.group.sure and agent.view_history.may_fetch(state.host, agent.group.alive))

@@ -247,7 +247,7 @@ class World:
         if self.referee.losses.news(observer):
             self.referee.look()
         for process in self.alive():
-            if observer.agent.watch.is_dead(process.agent.incarnation):
+            if observer.agent.group.watch.is_dead(process.agent.incarnation):
                 self._declare(process)
 
     def overlooked(self, observer: Process) -> None:
@@ -258,7 +258,7 @@ class World:
         view, complete = observer.agent.view, observer.agent.view_history.complete
         for process in self.alive():
             agent, in_view = process.agent, view
-            fenced = not agent.lease.holds(process.now())
+            fenced = not agent.group.lease.holds(process.now())
             if agent.incarnation in self._forgotten:
                 in_view = complete or view
                 fenced = fenced or (agent.group.epoch > 0 and agent.view_history.complete is None)

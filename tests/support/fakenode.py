@@ -24,6 +24,7 @@ from scrapy_ubi.agent.work.link_verdict import Verdict
 from scrapy_ubi.frontier.memory import MemoryFrontier
 from scrapy_ubi.protocol.host import Entry, HostState
 from scrapy_ubi.protocol.memory_state import SetState
+from scrapy_ubi.protocol.quiescence import CrawlEnd, Quiescence
 from scrapy_ubi.settings import UbiSettings
 
 
@@ -100,7 +101,7 @@ class FakeNode:
         self.lost_agents: tuple[str, ...] = ()
         self.calls: list[tuple[Any, ...]] = []
         self.live = RuntimeSettings(UbiSettings())
-        self.agent = SimpleNamespace(start_exhausted=False)
+        self.agent = SimpleNamespace(end=CrawlEnd(Quiescence()))
         self.hosts = FakeHosts()
         self.addresses = None
         self.frontier = MemoryFrontier()
@@ -152,7 +153,7 @@ class FakeNode:
 
     @property
     def over(self) -> bool:
-        return self.agent.start_exhausted and not self.queue and not self.out
+        return self.agent.end.start_exhausted and not self.queue and not self.out
 
     def pending(self) -> bool:
         return bool(self.queue)
@@ -237,7 +238,7 @@ class FakeNode:
         return not self.fenced and not self.closed and host not in self.put_off
 
     def start_exhausted(self) -> None:
-        self.agent.start_exhausted = True
+        self.agent.end.start_exhausted = True
 
     @property
     def limits(self) -> Any:

@@ -103,7 +103,7 @@ class Village:
             agent = self.agents[name]
             if self.reaches(name):
                 self.beats[name] = agent.beat.line(next(self._beats))
-                agent.lease.acknowledged(self.now)
+                agent.group.lease.acknowledged(self.now)
                 read = {who: beat for who, line in self.beats.items() if (beat := Beat.parse(line)) is not None}
                 agent.read(self.now, self.now, read, str(self.memory))
 
@@ -130,9 +130,9 @@ class Village:
                 agent = self.agents[name]
                 letters, self.inbox[name] = self.inbox[name], []
                 for fields in letters:
-                    agent.receive(decode(fields, name, 1000, 4096))
+                    agent.inbound.receive(decode(fields, name, 1000, 4096))
                 for lane, text in self.acks[name].items():
-                    agent.answered(lane, text, self.now)
+                    agent.outbound.answered(lane, text, self.now)
 
     def check(self) -> None:
         for agent in self.agents.values():
@@ -175,15 +175,15 @@ class Village:
     def visit(self, name: str, *links: Entry) -> str | None:
         """This agent fetches its next page, which has these links; the page's URL."""
         agent = self.agents[name]
-        found = agent.next(self.now)
+        found = agent.work.next(self.now)
         if found is None:
             return None
         state, entry = found
-        agent.freed(state, self.now)
+        agent.work.freed(state, self.now)
         learned: list[tuple[str, Entry]] = []
         for link in links:
-            agent.discover(host_of(link), link, learned)
-        agent.ended(state, entry.key, learned)
+            agent.discovery.discover(host_of(link), link, learned)
+        agent.work.ended(state, entry.key, learned)
         return entry.url
 
     def crawl(self, names: Iterable[str] = ()) -> list[str]:

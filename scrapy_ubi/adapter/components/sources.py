@@ -38,5 +38,5 @@ class Sources:
         """Tell the node whether more may come."""
         serves = self._node.seeds.serves
         agent = self._node.agent
-        agent.start_over = self._start_over and self.local.over
-        agent.start_exhausted = agent.start_over and not (self._held or serves)
+        agent.end.start_over = self._start_over and self.local.over
+        agent.end.start_exhausted = agent.end.start_over and not (self._held or serves)

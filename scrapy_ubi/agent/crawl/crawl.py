@@ -241,7 +241,7 @@ class Crawl:
 
     def facts(self, run: str) -> dict[str, Any] | None:
         """What the disk is to hold of the crawl beside the protocol's matter, when that is due."""
-        now, over, lost = self._clock(), self.agent.finished, self.agent.group.losses.book.told()
+        now, over, lost = self._clock(), self.agent.end.finished, self.agent.group.losses.book.told()
         kept = (run, over, lost, self.live.mark)
         if now < self._facts_at and kept == self._kept:
             return None

@@ -80,7 +80,7 @@ class Beats:
             agent.me,
             self._settings.heartbeat_interval,
             self.line,
-            agent.lease.acknowledged,
+            agent.group.lease.acknowledged,
             self.read,
             self._clock,
             stalled,
@@ -122,7 +122,7 @@ class Beats:
             if NAME.fullmatch(name) and (beat := Beat.parse(line)) is not None
         }
         agent = self._crawl.agent
-        before, view, was_sure = agent.finished, agent.view, agent.group.sure
+        before, view, was_sure = agent.end.finished, agent.view, agent.group.sure
         watched = Watched.of(lines)
         agent.read(sent, received, beats, lines.get(MEMORY, ""), watched.seconds)
         if not self._seen.is_set():
@@ -134,8 +134,8 @@ class Beats:
         if was_sure and agent.group.awaits:
             ends = agent.group.start_wait_ends
             logger.info(AWAITED, listed(agent.group.expected), max(1.0, ends - sent) if ends is not None else 0.0)
-        self._hurry_to_end(agent.quiescence.is_half_seen and not agent.finished)
-        self._on_read(agent.finished and not before, lines)
+        self._hurry_to_end(agent.quiescence.is_half_seen and not agent.end.finished)
+        self._on_read(agent.end.finished and not before, lines)
 
     def _hurry_to_end(self, is_near: bool) -> None:
         """Beat again at once where the end may be one read away."""
@@ -148,7 +148,7 @@ class Beats:
     def _tell(self, before: View, now: View) -> None:
         """Say who is dead, and who is left. Who leaves by itself is none of the group before it goes."""
         agent, timeout = self._crawl.agent, self._settings.failure_timeout
-        dead = {name for name, member in before.members.items() if agent.watch.is_dead(member.incarnation)}
+        dead = {name for name, member in before.members.items() if agent.group.watch.is_dead(member.incarnation)}
         gone = {name for name in dead if not now.incarnation(name)}
         if agent.me in dead:
             logger.warning(HELD_DEAD, timeout)

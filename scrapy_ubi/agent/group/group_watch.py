@@ -72,7 +72,7 @@ class DeadAgents:
         if now < self._next:
             return
         self._next = now + PAUSE
-        alive = self._crawl.agent.watch.seen
+        alive = self._crawl.agent.group.watch.seen
         silent = {name: line for name, line in lines.items() if name not in alive and name != self._crawl.agent.me}
         before = self._since
         self._since = {

@@ -368,7 +368,7 @@ class Join:
         )
         await crawl.resume(control)
         if crawl.is_requeued(crawl.disk.facts.get("run", "")):
-            crawl.agent.took_outside()  # what was queued again is no copy of what others have fetched
+            crawl.agent.end.took_outside()  # what was queued again is no copy of what others have fetched
         if is_finished(control) or crawl.stays_over(control):
             crawl.agent.accept_end(is_lossy(control))
         me = crawl.agent.me
@@ -377,11 +377,11 @@ class Join:
         await ask(lambda: claim(transport, settings, me, self._predecessor, first, self._clock, before.append, seen))
         for beat in before:
             crawl.agent.follow(beat)
-        if before and not crawl.agent.finished:
+        if before and not crawl.agent.end.finished:
             crawl.agent.group.losses.take_over(await ask(lambda: published_losses(transport, me)))
         self._publish(crawl.agent.beat)
         await ask(lambda: discard(transport))
-        if crawl.agent.finished and crawl.disk.saved is None:
+        if crawl.agent.end.finished and crawl.disk.saved is None:
             self.published = await ask(lambda: published(transport, me))
         if cleared or settings.redis_url is None:
             crawl.agent.sure()
@@ -404,11 +404,11 @@ class Join:
             "Agent %s has joined crawl %s. Other agents: %d. Copies of each host (UBI_REPLICATION): %d%s.",
             agent.me,
             settings.crawl,
-            len(agent.watch.seen),
+            len(agent.group.watch.seen),
             settings.replication,
             "" if settings.replication else ", so what only a crashed agent knew is lost with it",
         )
-        if agent.group.sure or agent.finished:
+        if agent.group.sure or agent.end.finished:
             return
         if agent.group.expected:
             logger.info(EXPECTS, listed(agent.group.expected), max(agent.config.wait, agent.config.safe_wait))

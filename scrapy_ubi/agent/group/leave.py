@@ -54,13 +54,13 @@ class Leave:
 
     async def go(self) -> None:
         """Hand over, where there is something to hand over, and tell everybody how it ended."""
-        if not self._crawl.agent.finished and not self._halt.dead:
+        if not self._crawl.agent.end.finished and not self._halt.dead:
             await self._hand_over()
-        self.stage = "finished" if self._crawl.agent.finished else "left"
+        self.stage = "finished" if self._crawl.agent.end.finished else "left"
         self._crawl.tally.ended = self._clock()
         if not self._halt.dead:
             self._crawl.agent.record_leave()
-        if self._crawl.agent.finished and not self._halt.dead:
+        if self._crawl.agent.end.finished and not self._halt.dead:
             await self._find_lost()
         if not self._halt.dead:
             await self._exchange_last()
@@ -91,7 +91,7 @@ class Leave:
         """Exchange mail until there is nothing left to wait for; False when it took too long."""
         agent, told = self._crawl.agent, begun
         end = begun + self._settings.leave_timeout
-        while not agent.self_status.may_go() and agent.view.members and not agent.finished and not self._halt.dead:
+        while not agent.self_status.may_go() and agent.view.members and not agent.end.finished and not self._halt.dead:
             now = self._clock()
             if now > end:
                 logger.warning("Not all was handed over within UBI_LEAVE_TIMEOUT: %s.", self._left_over())

@@ -65,7 +65,7 @@ class CompleteHosts:
         """Look at some more hosts."""
         if self._limits.idle:
             return
-        if self._crawl.agent.finished:
+        if self._crawl.agent.end.finished:
             for state in () if self._over else self._crawl.frontier.states():
                 self._look_at(state, now)
             self._over = True
@@ -86,10 +86,10 @@ class CompleteHosts:
         agent = self._crawl.agent
         if self._crawl.frontier.find(state.host) is not state or not agent.keeping.owns(state.host):
             return
-        if not (agent.finished or agent.work.may_fetch(state, now)):
+        if not (agent.end.finished or agent.work.may_fetch(state, now)):
             return
         if complete:
-            if agent.finished or self._is_quiet(state.host, now):
+            if agent.end.finished or self._is_quiet(state.host, now):
                 self._complete(state)
         elif not self._hosts.read_end_reason(state) and (state.waiting or state.out):
             self._hosts.put(state, COMPLETE, None)

@@ -82,7 +82,7 @@ class RatedHosts(NoRates):
     def work_for(self, agent: Agent) -> None:
         """The crawl has this agent from now on."""
         self._begun += 1
-        self.rates = agent.keep_rates(self.named)
+        self.rates = agent.talks.keep_rates(self.named)
 
     def begin_run(self, is_new: bool) -> None:
         """The agent has joined its group. Where its directory held a run that was over, there may have been loads a

@@ -151,7 +151,7 @@ class Exchange:
         self.writes_refused = 0
         self.slowest = 0.0
         self.slots_away = 0
-        self._slot = agent.keep_mail_slot() if settings.mail_slots > 1 else None
+        self._slot = agent.talks.keep_mail_slot() if settings.mail_slots > 1 else None
 
     @property
     def control(self) -> Fields:
@@ -260,12 +260,12 @@ class Exchange:
         look = (read and look) or bool(out.changes_control or self.outage.kind)
         seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds.is_open and read else 0
         part = self._unsent.part(out, self._line.part)
-        ending = self._agent.ending if self._seeds.is_open and not self._agent.finished else None
+        ending = self._agent.end.seen if self._seeds.is_open and not self._agent.end.finished else None
         self._asks_end = ending is not None
         wanted = replace(
             part,
             read_inbox=read,
-            read_acks=read and (waits or any(talk.is_open for talk in self._agent.talks)),
+            read_acks=read and (waits or self._agent.talks.is_open),
             read_control=look or self._asks_end,
             read_seeds=seeds,
             look_outside=look and self._seeds.is_open,
@@ -308,8 +308,8 @@ class Exchange:
             self._timing.end_exchange(now, self._line.round_trip)
         self._follow[then](now, future.result() if error is None else error)
         asked, self._asks_end = self._asks_end, False
-        if asked and not self._agent.finished:
-            self._agent.not_over()  # a seed has come; or whether one has is not known
+        if asked and not self._agent.end.finished:
+            self._agent.end.not_over()  # a seed has come; or whether one has is not known
         return True
 
     def _looked_at(self, now: float, incoming: Incoming) -> None:
@@ -340,7 +340,7 @@ class Exchange:
         """Mail was not answered: send half as many letters."""
         self._unsent.halve()
         took = now - self._timing.sent
-        if took > self._line.easy and self._agent.lease.heard_since(self._timing.sent):
+        if took > self._line.easy and self._agent.group.lease.heard_since(self._timing.sent):
             self.outage.begin_outage(now, SLOW, f"{TOO_SLOW} {error}")
         else:
             self._unanswered(now, error)
@@ -386,7 +386,7 @@ class Exchange:
         if incoming.control is not None:
             self._timing.looked(now)
             self._look_at(incoming.control, now)
-        if self._agent.outlived:
+        if self._agent.end.outlived:
             return
         if incoming.refused:
             self._check.add_dead_letters(incoming.refused)
@@ -399,9 +399,9 @@ class Exchange:
             run = raw.get(RUN.encode(), b"").decode("ascii", "replace")
             if not self.run.is_past(run) and not self._check.receive(raw, self.run.run, rivals):
                 self._timing.look_soon()  # there may be another run by now
-        if self._seeds.is_open and not self._agent.finished:  # else they wait for the next start
+        if self._seeds.is_open and not self._agent.end.finished:  # else they wait for the next start
             if self._seeds.receive(incoming.seeds, self._agent.journal.flush):
-                self._agent.took_outside()
+                self._agent.end.took_outside()
             self._check.add_dead_letters(self._seeds.dead_letters())
             if incoming.outside is not None:
                 self._agent.quiescence.look(incoming.outside.mark, now)
@@ -409,10 +409,10 @@ class Exchange:
                     self._timing.due = now
         talks = self._agent.talks
         for lane, text in incoming.acks.items():
-            if talks and any(talk.hear(lane, text, now) for talk in talks):
+            if talks and talks.hear(lane, text, now):
                 continue
             try:
-                self._agent.answered(lane, text, now)
+                self._agent.outbound.answered(lane, text, now)
             except Malformed as error:
                 logger.debug("Answer for lane %s not understood: %s", lane, error)
 
@@ -430,7 +430,7 @@ class Exchange:
     def _look_at(self, control: Fields, now: float) -> None:
         """What the control hash says."""
         control = self.run.read_control(control, now)
-        if self._agent.outlived:
+        if self._agent.end.outlived:
             self._unsent.drop_all()
         else:
             self._check.answer_queries(control, now)

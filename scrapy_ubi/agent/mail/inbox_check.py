@@ -165,7 +165,7 @@ class InboxCheck:
         if refused:
             self._leave_out(letter.sender, refused)
         if named == run:
-            self._agent.receive(letter)
+            self._agent.inbound.receive(letter)
             return True
         if not refused or any(any(delta[1:]) for delta in letter.deltas):  # else nothing of it is left to be refused
             self._refuse(raw, _of_another(named, run))

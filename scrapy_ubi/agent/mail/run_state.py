@@ -31,7 +31,8 @@ from collections.abc import Mapping
 
 from scrapy_ubi.agent.crawl.finished_run import end_fields, is_finished, is_lossy
 from scrapy_ubi.agent.steering.runtime import RuntimeSettings
-from scrapy_ubi.protocol.agent import Agent, Ending
+from scrapy_ubi.protocol.agent import Agent
+from scrapy_ubi.protocol.quiescence import Ending
 from scrapy_ubi.transport import Fields, Outgoing
 from scrapy_ubi.transport.contract import EndOfCrawl
 
@@ -93,12 +94,12 @@ class RunState:
         """What the control hash lacks at this time (s; `there` by the clock of Redis): the name of this run, a token
         that is gone when Redis has forgotten, and the end."""
         lacks: dict[str, str] = {}
-        if self._agent.outlived:
+        if self._agent.end.outlived:
             return lacks
         if not self.control.get("run"):
             self.run = self.run or secrets.token_hex(4)
         lacks |= self._forgotten(now)
-        if self._agent.finished and not self._announced:
+        if self._agent.end.finished and not self._announced:
             self._announced = True
             if not is_finished(self.control):
                 lacks |= end_fields(self.run, self._agent.me, self._agent.lossy, there)
@@ -109,12 +110,12 @@ class RunState:
     def lacking_words(self) -> dict[str, tuple[str | None, str]]:
         """What the control hash lacks of what people have said of the running crawl (`Outgoing.control_changes`): what
         they say meanwhile stays."""
-        return {} if self._agent.outlived else self._live.lacking(self.control)
+        return {} if self._agent.end.outlived else self._live.lacking(self.control)
 
     def knows_more(self, now: float) -> Outgoing:
         """What the control hash lacks at this time (s) of what was there before: all that may be written while nothing
         new may leave."""
-        if self._agent.outlived or self._agent.finished or not self._is_known(now):
+        if self._agent.end.outlived or self._agent.end.finished or not self._is_known(now):
             return Outgoing()
         return Outgoing(control=self._lacking_name(), control_changes=self.lacking_words())
 
@@ -168,7 +169,7 @@ class RunState:
 
     def _is_made_up(self, run: str, now: float) -> bool:
         """Whether somebody has named the run who did not know its name, as Redis had forgotten it."""
-        insists = self._is_known(now) and now < self._put_back_until and not self._agent.finished
+        insists = self._is_known(now) and now < self._put_back_until and not self._agent.end.finished
         return insists and run not in ("", self.run)
 
     def _is_known(self, now: float) -> bool:
@@ -187,8 +188,8 @@ class RunState:
 
     def _hear_of_the_end(self, control: Mapping[str, str]) -> None:
         self._denied = False
-        if is_finished(control) and not self._agent.finished:
+        if is_finished(control) and not self._agent.end.finished:
             self._agent.accept_end(is_lossy(control))
-            self._denied = not self._agent.finished
+            self._denied = not self._agent.end.finished
             if self._denied:
                 logger.warning(LOSSY_END if is_lossy(control) else TAKEN_SINCE)

@@ -9,9 +9,9 @@ Rules of this module:
   as after a crash, it is known.
 * It is outside data, validated whole by the adapter; what is refused is a dead letter, with the reason.
 * An agent that has much to send, or can neither own nor write anything, reads none: they wait in the stream.
-* Every crawl takes seeds until it is over: who ends it sees in the same step that none waits (`Agent.ending`).
+* Every crawl takes seeds until it is over: who ends it sees in the same step that none waits (`CrawlEnd.seen`).
 * One that serves reads them in every exchange. Any other looks twice a second whether some wait, and reads only then.
-* An agent that serves is never passive (`agent.start_exhausted` is what says so), so a crawl with one does not end.
+* An agent that serves is never passive (`agent.end.start_exhausted` is what says so), so a crawl with one does not end.
   One that is to finish serves until it has read that no seed waits.
 """
 
@@ -72,7 +72,7 @@ class SeedInbox:
         """How many seeds the exchange of `agent` that begins now may read; none where so many records wait to be
         sent."""
         group = agent.group
-        may = group.sure and not (agent.leaving or agent.finished or group.shadowed)
+        may = group.sure and not (agent.leaving or agent.end.finished or group.shadowed)
         self._read = may and (self.serves or self._some) and len(agent.outbox) <= most_waiting
         return MOST if self._read else 0
 

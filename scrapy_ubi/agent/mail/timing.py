@@ -65,7 +65,7 @@ class Timing:
     def _is_idle(self) -> bool:
         """Whether this agent can neither fetch nor answer yet (`Membership.sure`), and has nothing new to say."""
         agent = self._agent
-        can = agent.group.sure or agent.leaving or agent.finished
+        can = agent.group.sure or agent.leaving or agent.end.finished
         return not can and not any(lane.waiting for lane in agent.outbox.lanes.values())
 
     def _has_plenty(self) -> bool:

@@ -95,7 +95,7 @@ class LiveAnswers:
 
     def _requeue(self, failure: Failure) -> bool:
         """Fetch again what has failed, as people have asked. Return whether it is taken in."""
-        if self._crawl.agent.finished:
+        if self._crawl.agent.end.finished:
             return False
         entry = self._keys.again(failure.entry, requeued_nonce(failure, secrets.token_hex(NONCE_BYTES)))
         self._hosts.lift(failure.host)

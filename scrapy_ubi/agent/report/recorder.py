@@ -62,7 +62,7 @@ class EventWatch:
             number = len(view.members)
             yield Event(at, "settled", "", f"{number} agent{'' if number == 1 else 's'}")
         others = len(view.members) > 1  # alone an agent is cut off from no other
-        if (fenced := not agent.lease.holds(now)) != self._fenced and (others or self._fenced):
+        if (fenced := not agent.group.lease.holds(now)) != self._fenced and (others or self._fenced):
             self._fenced = fenced
             yield Event(at, "fenced" if fenced else "unfenced", agent.me)
         if blocked != self._blocked:
@@ -72,7 +72,7 @@ class EventWatch:
         if (paused := entry is not None and entry.stands) != self._paused:
             self._paused = paused
             yield Event(at, "paused" if paused else "resumed", "", f"by {entry.who}" if entry is not None else "")
-        if agent.finished and not self._finished:
+        if agent.end.finished and not self._finished:
             self._finished = True
             yield Event(at, "finished")
 

@@ -72,7 +72,7 @@ class Status:
     @property
     def over(self) -> bool:
         """Whether the crawl is over everywhere."""
-        return self.agent.finished
+        return self.agent.end.finished
 
     @property
     def leaving(self) -> bool:
@@ -82,7 +82,7 @@ class Status:
     @property
     def holds_lease(self) -> bool:
         """Whether its beats are acknowledged, so that it may fetch."""
-        return self.agent.lease.holds(self._clock())
+        return self.agent.group.lease.holds(self._clock())
 
     @property
     def has_read_beats(self) -> bool:

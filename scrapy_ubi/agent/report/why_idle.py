@@ -84,7 +84,7 @@ class WhyIdle:
             return reason(kinds.LEAVING, status.others)
         if status.paused:
             return reason(kinds.PAUSED, since=status.paused_since)
-        if not agent.lease.holds(now):
+        if not agent.group.lease.holds(now):
             return self._of_lease(now)
         if not agent.group.sure:
             return self._of_start_wait(now)
@@ -104,9 +104,9 @@ class WhyIdle:
         status, agent = self._status, self._status.agent
         if not status.has_read_beats:
             return reason(kinds.JOINING)
-        if agent.lease.torn and agent.lease.fresh(now):
+        if agent.group.lease.torn and agent.group.lease.fresh(now):
             return reason(kinds.UNSEEN, status.others) if agent.group.sure else self._of_start_wait(now)
-        since = self._unix(agent.lease.sent, now) if agent.lease.sent > -inf else 0.0
+        since = self._unix(agent.group.lease.sent, now) if agent.group.lease.sent > -inf else 0.0
         if self.is_alone():
             return reason(kinds.REDIS_AWAY, since=since)
         return reason(kinds.FENCED, since=since)
@@ -183,7 +183,7 @@ class WhyIdle:
         digest = agent.view.digest
         late = tuple(
             name
-            for name, sight in sorted(agent.watch.seen.items())
+            for name, sight in sorted(agent.group.watch.seen.items())
             if name != agent.me and (sight.beat.settled != digest or sight.beat.pending)
         )
         until = agent.view_history.since + self._settings.handoff_timeout
@@ -197,7 +197,7 @@ class WhyIdle:
     def _of_nothing(self) -> IdleReason:
         agent = self._status.agent
         serves = self._seeds.serves
-        if not agent.start_exhausted:
+        if not agent.end.start_exhausted:
             return reason(kinds.SEEDS if serves else kinds.START)
         if agent.work.awaits_visits():
             return reason(kinds.VISITS)

@@ -78,7 +78,7 @@ class Discoverer:
             self._limits.refuse(reason, host)
             return Verdict.LIMITED
         self._crawl.tally.strays += page is None and not seed
-        if not self._crawl.agent.discover(host, entry, page.outlinks if page is not None else None):
+        if not self._crawl.agent.discovery.discover(host, entry, page.outlinks if page is not None else None):
             return self._why_no_news(host, entry)
         self._waker.soon(self._on_news)
         return Verdict.FOUND
@@ -97,7 +97,7 @@ class Discoverer:
         crawl's limits. True when that was news.
         """
         self._crawl.tally.strays += 1
-        news = self._crawl.agent.discover(host, entry)
+        news = self._crawl.agent.discovery.discover(host, entry)
         if news:
             self._waker.soon(self._on_news)
         return news

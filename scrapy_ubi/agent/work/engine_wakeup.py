@@ -34,7 +34,7 @@ class EngineWakeup:
         """
         self._timer.clear()
         agent, frontier = self._crawl.agent, self._crawl.frontier
-        if self._halt.dead or agent.finished:
+        if self._halt.dead or agent.end.finished:
             self._wake()
             return
         now, ready = self._clock(), frontier.next_ready()
@@ -45,7 +45,7 @@ class EngineWakeup:
             return
         if ready > now:
             self._timer.set(ready - now, self._wake)
-        elif wake and agent.lease.holds(now):
+        elif wake and agent.group.lease.holds(now):
             self._wake()
 
     def soon(self, first: Callable[[], None]) -> None:

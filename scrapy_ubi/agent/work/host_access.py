@@ -99,7 +99,7 @@ class HostAccess:
     def loads(self, host: str) -> bool:
         """Whether loads may begin at this agent: the crawl goes on, here as well, and the lease holds; and from this
         host before long, as it was not put off."""
-        if self._agent.finished or self._fatal.dead or self.permits.closed:
+        if self._agent.end.finished or self._fatal.dead or self.permits.closed:
             return False
         now = self._clock()
-        return self._agent.lease.holds(now) and self.permits.next_at(host) - now <= PATIENCE
+        return self._agent.group.lease.holds(now) and self.permits.next_at(host) - now <= PATIENCE

@@ -58,7 +58,7 @@ class NextRequest:
         """
         for _ in range(ENDED_AT_ONCE):
             self._crawl.frontier.looks_on = False
-            found = self._crawl.agent.next(now)
+            found = self._crawl.agent.work.next(now)
             if found is None:
                 self._look_on()
                 return None
@@ -82,9 +82,9 @@ class NextRequest:
         """This request is done without a load; `outlinks` is what its page has taught, None where that is not known.
         `before`: of a page that was to be visited again."""
         agent = self._crawl.agent
-        agent.freed(state, now)
+        agent.work.freed(state, now)
         row = self._crawl.recrawl.passed(before) if before is not None else None
-        agent.ended(state, entry.key, outlinks, row)
+        agent.work.ended(state, entry.key, outlinks, row)
         self._crawl.frontier.hasten(state, now)  # nothing was loaded
         for passed_over in self.on_passed_over:
             passed_over(state)

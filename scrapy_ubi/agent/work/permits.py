@@ -139,7 +139,7 @@ class Permits:
     def _wait(self, host: str, state: HostState | None, key: int, foreign: bool) -> float:
         """For how long (s) to wait at least, as far as is known; 0 where the permit may be taken now, `_DENIED`."""
         agent = self._agent
-        if self.closed or agent.finished:
+        if self.closed or agent.end.finished:
             return _DENIED
         if not agent.keeping.owns(host):
             return self._wait_for_foreign(host) if foreign and state is None else _DENIED

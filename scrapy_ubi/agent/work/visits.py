@@ -115,7 +115,7 @@ class Visits:
         row = crawl.recrawl.row(visit, failed, fetched)
         if failed is not None and visit.before is None:
             crawl.fail(visit.host, entry, failed)
-        crawl.agent.ended(state, entry.key, visit.outlinks if visit.strays == crawl.tally.strays else None, row)
+        crawl.agent.work.ended(state, entry.key, visit.outlinks if visit.strays == crawl.tally.strays else None, row)
         crawl.frontier.note_status(state, entry.key, status)
         if visit.before is None:
             for ended in self.on_ended:
@@ -137,7 +137,7 @@ class Visits:
         """No request is handed out from now on: what an end waits for does not come."""
 
     def _wait_again(self, visit: Visit) -> None:
-        self._crawl.agent.put_back(visit.state, visit.entry.key, visit.again)
+        self._crawl.agent.work.put_back(visit.state, visit.entry.key, visit.again)
         if visit.before is None:
             for put_back in self.on_put_back:
                 put_back(visit.entry)
@@ -161,7 +161,7 @@ class Visits:
             self.defer(visit)
             return
         visit.freed = True
-        agent.freed(state, now)
+        agent.work.freed(state, now)
         if loaded:
             self._times.loaded(visit.host, now - visit.begun)
         for freed in self.on_freed:

@@ -442,13 +442,13 @@ def test_local_requests_come_first_and_keep_the_crawl_open() -> None:
     assert not unit.enqueue_request(Request("data:,x"))
     unit.start_ended()
     unit.hooks.idle(False)
-    assert not unit.node.agent.start_exhausted
+    assert not unit.node.agent.end.start_exhausted
     local = unit.take()
     assert local.url == "data:,x"
-    assert not unit.node.agent.start_over, "its callback may still find pages"
-    assert not unit.node.agent.start_exhausted
+    assert not unit.node.agent.end.start_over, "its callback may still find pages"
+    assert not unit.node.agent.end.start_exhausted
     unit.hooks.removed(local)
-    assert unit.node.agent.start_exhausted
+    assert unit.node.agent.end.start_exhausted
     assert unit.take().url == URL
 
 

@@ -32,11 +32,11 @@ def test_the_spider_stays_open_until_the_crawl_is_over_everywhere() -> None:
 def test_the_crawl_is_not_over_while_a_handler_holds_the_spider_open() -> None:
     unit = Unit()
     unit.start_ended()
-    assert not unit.node.agent.start_exhausted, "nobody was asked yet"
+    assert not unit.node.agent.end.start_exhausted, "nobody was asked yet"
     for held in (True, False, True):
         assert unit.hooks.idle(held) == held
-        assert unit.node.agent.start_exhausted != held
-        assert unit.node.agent.start_over, "that is another source"
+        assert unit.node.agent.end.start_exhausted != held
+        assert unit.node.agent.end.start_over, "that is another source"
     assert unit.enqueue_request(Request(URL))
 
 

@@ -51,7 +51,7 @@ def test_nothing_leaves_before_it_is_written(place: Path, monkeypatch: pytest.Mo
         await office.trips(2)
         office.put(letter(found("http://h.example/1")))
         await office.trips(1)
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         gate = Gate(monkeypatch)
         office.now += 5
         office.agent.tick(office.now)
@@ -88,7 +88,7 @@ def test_on_a_full_disk_letters_wait_where_they_are_whatever_redis_does(
         await office.trips(2)
         office.put(letter(found("http://h.example/1")))
         await office.trips(1)
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         choke(keeper, True)
         office.hub.full, office.hub.down = redis == "full", redis == "away"
         office.put(letter(found("http://h.example/1", "http://h.example/2"), seq="2"))

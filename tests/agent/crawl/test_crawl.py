@@ -134,7 +134,7 @@ def test_a_disk_that_has_seen_the_end_of_its_run_has_no_more_of_it(tmp_path: Pat
         try:
             crawl = Crawl(SETTINGS, "a", disk, fixed(SETTINGS, "a", "spider"), lambda incarnation: None, lambda: 1.0)
             crawl.frontier.add("h", [Entry(1, "http://h/", 0)])
-            crawl.agent.finished = over
+            crawl.agent.end.finished = over
             disk.collect(snapshot.changes(crawl.agent), crawl.facts("r1"))
             await disk.write()
             disk.settle()

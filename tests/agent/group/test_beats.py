@@ -143,8 +143,8 @@ def test_the_second_read_of_an_end_is_not_waited_for() -> None:
     quiet = {"flags": PASSIVE, "digest": agent.view.digest, "settled": agent.view.digest}
     assert read(flags="") == 0, "there is something to do"
     assert read(**quiet) == 1, "all are quiet: one more such read, and it is over"
-    assert not agent.finished
-    assert read(**quiet) == 0 and agent.finished
+    assert not agent.end.finished
+    assert read(**quiet) == 0 and agent.end.finished
 
 
 def test_beats_out_of_turn_at_an_end_that_does_not_come_are_bounded() -> None:
@@ -155,7 +155,7 @@ def test_beats_out_of_turn_at_an_end_that_does_not_come_are_bounded() -> None:
     for _ in range(5 * MOST_HURRIED):  # the same beat again: nobody has beaten in between
         part.now += 0.001
         beats.read(part.now, part.now, {"a": quiet.line(7)})
-    assert mouth.sooner == MOST_HURRIED and not agent.finished
+    assert mouth.sooner == MOST_HURRIED and not agent.end.finished
 
 
 def test_what_is_no_beat_or_no_name_is_not_heard() -> None:

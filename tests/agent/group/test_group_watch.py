@@ -47,7 +47,7 @@ class Yard:
         """After so long all beats are read; whose are there then."""
         part, agent = self.part, self.part.crawl.agent
         part.now += seconds
-        agent.lease.acknowledged(part.now)
+        agent.group.lease.acknowledged(part.now)
         lines = {name.decode(): text.decode() for name, text in self.shelf.beats.items()}
         lines["a"] = replace(agent.beat, counter=next(COUNTERS)).line(next(COUNTERS))
         agent.read(part.now, part.now, {name: beat for name, text in lines.items() if (beat := Beat.parse(text))})

@@ -20,7 +20,7 @@ class Told(House):
         self.told: list[tuple[object, object]] = []
         self.owns = True
         self.seen: Any = SimpleNamespace(
-            finished=False,
+            end=SimpleNamespace(finished=False),
             keeping=SimpleNamespace(owns=lambda host: self.owns),
             work=SimpleNamespace(may_fetch=lambda state, now: self.owns),
         )
@@ -67,7 +67,7 @@ def test_who_does_not_own_it_says_nothing() -> None:
     house.settle()
     house.owns = False
     house.look(QUIET, QUIET)
-    house.seen.finished = True
+    house.seen.end.finished = True
     house.look()
     assert not house.told
 
@@ -142,7 +142,7 @@ def test_at_the_end_of_the_crawl_all_are_told() -> None:
     house.find(1)
     house.turn()
     house.settle()
-    house.seen.finished = True
+    house.seen.end.finished = True
     house.look()
     assert house.told == [(1, "all")]
 

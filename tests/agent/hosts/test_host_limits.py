@@ -41,7 +41,7 @@ class House:
         self.limits = HostLimits(UbiSettings(**limited(**limits)), self.hosts, self.wall, self._note)
         self.frontier, policy = frontier or MemoryFrontier(), host_policy(self.hosts, self.limits, None)
         self.agent = Agent("a", "5" * 8, Config(), self.frontier, lambda: "1" * 8, self.now, policy)
-        self.agent.lease.acknowledged(self.now)
+        self.agent.group.lease.acknowledged(self.now)
         self.agent.sure()
         self.hosts.work_for(self.agent, self.frontier)
 
@@ -58,7 +58,7 @@ class House:
 
     def find(self, *numbers: int, depth: int = 0) -> int:
         """Pages with these numbers are found; how many were taken."""
-        return sum(self.agent.discover(HOST, Entry(1 + n, f"http://{HOST}/{n}", depth)) for n in numbers)
+        return sum(self.agent.discovery.discover(HOST, Entry(1 + n, f"http://{HOST}/{n}", depth)) for n in numbers)
 
     def turn(self, find: tuple[int, ...] = (), depth: int = 0) -> str | None:
         """The next page has its turn: '' when it is loaded (and finds these), else why it is not. None: no more."""
@@ -71,8 +71,8 @@ class House:
         reason = self.hosts.read_end_reason(state) or self.limits.reason(state, page)
         if not reason:
             self.find(*find, depth=depth)
-        self.agent.freed(state, self.now)
-        self.agent.ended(state, page.key)
+        self.agent.work.freed(state, self.now)
+        self.agent.work.ended(state, page.key)
         return reason
 
     def turns(self) -> list[str]:
@@ -120,9 +120,9 @@ def test_known_urls_that_others_send_are_not_taken_either() -> None:
     house = House(known=3)
     house.find(0)
     entries = tuple(Entry(1 + n, f"http://{HOST}/{n}", 1) for n in range(9))
-    house.agent.receive(Received("z", "z/a/discovery", DISCOVERY, 1, 1, "", (Delta(HOST, entries),)))
+    house.agent.inbound.receive(Received("z", "z/a/discovery", DISCOVERY, 1, 1, "", (Delta(HOST, entries),)))
     assert house.state.known <= 9
-    house.agent.receive(Received("z", "z/a/discovery", DISCOVERY, 2, 1, "", (Delta(HOST, _more()),)))
+    house.agent.inbound.receive(Received("z", "z/a/discovery", DISCOVERY, 2, 1, "", (Delta(HOST, _more()),)))
     assert house.turns().count("") == 3, "what came in one letter may be more than is loaded"
     assert house.noted["refused/limit/host_known"] >= 5
 
@@ -133,10 +133,10 @@ def test_what_is_taken_in_again_is_no_new_url() -> None:
     assert house.turns() == ["", "", ""]
     for why in (REQUEUED, UNJOINED):
         again = KEYS.again(page := Entry(1, f"http://{HOST}/0", 0), again_nonce(why, page))
-        assert again is not None and house.agent.discover(HOST, again)
+        assert again is not None and house.agent.discovery.discover(HOST, again)
         assert house.turns() == [""]
     unknown = KEYS.again(page := Entry(99, f"http://{HOST}/99", 0), again_nonce(REQUEUED, page))
-    assert unknown is not None and not house.agent.discover(HOST, unknown)
+    assert unknown is not None and not house.agent.discovery.discover(HOST, unknown)
     assert not house.noted["ended/limit/host_known"]
 
 
@@ -150,10 +150,10 @@ def test_a_request_that_another_agent_requeues_lifts_its_host(kind: str, why: st
     house = House(house.frontier, pages=4)
     again = KEYS.again(page := Entry(3, f"http://{HOST}/2", 0), again_nonce(why, page))
     assert again is not None
-    house.agent.receive(Received("z", f"z/a/{kind}", kind, 1, 1, "", (Delta(HOST, (again,)),)))
+    house.agent.inbound.receive(Received("z", f"z/a/{kind}", kind, 1, 1, "", (Delta(HOST, (again,)),)))
     assert house.turns().count("") == taken
     house.hosts.end_host(house.state, "host/dead")
-    house.agent.receive(Received("z", f"y/a/{kind}", kind, 1, 1, "", (Delta(HOST, (again,)),)))
+    house.agent.inbound.receive(Received("z", f"y/a/{kind}", kind, 1, 1, "", (Delta(HOST, (again,)),)))
     assert house.hosts.read_end_reason(house.state) or not taken, "mail that comes again says nothing new"
 
 
@@ -316,7 +316,7 @@ def test_hosts_watched_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     house = House(stable=2)
     for number in range(9):
         page = Entry(number + 1, f"http://h{number}.example/", 0)
-        house.agent.discover(f"h{number}.example", page)
+        house.agent.discovery.discover(f"h{number}.example", page)
     house.turns()
     assert house.limits.watched <= 2
 

@@ -52,7 +52,7 @@ class House:
         """Notes of a host come from another agent."""
         delta = Delta(host, (), notes=Notes(version, canonical(text)))
         view = self.agent.view.digest
-        self.agent.receive(Received("z", "z/a/state", STATE, version, 1, view, (delta,)))
+        self.agent.inbound.receive(Received("z", "z/a/state", STATE, version, 1, view, (delta,)))
         return self.state(host)
 
 

@@ -39,7 +39,7 @@ class House:
         self.hosts = HostNotes(lambda: self.now, lambda: self.now + EPOCH, shards)
         self.frontier = MemoryFrontier(delay) if frontier is None else frontier
         self.agent = Agent("a", "5" * 8, Config(), self.frontier, lambda: "1" * 8, self.now)
-        self.agent.lease.acknowledged(self.now)
+        self.agent.group.lease.acknowledged(self.now)
         self.agent.sure()
         self.hosts.work_for(self.agent, self.frontier)
         chosen = UbiSettings(host_shards=shards, **limits)

@@ -71,12 +71,12 @@ class House:
         state.open_work += 1
         self.agent.work.out += 1
         if self.learner.joins(state, one):
-            self.agent.ended(state, one.key, [])
+            self.agent.work.ended(state, one.key, [])
             return None
         return one
 
     def end(self, one: Entry, content: int | None) -> None:
-        self.agent.ended(self.state, one.key, [])
+        self.agent.work.ended(self.state, one.key, [])
         self.learner.end_visit(self.state, one, content)
         self.state.check_invariants()
 
@@ -190,7 +190,7 @@ def test_what_was_put_back_stands_for_nothing(house: House) -> None:
     url = unsampled("http://h.example/Q{}")
     out = house.begin(url.lower())
     assert out is not None
-    house.agent.put_back(house.state, out.key)
+    house.agent.work.put_back(house.state, out.key)
     house.learner.put_back(out)
     assert house.begin(url) is not None
 

@@ -47,7 +47,7 @@ def test_nothing_is_written_or_leaves_while_what_pages_have_given_may_be_lost() 
         written = disk.writes
         why[0] = "The feed is full."
         host = ordered("b", "a")
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trips(2)
         assert office.post.disk_full and disk.writes == written and not office.links_to("b")
         why[0] = ""
@@ -84,7 +84,7 @@ def test_between_two_tries_the_disk_is_written_as_often_as_ever(trouble: str) ->
         await office.trip()
         setattr(office.hub, trouble, True)
         office.join()
-        office.agent.discover(ordered("b", "a"), page(ordered("b", "a")))
+        office.agent.discovery.discover(ordered("b", "a"), page(ordered("b", "a")))
         while office.post.outage.pause < LONGEST_PAUSE:
             await office.trips(1)
         office.post.send(office.now, lambda: None)
@@ -115,7 +115,7 @@ def test_the_disk_is_written_between_two_tries_where_redis_is_full_again_soon_an
         host = ordered("b", "a")
         for number, full in enumerate((True, False, True)):
             office.hub.full = full
-            office.agent.discover(host, page(host, number))
+            office.agent.discovery.discover(host, page(host, number))
             await office.trips(1)
             assert office.post.full is full
         before = disk.writes
@@ -197,7 +197,7 @@ def test_what_leaves_after_a_disk_was_full_at_a_mere_look_is_durable_before(caus
         assert office.post.disk_full
         number, disk.full, office.agent.group.shadowed = 3, False, False
         host = ordered("b", "a")
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trips(4)
         assert durable == [3]
 

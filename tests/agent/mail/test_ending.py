@@ -96,7 +96,7 @@ def test_the_end_of_a_host_is_known_to_its_heir() -> None:
         await owner.crash()
         for one in others:
             one.node.discover(host, page)
-            one.node.agent.start_exhausted = True
+            one.node.agent.end.start_exhausted = True
         await asyncio.gather(*(one.task for one in others))
         assert not log.fetched
         assert {failure.entry.url for one in others for failure in one.node.frontier.failures()} == {page.url}
@@ -141,7 +141,7 @@ def test_a_host_that_is_left_alone_ends_without_waiting_for_its_time() -> None:
         assert one.node.next_visit() is None
         assert state.waiting
         one.node.hosts.end_host(state, "limit/test")
-        one.node.agent.start_exhausted = True
+        one.node.agent.end.start_exhausted = True
         async with asyncio.timeout(20):
             while not one.node.over:
                 assert one.node.next_visit() is None

@@ -40,7 +40,7 @@ def test_letters_out_and_their_answers() -> None:
         office = Office()
         office.join("b")
         host = ordered("b", "a")
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trip()
         (fields,) = office.shelf.inbox["b"].values()
         told = decode({n.decode(): v.decode() for n, v in fields.items()}, "b", 100, 1000)
@@ -58,7 +58,7 @@ def test_garbage_in_the_answers_stops_nothing() -> None:
         office = Office()
         office.join("b")
         host = ordered("b", "a")
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trip()
         lane = f"{office.agent.outbox.store}/b/discovery".encode()
         for garbage in (b"\x80\x04", b"{", b'{"acked": {"1": 1}}', b"[" * 5000):
@@ -115,7 +115,7 @@ def test_answers_are_read_while_some_are_waited_for() -> None:
         exchanges = listen(office)
         await office.trip()
         host = ordered("b", "a")
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trips(2)
         office.shelf.acks["a"][f"{office.agent.outbox.store}/b/discovery".encode()] = b'{"acked":[1]}'
         await office.trips(2)

@@ -111,7 +111,7 @@ def test_whatever_is_full_or_away_nothing_leaves_too_soon_and_all_arrives(seed: 
             hub.break_after = chance.choice([None, None, 0, 2, 5])
             if chance.random() < 0.3:
                 found += 1
-                office.agent.discover(host, page(host, found))
+                office.agent.discovery.discover(host, page(host, found))
             if chance.random() < 0.3:
                 sent += 1
                 told = {"host": HOST, "discovered": [[f"{sent:016x}", f"http://{HOST}/{sent}", 0]]}

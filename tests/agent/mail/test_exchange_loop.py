@@ -67,7 +67,7 @@ class Turns(Part):
         agent.read(self.now, self.now, {"a": agent.beat, "b": beat})
         host = ordered("b", "a")
         for _ in range(pages):
-            agent.discover(host, page(host, agent.counters.links))
+            agent.discovery.discover(host, page(host, agent.counters.links))
 
 
 def test_before_there_is_a_post_nothing_is_exchanged_and_nothing_stands_still() -> None:
@@ -177,7 +177,7 @@ def test_much_that_may_leave_makes_an_agent_hurry_and_what_is_under_way_does_not
 
     def find(pages: int) -> bool:
         for _ in range(pages):
-            agent.discover(host, page(host, agent.counters.links))
+            agent.discovery.discover(host, page(host, agent.counters.links))
         exchanges.hurry = False
         exchanges.look_for_much()
         return exchanges.hurry

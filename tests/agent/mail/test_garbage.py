@@ -178,7 +178,7 @@ def test_letters_that_leave_together_are_one_entry() -> None:
         office = Office()
         office.join("b")
         for host in (ordered("b", "a"), ordered("a", "b")):
-            office.agent.discover(host, page(host))
+            office.agent.discovery.discover(host, page(host))
         await office.trip()
         (fields,) = office.shelf.inbox["b"].values()
         told = [decode({n.decode(): v.decode() for n, v in one.items()}, "b", 100, 1000) for one in opened(fields)]

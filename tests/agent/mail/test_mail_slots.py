@@ -34,7 +34,7 @@ def test_letters_to_a_slot_that_is_away_are_said_again_at_once_when_it_is_back()
         host = ordered(OTHER, "a")
         await office.trips(1)
         office.hub.slots_away = {place(OTHER)}
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trips(3)
         assert not office.shelf.inbox[OTHER]
         assert (office.post.slots_away, office.agent.counters.mail_put_off) == (1, 1)
@@ -72,7 +72,7 @@ def test_what_was_in_a_slot_that_was_emptied_is_said_again_by_those_who_hear_of_
         host = ordered(OTHER, "a")
         await office.trips(1)
         office.put(letter(**{"from": OTHER, "lane": "state"}))
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trips(2)
         assert bodies(office, OTHER) == {b"1": 1}
         answer = dict(office.shelf.acks[OTHER])

@@ -24,7 +24,7 @@ def test_while_redis_is_away_everything_is_kept_and_tried_again_with_growing_pau
         host = ordered("b", "a")
         await office.trips(1)
         office.hub.down = True
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         pauses = []
         given = listen(office)
         await office.trip()
@@ -73,7 +73,7 @@ def test_a_redis_that_is_full_is_said_whatever_else_was_said_a_moment_ago(caplog
         office.hub.down = True
         await office.trips(1)
         office.hub.down, office.hub.full = False, True
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trips(2)
 
     run(test)
@@ -92,7 +92,7 @@ def test_what_was_read_is_deleted_once() -> None:
         for number in range(1, 10):
             office.put(letter(found(f"http://h.example/{number}"), seq=str(number)))
             office.hub.full = number == 4
-            office.agent.discover(host, page(host, number))
+            office.agent.discovery.discover(host, page(host, number))
             await office.trips(1)
         await office.trips(3)
         deleted = [number for out in given for number in out.consumed]
@@ -111,7 +111,7 @@ def test_a_connection_that_breaks_in_the_middle_repeats_what_may_be_lost() -> No
             host = ordered("b", "a")
             office.put(letter(found("http://h.example/1")))
             await office.trip()
-            office.agent.discover(host, page(host))
+            office.agent.discovery.discover(host, page(host))
             office.hub.break_after = most
             await office.trips(3)
             assert 1 <= len(office.links_to("b")) <= 2, "at least once"
@@ -130,7 +130,7 @@ def test_what_happens_meanwhile_goes_with_the_next_exchange() -> None:
         await office.trips(1)
         office.hub.down = True
         for number in range(3):
-            office.agent.discover(host, page(host, number))
+            office.agent.discovery.discover(host, page(host, number))
             await office.trips(1)
         office.hub.down = False
         await office.trips(2)
@@ -151,7 +151,7 @@ def test_a_full_redis_is_read_and_emptied_and_written_to_when_it_has_room() -> N
         for seq in range(1, 4):
             office.put(letter(found(f"http://h.example/{seq}"), seq=str(seq)))
         office.put({b"hello": b"world"})
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         office.hub.full = True
         await office.trip()
         state = office.agent.frontier.find(HOST)
@@ -182,7 +182,7 @@ def test_a_redis_at_its_limit_is_complained_of_once_with_the_remedy_and_figures_
         for number in range(3):  # it takes something now and then
             office.hub.full = False
             await office.trips(2)
-            office.agent.discover(host, page(host, number))
+            office.agent.discovery.discover(host, page(host, number))
             office.hub.full = True
             await office.trips(3)
         assert office.post.full
@@ -203,7 +203,7 @@ def test_after_an_absence_what_waits_is_sent_once_it_has_looked() -> None:
         office = Office()
         office.join("b")
         await office.trip()
-        office.agent.discover(ordered("b", "a"), page(ordered("b", "a")))
+        office.agent.discovery.discover(ordered("b", "a"), page(ordered("b", "a")))
         office.now += SETTINGS.lease_timeout + 1
         await office.trip()
         assert not office.shelf.inbox["b"]
@@ -225,7 +225,7 @@ def test_an_answer_that_has_waited_over_the_absence_is_no_look() -> None:
         office.post.send(office.now, lambda: None)
         while not office.arrivals >= 2:
             await asyncio.sleep(0)
-        office.agent.discover(ordered("b", "a"), page(ordered("b", "a")))
+        office.agent.discovery.discover(ordered("b", "a"), page(ordered("b", "a")))
         office.now += SETTINGS.lease_timeout + 1
         await office.arrival()
         await office.trip()
@@ -277,7 +277,7 @@ def test_a_redis_that_answers_beats_and_no_mail_is_not_said_to_be_away_again_and
 
         async def slow(out: Outgoing) -> Incoming:
             office.now += 3
-            office.agent.lease.acknowledged(office.now - 1)
+            office.agent.group.lease.acknowledged(office.now - 1)
             raise TransportDown("It did not answer in time.")
 
         for _ in range(5):
@@ -288,7 +288,7 @@ def test_a_redis_that_answers_beats_and_no_mail_is_not_said_to_be_away_again_and
             await office.trips(1)
             assert not office.post.away
         office.hub.down = True
-        office.agent.lease.acknowledged(office.now + 99)  # it went right after a beat, and at once
+        office.agent.group.lease.acknowledged(office.now + 99)  # it went right after a beat, and at once
         await office.trips(1)
 
     run(test)

@@ -47,7 +47,7 @@ def test_when_redis_has_forgotten_what_is_under_way_is_sent_again_at_once() -> N
         host = ordered("b", "a")
         await office.trips(2)
         run_, memory = office.control("run"), office.control("memory")
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trip()
         assert len(office.shelf.inbox["b"]) == 1
         office.hub.flush()
@@ -85,7 +85,7 @@ def test_another_token_says_the_same() -> None:
         office.join("b")
         host = ordered("b", "a")
         await office.trips(2)
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trip()
         run_ = office.control("run") or ""
         office.hub.flush()
@@ -104,7 +104,7 @@ def test_who_starts_while_others_write_their_tokens_has_not_lost_anything() -> N
         office.join("b")
         host = ordered("b", "a")
         office.say("memory", "another")
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trips(2)
         assert office.agent.counters.resent == 0
         office.now += RIVALS
@@ -120,7 +120,7 @@ def test_two_that_write_a_token_at_once_have_not_lost_anything() -> None:
         office = Office()
         office.join("b")
         host = ordered("b", "a")
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trip()
         office.say("memory", "a rival's")
         await office.trip()
@@ -138,7 +138,7 @@ def test_who_learns_another_name_of_the_run_sends_again_what_bore_the_old_one() 
         office = Office()
         office.join("b")
         host = ordered("b", "a")
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trip()
         assert [fields[b"run"] for fields in office.shelf.inbox["b"].values()] == [
             (office.control("run") or "").encode()
@@ -256,7 +256,7 @@ def test_a_disk_of_a_run_that_is_past_is_no_part_of_the_present_one() -> None:
         office = Office(said, disk=disk)
         forget(office, **said)
         await office.trips(2)
-        assert office.agent.outlived
+        assert office.agent.end.outlived
         assert office.control("run") == "r2"
 
     run(test)
@@ -301,7 +301,7 @@ def test_who_can_write_nothing_says_again_what_redis_has_forgotten() -> None:
         disk.full = True
         office.join("b")
         host = ordered("b", "a")
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trips(2)
         assert office.post.disk_full
         forget(office)
@@ -339,7 +339,7 @@ def test_an_end_that_is_known_is_not_announced_again() -> None:
         await office.trip()
         office.say("finished", f"{office.control('run')} b")
         await office.trips(1)
-        assert office.agent.finished
+        assert office.agent.end.finished
         await office.trips(2)
         assert office.control("finished") == f"{office.control('run')} b"
         assert office.control("finished_at") is None
@@ -350,14 +350,14 @@ def test_an_end_that_is_known_is_not_announced_again() -> None:
 def test_word_of_the_end_is_believed() -> None:
     async def test() -> None:
         office = Office()
-        office.agent.discover(HOST, page(HOST))
+        office.agent.discovery.discover(HOST, page(HOST))
         await office.trip()
         office.say("finished", "another-run b")
         await office.trips(1)
-        assert not office.agent.finished, "word of an earlier run that comes late"
+        assert not office.agent.end.finished, "word of an earlier run that comes late"
         office.say("finished", f"{office.control('run')} b")
         await office.trips(1)
-        assert office.agent.finished
+        assert office.agent.end.finished
 
     run(test)
 
@@ -367,17 +367,17 @@ def test_an_end_of_agents_that_lost_too_many_is_denied_by_one_that_has_work_left
 ) -> None:
     async def test() -> None:
         office = Office()
-        office.agent.discover(HOST, page(HOST))
+        office.agent.discovery.discover(HOST, page(HOST))
         await office.trip()
         office.say("finished", f"{office.control('run')} b lossy")
         await office.trips(1)
-        assert not office.agent.finished
+        assert not office.agent.end.finished
         await office.trip()
         assert caplog.text.count("has work left, and goes on") == 1, "it may fetch again what it cannot know"
         assert office.control("finished") == "", "a start under this name joins, and does not begin anew"
         office.say("finished", f"{office.control('run')} b")
         await office.trips(1)
-        assert office.agent.finished, "denied once; what is said afterwards is heard"
+        assert office.agent.end.finished, "denied once; what is said afterwards is heard"
 
     run(test)
 
@@ -388,14 +388,14 @@ def test_an_end_of_agents_that_lost_too_many_is_denied_by_one_that_has_work_left
 def test_a_redis_that_comes_back_as_it_was_in_a_former_run_ends_nothing() -> None:
     async def test() -> None:
         office = Office({"past": "0ld"})
-        office.agent.discover(HOST, page(HOST))
+        office.agent.discovery.discover(HOST, page(HOST))
         await office.trips(2)
         run = office.control("run")
         office.shelf.control.clear()
         for name, value in {"run": "0ld", "memory": "of then", "finished": "0ld b", "finished_at": "1.0"}.items():
             office.say(name, value)
         await office.trips(2)
-        assert not office.agent.finished
+        assert not office.agent.end.finished
         assert (office.control("run"), office.control("past")) == (run, "0ld")
         assert office.control("memory") not in (None, "of then")
 
@@ -405,7 +405,7 @@ def test_a_redis_that_comes_back_as_it_was_in_a_former_run_ends_nothing() -> Non
 def test_mail_of_a_former_run_that_comes_back_with_it_is_thrown_away() -> None:
     async def test() -> None:
         office = Office({"past": "0ld"})
-        office.agent.discover(HOST, page(HOST))
+        office.agent.discovery.discover(HOST, page(HOST))
         await office.trips(2)
         done = [{"host": HOST, "done": [f"{page(HOST).key:016x}"]}]
         office.put(letter(done, run="0ld"))
@@ -425,7 +425,7 @@ def test_letters_name_their_run_from_the_first_one_on() -> None:
         office = Office()
         office.join()
         host = ordered("b", "a")
-        office.agent.discover(host, page(host))
+        office.agent.discovery.discover(host, page(host))
         await office.trip()
         (fields,) = office.shelf.inbox["b"].values()
         assert fields[b"run"].decode() == office.control("run")
@@ -439,7 +439,7 @@ def test_who_was_away_over_the_end_closes_and_brings_nothing_into_the_next_run()
         office.join("b")
         await office.trip()
         old = office.control("run") or ""
-        office.agent.discover(ordered("b", "a"), page(ordered("b", "a")))
+        office.agent.discovery.discover(ordered("b", "a"), page(ordered("b", "a")))
         office.shelf.control.clear()
         office.say("run", "a-new-one")
         office.say("past", f"older {old}")
@@ -448,7 +448,7 @@ def test_who_was_away_over_the_end_closes_and_brings_nothing_into_the_next_run()
         office.now += SETTINGS.lease_timeout + 1
         for _ in range(4):
             await office.trip()
-        assert office.agent.finished
+        assert office.agent.end.finished
         assert office.shelf.control == before, "it says nothing of the run that is none of its own"
         assert not office.shelf.inbox["b"], "it looks before it sends"
         assert len(office.shelf.inbox["a"]) == 1

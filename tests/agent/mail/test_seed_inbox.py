@@ -36,7 +36,9 @@ class Desk:
         host = str(partition_key(url, "host"))
         if (owner := agent.keeping.owner(host)) != agent.me:
             return SeedOutcome(owner=owner)
-        return SeedOutcome() if agent.discover(host, Entry(url_key("GET", url), url, 0)) else SeedOutcome(KNOWN)
+        return (
+            SeedOutcome() if agent.discovery.discover(host, Entry(url_key("GET", url), url, 0)) else SeedOutcome(KNOWN)
+        )
 
     def push(self, url: str = URL) -> str:
         return str(self.office.shelf.seeds.append({b"url": url.encode()}))
@@ -82,7 +84,7 @@ def test_a_seed_is_answered_when_the_successors_have_it() -> None:
         agent = desk.office.agent
         lanes = [lane for (to, _), lane in agent.outbox.lanes.items() if to == "b"]
         for lane in lanes:
-            agent.answered(lane.name, json.dumps({"acked": [*lane.unacknowledged]}), desk.office.now)
+            agent.outbound.answered(lane.name, json.dumps({"acked": [*lane.unacknowledged]}), desk.office.now)
         await desk.office.trips(1)
         assert desk.answers == ["OK"] and not desk.waiting
 

@@ -38,7 +38,7 @@ def test_letters_that_are_too_much_for_one_exchange_leave_in_parts() -> None:
         office.transport.exchange = narrow  # type: ignore[method-assign]
         host = ordered("b", "a")
         for number in range(150):
-            office.agent.discover(host, page(host, number + 10**60))
+            office.agent.discovery.discover(host, page(host, number + 10**60))
         while not sent:
             await trip(office)
         assert office.post.busy and office.post.told_at == told, "the rest is still to be told"
@@ -77,10 +77,10 @@ def test_exchanges_of_little_do_not_say_that_the_line_carries_much() -> None:
             if number == 150:
                 assert max(sizes) > 4
                 for lane in office.agent.outbox.lanes.values():
-                    office.agent.answered(lane.name, json.dumps({"acked": [*lane.unacknowledged]}), office.now)
+                    office.agent.outbound.answered(lane.name, json.dumps({"acked": [*lane.unacknowledged]}), office.now)
                 await office.trips(10)
                 sizes.clear()
-            office.agent.discover(host, page(host, number + 10**60))
+            office.agent.discovery.discover(host, page(host, number + 10**60))
             if number % 150 == 149:
                 await office.trips(1)
                 while office.post.busy:
@@ -111,7 +111,7 @@ def test_letters_that_left_long_after_the_drain_are_not_sent_again_at_once(in_pa
 
         host = ordered("b", "a")
         for number in range(150):
-            office.agent.discover(host, page(host, number + 10**60))
+            office.agent.discovery.discover(host, page(host, number + 10**60))
         office.transport.exchange = slow  # type: ignore[method-assign]
         while not sent or office.post.busy:
             await office.trips(1)

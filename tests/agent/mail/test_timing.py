@@ -128,7 +128,7 @@ def test_among_many_agents_as_many_pages_are_told_at_once_as_there_are_agents() 
 async def send(office: Office) -> None:
     """A letter, a flush interval after the last exchange."""
     host = ordered("b", "a")
-    office.agent.discover(host, page(host, office.agent.counters.links))
+    office.agent.discovery.discover(host, page(host, office.agent.counters.links))
     office.now += SETTINGS.flush_interval
     await office.trip()
 

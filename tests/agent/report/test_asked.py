@@ -118,7 +118,7 @@ def test_when_the_crawl_is_over_nothing_goes_in_again() -> None:
         asked = Asked()
         await asked.ready()
         await asked.fail("http://h0.example/1")
-        asked.node.agent.start_exhausted = True
+        asked.node.agent.end.start_exhausted = True
         await until(lambda: asked.node.over)
         made = await asked.ask(1, Question("requeue", FAR, everything=True).text())
         assert (made["requeued"], made["unfit"]) == (0, 1)

@@ -21,7 +21,7 @@ def told(caplog: pytest.LogCaptureFixture, waiting: Mapping[str, int], in_flight
     part.hold_lease()
     for host, count in waiting.items():
         for key in range(count):
-            part.crawl.agent.discover(host, Entry(len(host) << 32 | key, f"http://{host}/{key}", 0))
+            part.crawl.agent.discovery.discover(host, Entry(len(host) << 32 | key, f"http://{host}/{key}", 0))
     watch = BigHost(part.crawl)
     for look in range(3 * LOOKS):
         watch.check_hosts(sum(waiting.values()), in_flight)
@@ -51,7 +51,7 @@ def test_only_looks_in_a_row_count(caplog: pytest.LogCaptureFixture) -> None:
     part = Part()
     part.hold_lease()
     for key in range(LEAST):
-        part.crawl.agent.discover(BIG, Entry(key, f"http://{BIG}/{key}", 0))
+        part.crawl.agent.discovery.discover(BIG, Entry(key, f"http://{BIG}/{key}", 0))
     watch = BigHost(part.crawl)
     for look in range(3 * LOOKS):
         watch.check_hosts(LEAST, 9 if look % LOOKS == 0 else 1)

@@ -189,7 +189,7 @@ def test_after_its_end_an_agent_sums_up_its_hosts_once(monkeypatch: pytest.Monke
     agent.crawl.tally.ended = agent.now
     assert [agent.count()["queued"] for _ in range(3)] == [1, 1, 1]
     assert len(summed) == 3
-    agent.crawl.agent.discover("new.example", Entry(2, "http://new.example/", 0))
+    agent.crawl.agent.discovery.discover("new.example", Entry(2, "http://new.example/", 0))
     assert agent.count()["queued"] == 2, "something came still"
 
 

@@ -115,7 +115,7 @@ def test_start_has_not_ended_or_all_have_to_agree() -> None:
     @alone()
     async def _(one: Alone) -> None:
         assert kind(one) == kinds.START
-        one.node.agent.start_exhausted = True
+        one.node.agent.end.start_exhausted = True
         found = why(one)
         assert found is None or found.kind == kinds.END
 
@@ -137,7 +137,7 @@ def test_a_start_wait() -> None:
 def test_a_wait_as_at_a_start_after_a_fence_in_which_redis_has_forgotten() -> None:
     @alone(URL)
     async def _(one: Alone) -> None:
-        lease = one.node.agent.lease
+        lease = one.node.agent.group.lease
         lease.sent = clock.now()
         lease.gaps += 1
         found = why(one)
@@ -150,7 +150,7 @@ def test_a_wait_as_at_a_start_after_a_fence_in_which_redis_has_forgotten() -> No
 def test_an_agent_alone_is_never_called_fenced_and_says_that_redis_does_not_answer() -> None:
     @alone(URL, redis_url="redis://127.0.0.1:1")
     async def _(one: Alone) -> None:
-        one.node.agent.lease.sent = clock.now() - 10 * SETTINGS.lease_timeout
+        one.node.agent.group.lease.sent = clock.now() - 10 * SETTINGS.lease_timeout
         assert one.node.status.state == "waiting"
         assert kind(one) == kinds.REDIS_AWAY
 
@@ -172,7 +172,7 @@ def test_hosts_that_are_handed_over_name_whom_they_wait_for_and_an_agent_that_is
         assert found is not None
         assert found.kind == kinds.HANDOVER
         assert found.until > unix()
-        node.agent.lease.sent = clock.now() - 10 * SETTINGS.lease_timeout
+        node.agent.group.lease.sent = clock.now() - 10 * SETTINGS.lease_timeout
         fenced = why(one)
         assert fenced is not None
         assert (fenced.kind, node.status.state) == (kinds.FENCED, "fenced")

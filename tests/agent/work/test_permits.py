@@ -34,7 +34,7 @@ class Turnstile:
         self.settle()
 
     def beat(self, **others: Beat) -> None:
-        self.agent.lease.acknowledged(self.now)
+        self.agent.group.lease.acknowledged(self.now)
         self.agent.read(self.now, self.now, {"a": self.agent.beat, **others})
         self.agent.tick(self.now)
 
@@ -85,8 +85,8 @@ def test_given_at_once_when_nothing_stands_against_it() -> None:
 def test_one_at_a_time_whoever_asks() -> None:
     async def test() -> None:
         gate = Turnstile()
-        gate.agent.discover(HOST, Entry(1, f"http://{HOST}/", 0))
-        state, entry = gate.agent.next(gate.now) or (None, None)
+        gate.agent.discovery.discover(HOST, Entry(1, f"http://{HOST}/", 0))
+        state, entry = gate.agent.work.next(gate.now) or (None, None)
         assert state is not None
         assert entry is not None
         assert await soon(gate.ask())
@@ -118,8 +118,8 @@ def test_what_is_in_no_queue_counts_as_open_work_until_it_is_released() -> None:
 def test_a_request_of_the_queue_counts_already() -> None:
     async def test() -> None:
         gate = Turnstile()
-        gate.agent.discover(HOST, Entry(1, f"http://{HOST}/", 0))
-        state, entry = gate.agent.next(gate.now) or (None, None)
+        gate.agent.discovery.discover(HOST, Entry(1, f"http://{HOST}/", 0))
+        state, entry = gate.agent.work.next(gate.now) or (None, None)
         assert state is not None
         assert entry is not None
         assert await gate.permits.acquire(HOST, state, entry.key)
@@ -147,8 +147,8 @@ def test_releasing_what_is_not_held() -> None:
 def test_a_request_whose_host_was_put_off_for_long_goes_back_to_its_queue() -> None:
     async def test() -> None:
         gate = Turnstile()
-        gate.agent.discover(HOST, Entry(1, f"http://{HOST}/", 0))
-        state, entry = gate.agent.next(gate.now) or (None, None)
+        gate.agent.discovery.discover(HOST, Entry(1, f"http://{HOST}/", 0))
+        state, entry = gate.agent.work.next(gate.now) or (None, None)
         assert state is not None
         assert entry is not None
         gate.agent.frontier.postpone(state, gate.now + PATIENCE)
@@ -189,8 +189,8 @@ def test_a_host_that_is_lost_while_one_waits_is_denied() -> None:
 def test_a_request_whose_page_was_done_elsewhere_while_it_waited_is_denied() -> None:
     async def test() -> None:
         gate = Turnstile()
-        gate.agent.discover(HOST, Entry(1, f"http://{HOST}/", 0))
-        state, entry = gate.agent.next(gate.now) or (None, None)
+        gate.agent.discovery.discover(HOST, Entry(1, f"http://{HOST}/", 0))
+        state, entry = gate.agent.work.next(gate.now) or (None, None)
         assert state is not None
         assert entry is not None
         assert await soon(gate.ask())  # somebody else loads: the request has to wait
@@ -441,9 +441,9 @@ def test_a_host_that_comes_here_during_a_foreign_load_waits_for_it_and_its_delay
         gate.settle()
         gate.agent.view_history.force()
         assert gate.agent.keeping.owns(host)
-        gate.agent.discover(host, Entry(1, f"http://{host}/", 0))
+        gate.agent.discovery.discover(host, Entry(1, f"http://{host}/", 0))
         gate.now += 2.0
-        state, entry = gate.agent.next(gate.now) or (None, None)
+        state, entry = gate.agent.work.next(gate.now) or (None, None)
         assert state is not None
         assert entry is not None
         page = asyncio.ensure_future(gate.permits.acquire(host, state, entry.key))

@@ -33,8 +33,8 @@ class Wide(Turnstile):
     def queue(self, count: int, host: str = HOST) -> list[tuple[HostState, Entry]]:
         """Requests of the queue, handed out as far as they may be."""
         for key in range(1, count + 1):
-            self.agent.discover(host, Entry(key, f"http://{host}/{key}", 0))
-        return [*iter(lambda: self.agent.next(self.now), None)]
+            self.agent.discovery.discover(host, Entry(key, f"http://{host}/{key}", 0))
+        return [*iter(lambda: self.agent.work.next(self.now), None)]
 
     def ask_for(self, found: tuple[HostState, Entry]) -> asyncio.Future[bool]:
         state, entry = found
