@@ -55,7 +55,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from scrapy_ubi.protocol.beat import (
     BLANK,
@@ -80,6 +80,57 @@ BEGUN = 1  # the era of a disk that an agent has left before all had settled for
 MOST_VIEWS = 16  # whose digests are remembered
 NO_VIEW = "0" * 16  # stands for the views of others that one on its way out sees: whoever dies there dies after its own
 TORN = ""  # stands for an incarnation that is lost though its agent is there: its disk is torn
+
+
+class RollCall:
+    """Whom an agent knew before it began again, and what lines tell of them, until all have settled.
+
+    `absent`: who was in the last view known or since (name, incarnation); `dead`: whom of these it had seen dead
+    (incarnation -> name); `missed`: the names of those in that view who have not ended the crawl; `views`: digests of
+    the last views that it was in before.
+    """
+
+    def __init__(self) -> None:
+        self.absent: list[tuple[str, str]] = []
+        self.dead: Mapping[str, str] = {}
+        self.missed: frozenset[str] = frozenset()
+        self.views: list[str] = []
+        self._lines: dict[str, dict[str, Beat]] = {}  # the last lines of the absent: name -> incarnation -> line
+
+    def begin(self, peers: Mapping[str, str], lost: Mapping[str, str], views: Iterable[str]) -> None:
+        """It is to be seen what became of these meanwhile."""
+        self.absent = list(dict.fromkeys([*peers.items(), *((name, life) for life, name in lost.items())]))
+        self.dead = dict(lost)
+        self.views = [*views]
+        self._lines.clear()
+
+    def add(self, name: str, life: str, lines: Mapping[str, Beat]) -> None:
+        """Another one was with this agent before, though its disk does not know; `lines` are those of its name."""
+        self.absent.append((name, life))
+        self._lines.setdefault(name, {}).update(lines)
+
+    def read(self, beats: Mapping[str, Beat]) -> None:
+        """Take in a read of all beats."""
+        for name, _ in self.absent:
+            if name in beats:
+                lines = self._lines.setdefault(name, {})
+                lines[beats[name].incarnation] = beats[name]
+                for words in beats[name].before:
+                    lines.setdefault(words.incarnation, words.beat)
+
+    def lines_of(self, name: str) -> list[Beat]:
+        """What those who had that name have said last."""
+        return [*self._lines.get(name, {}).values()]
+
+    def lines(self) -> list[Beat]:
+        """What all have said last."""
+        return [line for lines in self._lines.values() for line in lines.values()]
+
+    def close(self) -> None:
+        """All have settled."""
+        self.absent.clear()
+        self.dead, self.missed = {}, frozenset()
+        self._lines.clear()
 
 
 class LossCounter:
@@ -120,13 +171,7 @@ class LossCounter:
         # own ones included).
         self._last: dict[str, Beat] = {}
         self._views: dict[str, list[str]] = {}
-        # Since this agent began again, until all have settled: who was in the last view known or since, which of these
-        # were seen dead (incarnation -> name), who has not ended the crawl, and their last lines, by incarnation.
-        self._absent: list[tuple[str, str]] = []
-        self._dead_before: Mapping[str, str] = {}
-        self._views_before: list[str] = []  # digests of the last views it was in before
-        self._missed: frozenset[str] = frozenset()
-        self._lines: dict[str, dict[str, Beat]] = {}
+        self._roll_call = RollCall()
 
     # -- what is seen
 
@@ -147,19 +192,14 @@ class LossCounter:
                 elif last.has_left_alone and agent in news and last.incarnation not in self._here(beats.values()):
                     self.lossy = True
         self.lossy = self.lossy or any(LOSSY in beat.flags for beat in news.values())
-        self._missed -= {agent for agent, beat in news.items() if OVER in beat.flags}
+        self._roll_call.missed -= {agent for agent, beat in news.items() if OVER in beat.flags}
         self._judge_in_place_of_the_dead(beats.values())
         if self._elders is None:
             self._elders = {beat.incarnation for beat in beats.values() if FENCED not in beat.flags}
 
     def _look_at_eras(self, beats: Mapping[str, Beat]) -> None:
         """See how far everybody has come."""
-        for agent, _ in self._absent:
-            if agent in beats:
-                lines = self._lines.setdefault(agent, {})
-                lines[beats[agent].incarnation] = beats[agent]
-                for words in beats[agent].before:
-                    lines.setdefault(words.incarnation, words.beat)
+        self._roll_call.read(beats)
         for sight in self._watch.seen.values():
             self._last[sight.beat.incarnation] = sight.beat
             if LEAVING not in sight.beat.flags:
@@ -370,7 +410,7 @@ class LossCounter:
             return
         away = [
             *self.peers.items(),
-            *self._absent,
+            *self._roll_call.absent,
             *((name, life) for life, name in self._lost.items() if life != TORN),
         ]
         away += [(name, life) for life, name in self._leavers.items()]
@@ -390,7 +430,7 @@ class LossCounter:
             return
         self.book.close()
         self.book.are_safe(life for beat in beats for life in beat.carried)
-        if self._missed - view.members.keys():
+        if self._roll_call.missed - view.members.keys():
             self.lossy = True  # even one: this disk may be older than theirs
         if not self._was_there:
             self._found.open_views(self._here(beats))
@@ -402,7 +442,7 @@ class LossCounter:
         if not self._was_there:
             self._miss_those_with_whom_it_was()
         behind = self.era <= BEGUN and any(self._found.first_era(beat) > BEGUN for beat in beats)
-        if self._absent:
+        if self._roll_call.absent:
             missed, level = self._missing(view, {life for beat in beats for life in (beat.incarnation, *beat.carried)})
             if behind:  # they miss them, as long as they live
                 eras = {beat.incarnation: self._found.first_era(beat) for beat in beats}
@@ -414,8 +454,8 @@ class LossCounter:
             self.book.count((*self._lost, *self._leavers))
         self._was_there = True
         self._found.forget_lines()
-        self._missed, self._dead_before = frozenset(), {}
-        for known in (self._absent, self._lines, self._lost, self._leavers, self._last):
+        self._roll_call.close()
+        for known in (self._lost, self._leavers, self._last):
             known.clear()
         alive = {self.incarnation, *(beat.incarnation for beat in self._others())}
         self._views = {life: views for life, views in self._views.items() if life in alive}
@@ -426,20 +466,22 @@ class LossCounter:
         """Return who of the last complete view that is known here is not there, as its deaths were not seen, and which
         of these deaths are to be counted. The disks of the incarnations `there` are: what they have said is no sign
         that anybody is ahead."""
-        told_of = [line for lines in self._lines.values() for line in lines.values()]
-        ended = {line.digest for line in told_of if OVER in line.flags}  # views in which the crawl was found to be over
+        absent, dead = self._roll_call.absent, self._roll_call.dead
+        ended = {
+            line.digest for line in self._roll_call.lines() if OVER in line.flags
+        }  # views in which the crawl was over
         settled_since = self._have_settled_since()
         missed: list[tuple[str, str]] = []
         level: list[str] = []
         strict: list[tuple[str, str]] = []
         witnesses: dict[tuple[tuple[str, str], ...], None] = {}
-        for name, incarnation in self._absent:
-            lines = [*self._lines.get(name, {}).values()]
+        for name, incarnation in absent:
+            lines = self._roll_call.lines_of(name)
             here = incarnation in there if incarnation else name in view.members
             if name == self.me or here or any(line.digest in ended for line in lines):
                 continue
             ahead = [line for line in lines if line.incarnation not in there and self._is_ahead(line)]
-            if settled_since and incarnation in self._dead_before and not ahead:
+            if settled_since and incarnation in dead and not ahead:
                 continue
             missed.append((name, incarnation))
             for line in ahead:  # maybe of a later life, whose disk is another
@@ -451,7 +493,7 @@ class LossCounter:
             level_by = [line for line in lines if line not in ahead and self._is_level(line, incarnation)]
             if any(line.incarnation == incarnation for line in ahead):
                 continue
-            if level_by or incarnation in self._dead_before:
+            if level_by or incarnation in dead:
                 level.append(incarnation)
             else:
                 strict.append((name, incarnation))
@@ -474,14 +516,13 @@ class LossCounter:
                 lives |= {line.incarnation, *self._found.members(line.complete)}
         for life in sorted(lives & self._found.keys()):
             name = self._found[life][0]
-            if (name, life) not in self._absent:
-                self._absent.append((name, life))
-                self._lines.setdefault(name, {}).update(self._found.of_name(name))
+            if (name, life) not in self._roll_call.absent:
+                self._roll_call.add(name, life, self._found.of_name(name))
 
     def _views_not_seen_complete(self, lines: Collection[Beat]) -> set[str]:
         """The digests of views since the last one that this agent has seen complete before it began again: its disk
         knows them, its last words name them, or one of its lives was a member."""
-        known = self._views_before
+        known = self._roll_call.views
         since = known[known.index(self.complete) + 1 :] if self.complete in known else known
         views = {line.digest for line in lines if line.settled}
         views |= {line.complete for line in lines if line.era > self.era}
@@ -496,9 +537,9 @@ class LossCounter:
     def _have_settled_since(self) -> bool:
         """Whether all have settled in the last view that this agent was in before it began again: a line tells so, or
         those of all members do that they have."""
-        if not self._views_before:
+        if not self._roll_call.views:
             return False
-        last = self._views_before[-1]
+        last = self._roll_call.views[-1]
         lines = [line for _, line in self._found.values()]
         if any(line.complete == last for line in lines):
             return True
@@ -597,7 +638,9 @@ class LossCounter:
         ]
         further = {life: era for life, era in eras.items() if _went_further(self._found[life][1], era, here)}
         ahead = [life for life, era in further.items() if era == max(further.values())]
-        judged = {name for name, _ in self._absent} - {self.me}  # an own life of another disk is looked at here
+        judged = {name for name, _ in self._roll_call.absent} - {
+            self.me
+        }  # an own life of another disk is looked at here
         groups: dict[tuple[tuple[str, str], ...], None] = {}
         for life in ahead:
             line = self._found[life][1]
@@ -640,7 +683,7 @@ class LossCounter:
     def missed(self) -> frozenset[str]:
         """The names of those in the last view that the disk knows who have not ended the crawl, until all have settled
         again."""
-        return self._missed
+        return self._roll_call.missed
 
     @property
     def own_views(self) -> tuple[str, ...]:
@@ -650,7 +693,7 @@ class LossCounter:
     @property
     def seen_dead(self) -> dict[str, str]:
         """Who was seen dead since all had settled: incarnation -> name."""
-        return {life: name for life, name in (*self._dead_before.items(), *self._lost.items()) if life != TORN}
+        return {life: name for life, name in (*self._roll_call.dead.items(), *self._lost.items()) if life != TORN}
 
     def follow(self, last: Beat) -> None:
         """This agent has taken a name whose last line says that: its own lines repeat it."""
@@ -667,7 +710,7 @@ class LossCounter:
         self.former.append(self.incarnation)
         self.incarnation = incarnation
         self.base, self.base_view = self.era, self.complete
-        self._begin_again(self.peers, self.seen_dead, self._views[incarnation])
+        self._roll_call.begin(self.peers, self.seen_dead, self._views[incarnation])
         self._was_there = False
         self._lost = {TORN: self.me} if TORN in self._lost else {}
 
@@ -689,18 +732,11 @@ class LossCounter:
             self._lost[TORN] = self.me
         self._peers = peers
         views = [*views]
-        self._begin_again(peers, lost or {}, [] if torn else views)
-        self._missed = frozenset(peers)
+        self._roll_call.begin(peers, lost or {}, [] if torn else views)
+        self._roll_call.missed = frozenset(peers)
         self.complete = self.base_view = view
         self.era = self.base = max(BEGUN, era)
         self._views[self.incarnation] = [*views, *self._views.get(self.incarnation, ())][-MOST_VIEWS:]
-
-    def _begin_again(self, peers: Mapping[str, str], lost: Mapping[str, str], views: Sequence[str]) -> None:
-        """It is to be seen what became of these meanwhile."""
-        self._absent = list(dict.fromkeys([*peers.items(), *((name, life) for life, name in lost.items())]))
-        self._dead_before = dict(lost)
-        self._views_before = [*views]
-        self._lines.clear()
 
 
 def _went_further(line: Beat, era: int, here: Iterable[tuple[int, Collection[str]]]) -> bool:

@@ -916,7 +916,7 @@ def _nobody_has_settled_since() -> Any:
 
 def _one_has_settled_for_all() -> Any:
     """Who begins again misses nobody whom it had seen dead, where a line tells that its writer has settled since."""
-    one = lambda self: any(line.settled == self._views_before[-1] for _, line in self._found.values())  # noqa: E731
+    one = lambda self: any(line.settled == self._roll_call.views[-1] for _, line in self._found.values())  # noqa: E731
     return patch.object(LossCounter, "_have_settled_since", one)
 
 
@@ -925,9 +925,9 @@ def _leavers_have_handed_on() -> Any:
 
     def settled(self: Any) -> bool:
         lines = [line for _, line in self._found.values()]
-        members = {life for line in lines if line.digest == self._views_before[-1] for life in line.members}
+        members = {life for line in lines if line.digest == self._roll_call.views[-1] for life in line.members}
         return bool(members) and members <= {
-            line.incarnation for line in lines if line.settled == self._views_before[-1]
+            line.incarnation for line in lines if line.settled == self._roll_call.views[-1]
         }
 
     return patch.object(LossCounter, "_have_settled_since", settled)
