@@ -146,7 +146,7 @@ class Agent:
     @property
     def usurped(self) -> bool:
         """Whether another process was seen to live under this identifier."""
-        return self.group.usurped
+        return self.group.claim.usurped
 
     def read(
         self, sent: float, received: float, beats: Mapping[str, Beat], memory: str = "", watched: float = 0.0
@@ -163,7 +163,7 @@ class Agent:
         if self.end.finished:
             return
         alive = self.group.read(sent, received, beats, memory, watched)
-        if self.usurped or self.group.shadowed:
+        if self.usurped or self.group.claim.shadowed:
             return
         if self.group.dead:
             self._rejoin()

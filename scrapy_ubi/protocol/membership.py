@@ -43,9 +43,41 @@ from scrapy_ubi.protocol.loss_counter import LossCounter
 from scrapy_ubi.protocol.view import Member, View, digest_of
 
 
+class Claim:
+    """The claim of one agent to its identifier, as reads of beats show it. `shadowed`: another process's line was there
+    at the last read; `usurped`: that process lives. `last` is the own beat, as last read."""
+
+    def __init__(self, incarnation: str) -> None:
+        self.shadowed = self.usurped = False
+        self.last: Beat | None = None
+        self._incarnations = {incarnation}  # the own ones
+        self._stranger: Beat | None = None  # the other process's, as last read
+
+    def rejoin(self, incarnation: str) -> None:
+        """This agent goes on as that incarnation."""
+        self._incarnations.add(incarnation)
+
+    def read(self, found: Beat | None) -> None:
+        """Take in what was read under the identifier."""
+        self.shadowed = found is not None and found.incarnation not in self._incarnations
+        if found is not None and self.shadowed:
+            self.usurped = self.usurped or self._goes_on(found)
+
+    def _goes_on(self, stranger: Beat) -> bool:
+        """Whether this is another line of that process: a first one may be of a former life, from a file of Redis's."""
+        last, self._stranger = self._stranger, stranger
+        return last is not None and last.incarnation == stranger.incarnation and last.counter != stranger.counter
+
+    def latest(self, own: Beat) -> Beat:
+        """The own beat, or the one read before where a read has overtaken another."""
+        last = self.last
+        if last is None or last.incarnation != own.incarnation or own.counter >= last.counter:
+            self.last = last = own
+        return last
+
+
 class Membership:
-    """The membership of one agent. `shadowed`: another process's line was under this identifier at the last read;
-    `usurped`: that process lives; `expected`: who may come back with work that nobody has who was there then;
+    """The membership of one agent. `expected`: who may come back with work that nobody has who was there then;
     `forgotten`: how often Redis has forgotten everything so far."""
 
     def __init__(self, me: str, config: Config, counters: Counters, new_incarnation: Callable[[], str]) -> None:
@@ -58,22 +90,19 @@ class Membership:
         self.watch = Detector(me, config.failure_timeout, config.lease_timeout)
         self.losses = LossCounter(me, config.replication, self.watch, self.incarnation)
         self.leaving = False
-        self.shadowed = self.usurped = False
+        self.claim = Claim(self.incarnation)
         self.sure = False
         self._sure_for_good = False
         self._looks = True  # who knows who lives, and who is expected
         self._sure_by: set[str] = set()  # incarnations
         self._came_back = False  # from a gap in the lease in which Redis has forgotten: not sure for good since
         self._new_incarnation = new_incarnation
-        self._own = {self.incarnation}
         self._gaps = 0
         self.expected: tuple[str, ...] = ()
         self.forgotten = 0
         self._begun: float | None = None
         self._watched = 0.0  # s for which Redis was known before that to have forgotten nothing
         self._sent = -math.inf  # the latest read
-        self._beat: Beat | None = None  # the own one, as last read
-        self._stranger: Beat | None = None  # another process's under this identifier, as last read
 
     def view(self, near: View | None = None) -> View:
         """The view that follows from what is seen; `near` is an earlier one."""
@@ -92,9 +121,7 @@ class Membership:
         there. `watched`: for how long (s), up to this read, Redis is known to have forgotten nothing.
         """
         own = beats.get(self.me)
-        self.shadowed = own is not None and own.incarnation not in self._own
-        if own is not None and self.shadowed:
-            self.usurped = self.usurped or self._goes_on(own)
+        self.claim.read(own)
         there = {sight.beat.incarnation for sight in self.watch.seen.values()}
         forgotten = self.watch.read(sent, received, beats, memory)
         if forgotten:
@@ -111,7 +138,7 @@ class Membership:
             self._look_who_knows(sent, self._begun, beats)
         alive = {agent: sight.beat for agent, sight in self.watch.seen.items()}
         if own is not None and own.incarnation == self.incarnation:
-            alive[self.me] = self._latest(own)
+            alive[self.me] = self.claim.latest(own)
         return alive
 
     def _come_back(self) -> None:
@@ -177,18 +204,6 @@ class Membership:
     def _longest_wait_ends(self, begun: float) -> float:
         return begun + max(self.config.wait, self.config.safe_wait)
 
-    def _goes_on(self, stranger: Beat) -> bool:
-        """Whether this is another line of that process: a first one may be of a former life, from a file of Redis's."""
-        last, self._stranger = self._stranger, stranger
-        return last is not None and last.incarnation == stranger.incarnation and last.counter != stranger.counter
-
-    def _latest(self, own: Beat) -> Beat:
-        """The own beat, or the one read before where a read has overtaken another."""
-        last = self._beat
-        if last is None or last.incarnation != own.incarnation or own.counter >= last.counter:
-            self._beat = last = own
-        return last
-
     @property
     def dead(self) -> bool:
         """Whether somebody holds this incarnation dead."""
@@ -198,7 +213,7 @@ class Membership:
         """Join again, as another incarnation."""
         self.incarnation = self._new_incarnation()
         self.losses.rejoin(self.incarnation)
-        self._own.add(self.incarnation)
+        self.claim.rejoin(self.incarnation)
         self.epoch = 0
         self.watch.reconsider()
         self.counters.rejoins += 1

@@ -176,7 +176,7 @@ class Slowly(Album):
         Slowly.release()
 
     def _beats_of(self, node: Any) -> int:
-        beat = node.agent.group._beat  # as last read
+        beat = node.agent.group.claim.last  # as last read
         return beat.counter if beat is not None else 0
 
 

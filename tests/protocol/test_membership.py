@@ -471,7 +471,7 @@ def test_own_former_lives_are_no_other_process() -> None:
     former = beat("a", incarnation=group.incarnation)
     group.rejoin()
     assert "a" not in group.read(0.0, 0.0, {"a": former}), "but it speaks for nobody now"
-    assert not group.usurped
+    assert not group.claim.usurped
 
 
 def test_another_process_under_ones_identifier_is_one_whose_next_line_follows() -> None:
@@ -479,13 +479,13 @@ def test_another_process_under_ones_identifier_is_one_whose_next_line_follows() 
     group = membership()
     for _ in range(2):
         group.read(0.0, 0.0, {"a": replace(beat("a", incarnation="ffffffff"), counter=7)})
-        assert group.shadowed and not group.usurped
+        assert group.claim.shadowed and not group.claim.usurped
         group.read(0.1, 0.1, {"a": beat("a", incarnation=group.incarnation)})
-        assert not group.shadowed and not group.usurped
+        assert not group.claim.shadowed and not group.claim.usurped
     group.read(0.2, 0.2, {"a": replace(beat("a", incarnation="ffffffff"), counter=8)})
-    assert group.shadowed and group.usurped
+    assert group.claim.shadowed and group.claim.usurped
     group.read(0.3, 0.3, {"a": beat("a", incarnation=group.incarnation)})
-    assert group.usurped, "for ever"
+    assert group.claim.usurped, "for ever"
 
 
 def test_single_lines_of_two_former_lives_are_no_process_that_lives() -> None:
@@ -493,4 +493,4 @@ def test_single_lines_of_two_former_lives_are_no_process_that_lives() -> None:
     group = membership()
     for number, former in enumerate(("ffffffff", "eeeeeeee"), 7):
         group.read(0.0, 0.0, {"a": beat("a", number, incarnation=former)})
-        assert group.shadowed and not group.usurped
+        assert group.claim.shadowed and not group.claim.usurped

@@ -52,7 +52,7 @@ logger = logging.getLogger("scrapy_ubi")
 
 def is_first(agent: Agent, now: float) -> bool:
     """Whether this agent is the one of its group that does what one has to do, at this time (s)."""
-    calm = agent.view_history.complete is agent.view and agent.group.may_act(now) and not agent.group.shadowed
+    calm = agent.view_history.complete is agent.view and agent.group.may_act(now) and not agent.group.claim.shadowed
     return calm and agent.me == min(agent.view.members, default="")
 
 

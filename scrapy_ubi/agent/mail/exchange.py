@@ -224,7 +224,7 @@ class Exchange:
         return replace(self.run.knows_more(now), profile=profile())
 
     def _begin_look(self, now: float, profile: Profile) -> tuple[Outgoing, Outgoing]:
-        if self._agent.group.shadowed:
+        if self._agent.group.claim.shadowed:
             self._timing.wait(now)
         self._flush.collect(self.run.run)  # while Redis is away the disk is still written
         return LOOK, LOOK

@@ -72,7 +72,7 @@ class SeedInbox:
         """How many seeds the exchange of `agent` that begins now may read; none where so many records wait to be
         sent."""
         group = agent.group
-        may = group.sure and not (agent.leaving or agent.end.finished or group.shadowed)
+        may = group.sure and not (agent.leaving or agent.end.finished or group.claim.shadowed)
         self._read = may and (self.serves or self._some) and len(agent.outbox) <= most_waiting
         return MOST if self._read else 0
 

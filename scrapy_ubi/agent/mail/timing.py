@@ -76,7 +76,7 @@ class Timing:
     def check_absence(self, now: float) -> None:
         """An exchange is about to begin: see whether the agent was absent."""
         if self.sent:
-            self.absent = self._agent.group.shadowed or now - self._looked > self._lease_timeout
+            self.absent = self._agent.group.claim.shadowed or now - self._looked > self._lease_timeout
 
     def wait(self, now: float) -> None:
         """The next exchange is an interval from now."""

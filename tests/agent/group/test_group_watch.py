@@ -108,9 +108,9 @@ def test_it_is_done_only_in_peace() -> None:
         agent = yard.part.crawl.agent
         yard.stand("dead", line("22222222"))
         await yard.wait(2 * PAUSE)
-        agent.group.shadowed = True
+        agent.group.claim.shadowed = True
         assert not yard.burials.is_mine(yard.part.now)
-        agent.group.shadowed = False
+        agent.group.claim.shadowed = False
         assert yard.burials.is_mine(yard.part.now)
         yard.part.now += 2 * agent.config.lease_timeout
         assert not yard.burials.is_mine(yard.part.now), "fenced"

@@ -108,7 +108,7 @@ def test_an_agent_whose_name_another_process_has_beats_no_more_and_stops_with_on
     agent.hold_lease()
     agent.pulse.tick()
     assert not agent.pulse.stalled() and not agent.told
-    agent.crawl.agent.group.usurped = True
+    agent.crawl.agent.group.claim.usurped = True
     assert agent.pulse.stalled()
     for _ in range(2):
         agent.pulse.tick()

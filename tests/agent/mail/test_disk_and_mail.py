@@ -22,7 +22,7 @@ def test_on_a_full_disk_mail_is_read_and_the_profile_told_unless_both_may_be_ano
         office = Office(disk=disk)
         await office.trips(2)
         office.put(letter(found("http://h.example/1")))
-        office.agent.group.shadowed = shadowed
+        office.agent.group.claim.shadowed = shadowed
         disk.full = True
         given = listen(office)
         for _ in range(3):
@@ -190,12 +190,12 @@ def test_what_leaves_after_a_disk_was_full_at_a_mere_look_is_durable_before(caus
         nonlocal number
         await office.trip()
         office.join()
-        office.agent.group.shadowed = cause == "shadow"
+        office.agent.group.claim.shadowed = cause == "shadow"
         office.now += SETTINGS.lease_timeout + 1 if cause == "absence" else 0.0
         number, disk.full = 2, True
         await office.trip()
         assert office.post.disk_full
-        number, disk.full, office.agent.group.shadowed = 3, False, False
+        number, disk.full, office.agent.group.claim.shadowed = 3, False, False
         host = ordered("b", "a")
         office.agent.discovery.discover(host, page(host))
         await office.trips(4)
