@@ -121,13 +121,11 @@ class Exchange:
         self._agent = agent
         self._transport = transport
         self._io = io
+        self._settings = settings
         self.run = run
         self._check = check
         self._flush = flush
         self._on_arrival = on_arrival
-        self._most_waiting = settings.flush_records
-        self._seeds = check.seeds
-        self._most_outbox = settings.outbox_records
         self._timing = Timing(agent, settings.flush_interval, settings.lease_timeout)
         self.outage = Outage()
         self._begin = {State.DISK: self._begin_disk, State.LOOK: self._begin_look, State.MAIL: self._begin_mail}
@@ -258,9 +256,10 @@ class Exchange:
         waits = any(lane.unacknowledged for lane in self._agent.outbox.lanes.values())
         look = self._timing.looks(now) or self.run.has_rivals(now)
         look = (read and look) or bool(out.changes_control or self.outage.kind)
-        seeds = self._seeds.wanted(self._agent, self._most_outbox) if self._seeds.is_open and read else 0
+        inbox = self._check.seeds
+        seeds = inbox.wanted(self._agent, self._settings.outbox_records) if inbox.is_open and read else 0
         part = self._unsent.part(out, self._line.part)
-        ending = self._agent.end.seen if self._seeds.is_open and not self._agent.end.finished else None
+        ending = self._agent.end.seen if inbox.is_open and not self._agent.end.finished else None
         self._asks_end = ending is not None
         wanted = replace(
             part,
@@ -268,7 +267,7 @@ class Exchange:
             read_acks=read and (waits or self._agent.talks.is_open),
             read_control=look or self._asks_end,
             read_seeds=seeds,
-            look_outside=look and self._seeds.is_open,
+            look_outside=look and inbox.is_open,
             end=None if ending is None else self.run.end(ending, self._transport.now()),
         )
         return replace(wanted, counts_anew=self.counts_anew) if wanted.profile is not None else wanted
@@ -347,8 +346,8 @@ class Exchange:
 
     def _unanswered(self, now: float, error: TransportDown) -> None:
         sentence = (
-            f"Redis is away: this agent fetches on until its lease ends or {self._most_waiting:,} records wait to be "
-            f"sent (more with a larger UBI_MEMORY_MB), and goes on when it is back. {error}"
+            f"Redis is away: this agent fetches on until its lease ends or {self._settings.flush_records:,} records "
+            f"wait to be sent (more with a larger UBI_MEMORY_MB), and goes on when it is back. {error}"
         )
         self.outage.begin_outage(now, AWAY, sentence)
 
@@ -373,8 +372,8 @@ class Exchange:
         self.outage.begin_outage(
             now,
             FULL,
-            f"Redis is full and takes no mail: this agent fetches on until {self._most_waiting:,} records wait to be "
-            f"sent (more with a larger UBI_MEMORY_MB), then it waits until there is room. {error}",
+            f"Redis is full and takes no mail: this agent fetches on until {self._settings.flush_records:,} records "
+            f"wait to be sent (more with a larger UBI_MEMORY_MB), then it waits until there is room. {error}",
         )
         self._take(error.incoming, now)
         self._unsent.refused()
@@ -399,13 +398,14 @@ class Exchange:
             run = raw.get(RUN.encode(), b"").decode("ascii", "replace")
             if not self.run.is_past(run) and not self._check.receive(raw, self.run.run, rivals):
                 self._timing.look_soon()  # there may be another run by now
-        if self._seeds.is_open and not self._agent.end.finished:  # else they wait for the next start
-            if self._seeds.receive(incoming.seeds, self._agent.journal.flush):
+        seeds = self._check.seeds
+        if seeds.is_open and not self._agent.end.finished:  # else they wait for the next start
+            if seeds.receive(incoming.seeds, self._agent.journal.flush):
                 self._agent.end.took_outside()
-            self._check.add_dead_letters(self._seeds.dead_letters())
+            self._check.add_dead_letters(seeds.dead_letters())
             if incoming.outside is not None:
                 self._agent.quiescence.look(incoming.outside.mark, now)
-                if self._seeds.note_waiting(incoming.outside.waiting):
+                if seeds.note_waiting(incoming.outside.waiting):
                     self._timing.due = now
         talks = self._agent.talks
         for lane, text in incoming.acks.items():
