@@ -90,7 +90,6 @@ class BulkEnqueue(CandidateBatch):
         self._offsite = not shared.anywhere and passing.sites.has_offsite
         self._quick = decision.keys.plain
         self._form_of = decision.keys.normal_form if self._quick else normal_form
-        self._by_name = decision.keys.by_name
         self._longest = min(decision.settings.max_url_length, passing.longest)
         self._taken = self._known = self._apart = 0  # links of this slice
         self._first = 0
@@ -226,8 +225,8 @@ class BulkEnqueue(CandidateBatch):
         if self._offsite and self._passing.sites.off_site(name):
             host = _OFF_SITE
         else:
-            usual = site is name
-            host = name if usual and self._by_name else self._decision.keys.host_of(normal)
+            usual, keys = site is name, self._decision.keys
+            host = name if usual and keys.by_name else keys.host_of(normal)
             if not usual or name.endswith("localhost"):  # it may be an address
                 self.suspicious = True
         if MARK not in host:
