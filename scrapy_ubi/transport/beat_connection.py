@@ -98,7 +98,7 @@ class RedisLink:
     def __init__(
         self, at: Address, keys: RedisKeys, agent: str, timeout: float, largest: int, counts: Counter[str]
     ) -> None:
-        self._at, self._keys, self._key, self._agent = at, keys, keys.beats, agent
+        self._at, self._keys, self._agent = at, keys, agent
         self._place = ServerPlace(at)  # where the pool leads
         self._finder = ServerFinder(at, keys.slot, timeout)
         self._copies = Replicas(at, timeout)
@@ -181,7 +181,7 @@ class RedisLink:
         """Have the book told what it wants to understand these pulses; those of a moment later."""
         commands: list[Command] = []
         if wanted.lines:
-            commands.append(("HMGET", self._key, *(name.encode() for name in wanted.lines.values())))
+            commands.append(("HMGET", self._keys.beats, *(name.encode() for name in wanted.lines.values())))
         if wanted.owners:
             commands.append(("HMGET", self._keys.slots, *wanted.owners))
         *answers, later = self._run([*commands, self._pulses], waits=False)
@@ -210,7 +210,7 @@ class RedisLink:
         self._garbage = bad
         if bad:
             self._counts["garbage"] += len(bad)
-            logger.warning("%d fields of %s are no text or too long: skipped and deleted", len(bad), self._key)
+            logger.warning("%d fields of %s are no text or too long: skipped and deleted", len(bad), self._keys.beats)
         return self._shown(good)
 
     def _shown(self, good: dict[str, str]) -> dict[str, str]:
@@ -293,7 +293,7 @@ class RedisLink:
         self._writers.add(writer(own.text))
         wanted = len(then)
         if self._garbage:
-            then = [("HDEL", self._key, *self._garbage), *then]
+            then = [("HDEL", self._keys.beats, *self._garbage), *then]
         there, cell = None, None
         if self._own is not None and self._slot is not None:
             done, there, cell, results = self._write_plainly(own, self._own, self._slot, then)
@@ -331,9 +331,9 @@ class RedisLink:
         the results of `then`."""
         same, at, pulses = own.says_as(former), slot * WIDTH, self._keys.pulses
         line = former if same else own
-        write: list[Command] = [] if same else [("HSET", self._key, self._agent, own.text)]
+        write: list[Command] = [] if same else [("HSET", self._keys.beats, self._agent, own.text)]
         write.append(("SETRANGE", pulses, at, own.pulse(line.version)))
-        look: list[Command] = [("HMGET", self._key, self._agent, MEMORY), ("HGET", self._keys.slots, slot)]
+        look: list[Command] = [("HMGET", self._keys.beats, self._agent, MEMORY), ("HGET", self._keys.slots, slot)]
         look.append(("GETRANGE", pulses, at, at + WIDTH - 1))
         results = self._run([*look, *write, *then], full_is_an_error=False)
         (there, token), owner, cell, *rest = self._list(results[0], 2), *results[1:]
