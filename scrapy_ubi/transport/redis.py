@@ -64,6 +64,25 @@ CLOSING = 1.0  # s that the end waits for a connection that is being made
 EASY = 6  # an exchange that took less than this part of the time-out, and read much, may read twice as much
 
 
+class ReadBudget:
+    """How many bytes of letters the next exchange may read (`now`), of so many at `most`: fewer after one that had no
+    answer, more again after those that came quickly."""
+
+    def __init__(self, most: int) -> None:
+        self.most = self.now = most
+
+    def lower(self) -> None:
+        """A reading had no answer."""
+        self.now = min(self.now, max(LEAST, self.now // 4))
+
+    def found(self, letters: Iterable[tuple[str, RawFields]], took: float, timeout: float) -> None:
+        """These came in so many seconds, of so many that they may take: the next exchange may read more. Few say
+        nothing of what the line carries."""
+        if self.now < self.most and sum(size_of(fields) for _, fields in letters) >= self.now / 2:
+            easy = took < timeout / EASY
+            self.now = min(self.most, self.now * 2 if easy else self.now + LEAST // 4)
+
+
 class RedisTransport:
     """The contract's Transport by way of a Redis 5 or later, or a Valkey, alone, in a cluster or with Sentinels.
 
@@ -91,7 +110,7 @@ class RedisTransport:
         self._commands = ExchangeCommands(self._keys, agent, max_letter_bytes)
         self._largest = max_letter_bytes
         self._most = max_letters
-        self._most_bytes = self._budget = max_read_bytes  # the second: what the next exchange may read
+        self._budget = ReadBudget(max_read_bytes)
         self._timeout = timeout  # of beats
         self._longest = longest_timeout  # of mail
         self._counts: Counter[str] = Counter()
@@ -137,7 +156,7 @@ class RedisTransport:
         rights = [ask_rights(self._keys, self._agent, at.kind)]
         rights += [ask_seed_rights(self._keys)] if self._seeds.needed else []
         seeds = self._seeds.probes() if self._seeds.needed else ()
-        probes = self._commands.probes(self._budget)
+        probes = self._commands.probes(self._budget.now)
         when, *_ = await self._trips.connect(
             [*(one for one in probes if not apart or self._keys.mail_slot(one.key) is None), *seeds, *rights],
             lambda results: lacking(results[-len(rights) :], results),
@@ -381,11 +400,11 @@ class RedisTransport:
             ]
             if self._memory_lacks:
                 commands.append(self._commands.remember(secrets.token_hex(4)))
-            reads = self._commands.reads(out, self._in_hand.room(self._most), self._budget, self._in_hand.held)
+            reads = self._commands.reads(out, self._in_hand.room(self._most), self._budget.now, self._in_hand.held)
             commands += self._seeds.moves(out)
             if out.end is not None and self._seeds.is_open:
                 commands.append(self._commands.end_crawl(out.end))
-            reads |= self._seeds.reads(out, self._budget)
+            reads |= self._seeds.reads(out, self._budget.now)
             if self._lines is not None:
                 return await self._exchange_apart(self._lines, out, commands, reads, leaving, garbage)
             began = clock.now()
@@ -393,7 +412,7 @@ class RedisTransport:
             took = clock.now() - began
             written, read = results[: len(commands)], dict(zip(reads, results[len(commands) :], strict=True))
             letters = self._letters(read.get(self._keys.inbox(self._agent), []))
-            self._read_more(letters, took)
+            self._budget.found(letters, took, self._server.timeout)
             self._in_hand.deleted(leaving)
             for key in garbage:
                 self._garbage.pop(key, None)
@@ -423,7 +442,7 @@ class RedisTransport:
         results = await self._carry([*rest, *rest_reads.values()]) if rest or rest_reads else []
         await (lines.finish_reading() if out.waits else lines.settle())
         if lines.readings_failed:
-            self._read_less()
+            self._budget.lower()
             lines.readings_failed = 0
         if out.waits:
             lines.need_own(before)
@@ -434,7 +453,7 @@ class RedisTransport:
         letters: list[tuple[str, RawFields]] = []
         for found in lines.take_own() if out.read_inbox else ():
             new = self._letters(found.read.get(self._keys.inbox(self._agent), []))
-            self._read_more(new, found.took)
+            self._budget.found(new, found.took, self._server.timeout)
             letters += new
             self._in_hand.deleted(found.deleted)
             if found.cleaned:
@@ -463,18 +482,8 @@ class RedisTransport:
             return results
         except TransportDown:
             self._mail_is_away = True
-            self._read_less()
+            self._budget.lower()
             raise
-
-    def _read_less(self) -> None:
-        """A reading had no answer."""
-        self._budget = min(self._budget, max(LEAST, self._budget // 4))
-
-    def _read_more(self, letters: Iterable[tuple[str, RawFields]], took: float) -> None:
-        """These came in so many seconds: the next exchange may read more. Few say nothing of what the line carries."""
-        if self._budget < self._most_bytes and sum(size_of(fields) for _, fields in letters) >= self._budget / 2:
-            easy = took < self._server.timeout / EASY
-            self._budget = min(self._most_bytes, self._budget * 2 if easy else self._budget + LEAST // 4)
 
     def _incoming(
         self,
@@ -522,7 +531,7 @@ class RedisTransport:
                 entry = paired(flat)
                 fields = self._opened(entry)
                 more += 0 if fields is entry else size_of(fields)
-                if letters and more > GROWN * self._most_bytes:
+                if letters and more > GROWN * self._budget.most:
                     break
                 letters.append((name.decode("ascii"), fields))
                 self._counts["oversized"] += not whole
