@@ -185,11 +185,13 @@ class HostFeedback:
         if asked is not None:
             self._note_error(state, f"http/{response.status}")
             spared = self._leave_alone(state, flight.visit, asked, self._loads.is_late(flight))
-            return spared and flight.visit is not None and self._is_retried(flight.request, response)
+            spared = spared and flight.visit is not None and self._is_retried(flight.request, response)
+            return spared and not self._is_seen_by_project()
         if flight.visit is not None and self._is_error(flight.request, response):
             gone = failing.says_unreachable(response.status, flight.request.meta.get("proxy"))
             self._note_error(state, f"http/{response.status}")
-            return self._loads.is_late(flight) or self._count_error(flight.visit, str(response.status), gone)
+            spared = self._loads.is_late(flight) or self._count_error(flight.visit, str(response.status), gone)
+            return spared and not self._is_seen_by_project()
         if state.notes.text:
             self._forget(state, BUSY)
             self._forget(state, FAILING)
@@ -308,14 +310,17 @@ class HostFeedback:
         self._put_off(state, seconds, RETRY_AFTER, asked)
         return late or asks.times <= tries
 
+    def _is_seen_by_project(self) -> bool:
+        """Whether a RetryMiddleware of the project's looks at responses: it sees each, as it may take another token."""
+        retry = self._crawler.get_downloader_middleware(RetryMiddleware)
+        return retry is not None and type(retry).process_response is not RetryMiddleware.process_response
+
     def _is_retried(self, request: Request, response: Response) -> bool:
         """Whether Scrapy would fetch this page again by itself, and neither request, spider nor settings want to see
-        its status. A project whose own RetryMiddleware looks at responses sees each: it may take another token, say.
+        its status.
         """
         retry = self._crawler.get_downloader_middleware(RetryMiddleware)
-        if retry is None or type(retry).process_response is not RetryMiddleware.process_response:
-            return False
-        if request.meta.get("dont_retry") or response.status not in retry.retry_http_codes:
+        if retry is None or request.meta.get("dont_retry") or response.status not in retry.retry_http_codes:
             return False
         spider = self._crawler.spider
         assert spider is not None, "nothing is loaded without a spider"
@@ -327,11 +332,9 @@ class HostFeedback:
         self._put_off(state, seconds, HEALTH)
 
     def _is_tried_again(self, request: Request, error: Exception) -> bool:
-        """Whether Scrapy would fetch this page again by itself after this error, and not the project."""
+        """Whether Scrapy would fetch this page again by itself after this error."""
         retry = self._crawler.get_downloader_middleware(RetryMiddleware)
-        if retry is None or type(retry).process_exception is not RetryMiddleware.process_exception:
-            return False
-        return not request.meta.get("dont_retry") and isinstance(error, retry.exceptions_to_retry)
+        return retry is not None and not request.meta.get("dont_retry") and isinstance(error, retry.exceptions_to_retry)
 
     # -- errors in a row
 

@@ -242,19 +242,21 @@ _KEYED = ("headers", "meta", "cb_kwargs")  # one value says nothing of the other
 _SCALARS = str | int | float  # a truth value is an int
 
 
+MOST_FURTHER = 1_000_000  # steps that a seed may lead further than others: its depth is at least minus that
+
 # The JSON object in a text. Raises `ValueError`.
 parse_object = partial(json_object, read=strict_json, deep="nested too deeply")
 
 
 def is_derived(key: str, value: object) -> bool:
-    """Whether this in meta is made again where a request is fetched. A depth that is no count is the spider's own: a
-    seed may have a negative one, to lead further than others. Scrapy adds to it.
+    """Whether this in meta is made again where a request is fetched. A negative depth is the spider's own: a seed may
+    have one, to lead further than others. Scrapy adds to it.
     """
-    return key in DERIVED_META and (key != "depth" or is_count(value))
+    return key in DERIVED_META and not (key == "depth" and _is_own_depth(value))
 
 
 def _is_own_depth(value: object) -> bool:
-    return type(value) in (int, float) and -1e9 < value < 1e9  # type: ignore[operator]
+    return type(value) is int and -MOST_FURTHER <= value < 0
 
 
 def _anything(_: object) -> bool:

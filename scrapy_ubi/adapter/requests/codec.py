@@ -208,7 +208,7 @@ class Codec:
         for name, values in request.headers.items():
             if made_again.headers.get(name) == values or (name == b"Cookie" and from_jar):
                 continue
-            if name == b"Proxy-Authorization" and made_again.is_proxy_of_environment(request):
+            if name == b"Proxy-Authorization" and made_again.has_password_of_environment(request):
                 continue
             packed = [pack_bytes(value) for value in values]
             out[name.decode("latin-1")] = packed[0] if len(packed) == 1 else packed

@@ -35,14 +35,20 @@ class MadeAgain:
     """What is made again under one agent's settings, for one spider."""
 
     def __init__(self, spider: Spider, settings: BaseSettings) -> None:
-        sure = {*_sure_middlewares(settings)}
-        self.cookie_header = CookiesMiddleware in sure and settings.getbool("COOKIES_ENABLED")
-        """Whether a Cookie header is made of the jar's cookies, whatever it was."""
+        placed = _placed(settings)
+        sure = {*_sure_middlewares(placed)}
+        self.cookie_header = CookiesMiddleware in placed and settings.getbool("COOKIES_ENABLED")
+        """Whether a Cookie header is made of the jar's cookies, whatever it was before."""
         self.headers = _default_headers(spider, settings, sure)
         """Headers that middlewares set where a request has none."""
         is_timed = DownloadTimeoutMiddleware in sure
         self._timeout = getattr(spider, "download_timeout", settings.getfloat("DOWNLOAD_TIMEOUT")) if is_timed else None
-        self._proxies = frozenset(url for _, url in HttpProxyMiddleware().proxies.values())
+        environment = HttpProxyMiddleware(settings.get("HTTPPROXY_AUTH_ENCODING"))
+        self._proxies = [url for _, url in environment.proxies.values()]  # what meta has may have no hash
+        self._is_derived = any(
+            isinstance(one, type) and issubclass(one, HttpProxyMiddleware) and one is not HttpProxyMiddleware
+            for one in placed
+        )
 
     def holds(self, key: object, value: object, request: Request) -> bool:
         """Whether a middleware or the downloader set this in meta, and will set it again where the request is
@@ -52,20 +58,33 @@ class MadeAgain:
         if key == "download_slot":  # a copy for a retry or redirect has one: the downloader's, or the user's
             copied = "retry_times" in request.meta or "redirect_times" in request.meta
             return copied and value in usual_slots(request)
-        return key in ("proxy", "_auth_proxy") and self.is_proxy_of_environment(request)
+        if key == "_auth_proxy":
+            return self.has_password_of_environment(request)
+        return key == "proxy" and self._is_proxy_of_environment(request)
 
-    def is_proxy_of_environment(self, request: Request) -> bool:
-        """Whether the request was given the proxy of this machine's environment. (Its mark may come with the meta of
-        another request, beside a proxy of the spider's.)"""
-        return "_scheme_proxy" in request.meta and request.meta.get("proxy") in self._proxies
+    def has_password_of_environment(self, request: Request) -> bool:
+        """Whether Proxy-Authorization is for a proxy of this machine's environment, whatever the proxy is by now."""
+        return request.meta.get("_auth_proxy") in self._proxies or (
+            self._is_derived and "_scheme_proxy" in request.meta
+        )
+
+    def _is_proxy_of_environment(self, request: Request) -> bool:
+        """Whether the request was given the proxy of this machine's environment, or by a middleware derived from
+        Scrapy's. (Its mark may come with the meta of another request, beside a proxy of the spider's.)"""
+        given = request.meta.get("proxy")
+        return "_scheme_proxy" in request.meta and (self._is_derived or given in self._proxies)
 
 
-def _sure_middlewares(settings: BaseSettings) -> Iterator[type]:
-    """Scrapy's downloader middlewares before which none of others sees a request."""
+def _placed(settings: BaseSettings) -> list[type]:
+    """The downloader middlewares, in the order in which they see a request."""
     by_priority = settings.get_component_priority_dict_with_base(MIDDLEWARES)
     placed = [(priority, path) for path, priority in by_priority.items() if priority is not None]
-    for _, path in sorted(placed, key=lambda one: one[0]):
-        middleware = load_object(path)
+    return [load_object(path) for _, path in sorted(placed, key=lambda one: one[0])]
+
+
+def _sure_middlewares(placed: list[type]) -> Iterator[type]:
+    """Scrapy's downloader middlewares before which none of others sees a request."""
+    for middleware in placed:
         if str(getattr(middleware, "__module__", "")).startswith(_NEUTRAL):
             yield middleware
         elif hasattr(middleware, "process_request"):

@@ -248,7 +248,13 @@ def test_a_retry_middleware_of_the_projects_sees_that_it_is_to_come_back_later(
     always(site, SLOW, metered)
     middlewares = {"scrapy.downloadermiddlewares.retry.RetryMiddleware": None, TakesAnotherToken: 550}
     outcomes = run(
-        site, AnyScheduler, DOWNLOADER_MIDDLEWARES=middlewares, UBI_HOST_DELAY=0, UBI_HOST_PAUSE=0, **settings
+        site,
+        AnyScheduler,
+        DOWNLOADER_MIDDLEWARES=middlewares,
+        CONCURRENT_REQUESTS=1,
+        UBI_HOST_DELAY=0,
+        UBI_HOST_PAUSE=0,
+        **settings,
     )
     assert [item for item in items_of(outcomes) if "error" in item] == []
     assert len(items_of(outcomes)) == 8
@@ -464,6 +470,19 @@ def test_a_host_that_always_fails_is_given_up_and_the_crawl_ends(site: Site) -> 
     assert one.stats["ubi/hosts/postponed/failing"] == len(RESTS)
     assert noted(one) == {"host/failing": len(RESTS), "ended/host/failing": 1}
     assert {item["url"] for item in items_of([one])} == {f"http://{QUICK}/{number}" for number in range(4)}
+
+
+class LooksAtResponses(RetryMiddleware):
+    def process_response(self, request: Request, response: Response) -> Any:
+        return super().process_response(request, response)
+
+
+def test_a_host_that_always_fails_is_given_up_whoever_looks_at_its_answers(site: Site) -> None:
+    always(site, SLOW, Page("failing", 503))
+    middlewares = {"scrapy.downloadermiddlewares.retry.RetryMiddleware": None, LooksAtResponses: 550}
+    (one,) = run(site, **ERRORS, DOWNLOADER_MIDDLEWARES=middlewares, pages=20)
+    assert one.stats["ubi/hosts/postponed/failing"] == len(RESTS)
+    assert noted(one)["ended/host/failing"] == 1
 
 
 def test_one_page_that_always_fails_does_not_disturb_its_host(site: Site) -> None:
