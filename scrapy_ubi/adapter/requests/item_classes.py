@@ -6,28 +6,30 @@ Rules of this module:
 * A pydantic model is its fields, with those that were set; an instance of a dict class its pairs. Pydantic is asked
   only where the project has imported it.
 * All are made as `copy.copy` makes them, without their constructor: it has run, and may change what it is given
-  (`__post_init__`, converters). It runs again only where the class has got more fields since.
+  (`__post_init__`, converters). It runs again where the class has got more fields since, which are left as it makes
+  them, and where a class has a `__new__` of its own (`item_shapes`). Validators of attrs run: they change nothing.
+* Whatever code of the user's raises while a value is read, the value does not travel.
 * A member of an enumeration is its name, several flags together their value, a named tuple its values.
 * Which classes may be named at all is the matter of `known_classes`. Nothing here looks a class up.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copyreg
 import dataclasses
 import enum
 import sys
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import attr
 from scrapy import Item
 
-_OF_GENERICS = "__orig_class__"  # typing's mark on what `Name[type](...)` has made; nothing compares it
-_CACHED_HASH = "_attrs_cached_hash"  # of a class of attrs' with `cache_hash`; each process has its own
-_NO_FIELDS = ("__dict__", "__weakref__", _CACHED_HASH)
-_HOLD_MORE = (list, tuple, set, frozenset, str, bytes, bytearray, int, float, complex, BaseException)  # than fields
+from scrapy_ubi.adapter.requests.item_shapes import CACHED_HASH, Slot, more_slots, shape_of
+
+_ITEM_HOLDS = frozenset(vars(Item()))
 
 
 class Untravelled(Exception):
@@ -76,44 +78,49 @@ def is_named_tuple(value: object) -> bool:
     return isinstance(fields, tuple) and all(isinstance(name, str) for name in fields)
 
 
-def field_names(cls: Any) -> set[str]:
+def field_names(cls: Any) -> Set[str]:
     """The names of the fields of an item class."""
-    if issubclass(cls, Item):
-        return set(cls.fields)
-    return {*_names(cls)}
+    return cls.fields.keys() if issubclass(cls, Item) else shape_of(cls).fields
 
 
 def values_of(value: Any) -> dict[str, Any]:
     """The fields of an item, with their values. Raises `Untravelled` where they are not all that it is made of."""
     cls = type(value)
-    if isinstance(value, Item):
-        if not vars(value).keys() <= vars(Item()).keys():
-            raise Untravelled(cls.__name__)
-        return {name: Item.__getitem__(value, name) for name in Item.keys(value)}
-    if isinstance(value, _HOLD_MORE):
-        raise Untravelled(cls.__name__)
-    names = _names(cls)
-    if not {*names, _OF_GENERICS}.issuperset((*getattr(value, "__dict__", ()), *_slots_of(value))):
-        raise Untravelled(cls.__name__)
     try:
-        return {name: getattr(value, name) for name in names}
-    except AttributeError:  # deleted, or never set
-        raise Untravelled(cls.__name__) from None
+        values = _item_values(cls, value) if issubclass(cls, Item) else _field_values(cls, value)
+    except Exception as error:  # the user's own code; AttributeError: a field was deleted, or never set
+        raise Untravelled(cls.__name__) from error
+    if values is None:
+        raise Untravelled(cls.__name__)
+    return values
 
 
-def _names(cls: Any) -> list[str]:
-    """The names of the fields of a dataclass, or attrs class, in their order."""
-    fields: Any = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else attr.fields(cls)
-    return [field.name for field in fields]
+def _item_values(cls: Any, item: Item) -> dict[str, Any] | None:
+    """The fields of an item of Scrapy's; None where it holds more."""
+    if not vars(item).keys() <= _ITEM_HOLDS or _holds_any(more_slots(cls), item):
+        return None
+    return {name: Item.__getitem__(item, name) for name in Item.keys(item)}
 
 
-def _slots_of(value: Any) -> Iterator[str]:
-    """The slots in which it holds something; not those that attrs keeps for itself."""
-    for cls in type(value).__mro__:
-        slots = vars(cls).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in _NO_FIELDS and hasattr(value, name):
-                yield name
+def _field_values(cls: Any, value: Any) -> dict[str, Any] | None:
+    """The fields of a dataclass, or attrs class; None where it holds more, or would not be made again of them."""
+    shape, look = shape_of(cls), object.__getattribute__
+    if not shape.is_made or (shape.has_dict and not shape.held.issuperset(look(value, "__dict__"))):
+        return None
+    if shape.more_slots and _holds_any(shape.more_slots, value):
+        return None
+    if shape.has_validators:
+        attr.validate(value)  # as its receivers will
+    return {name: look(value, name) for name in shape.names}
+
+
+def _holds_any(slots: Iterable[Slot], value: Any) -> bool:
+    """Whether it holds something in one of these slots."""
+    for slot in slots:
+        with contextlib.suppress(AttributeError):  # empty
+            slot(value)
+            return True
+    return False
 
 
 def made(cls: Any, values: Mapping[str, Any]) -> Any:
@@ -124,17 +131,23 @@ def made(cls: Any, values: Mapping[str, Any]) -> Any:
         for name, value in values.items():
             Item.__setitem__(item, name, value)
         return item
-    if values.keys() == set(_names(cls)):
+    shape = shape_of(cls)
+    if not shape.is_made:
+        raise ValueError(f"a {cls.__name__} cannot be made of its fields")
+    if shape.is_bare and values.keys() == shape.fields:
         found = object.__new__(cls)
-        for name, value in values.items():
-            object.__setattr__(found, name, value)
-        if hasattr(cls, _CACHED_HASH):  # a slot
-            object.__setattr__(found, _CACHED_HASH, None)
-        return found
-    if attr.has(cls) and not dataclasses.is_dataclass(cls):
-        aliases = {field.name: field.alias for field in attr.fields(cls)}
-        values = {aliases[name]: value for name, value in values.items()}
-    return cls(**values)
+    else:
+        found = cls(**{shape.arguments[name]: value for name, value in values.items() if name in shape.arguments})
+        if not shape.is_bare:
+            return found
+    put = object.__setattr__
+    for name, value in values.items():
+        put(found, name, value)
+    if shape.caches_hash:
+        put(found, CACHED_HASH, None)
+    if shape.has_validators:
+        attr.validate(found)
+    return found
 
 
 def state_of(model: Any) -> tuple[dict[str, Any], list[str]]:

@@ -83,18 +83,23 @@ class _Packer:
         self._nodes += 1
         if depth > MAX_DEPTH or self._nodes > MAX_NODES:
             raise Untravelled("depth" if depth > MAX_DEPTH else "size")
-        writer = WRITERS.get(kind)
-        if writer is not None:
-            return writer(value)
-        if kind in (list, tuple, set, frozenset):
-            return self._pack_sequence(value, depth)
-        if isinstance(value, dict) and kind is dict:
-            return self._pack_dict(value, depth)
-        if isinstance(value, str) and not isinstance(value, enum.Enum):
-            return pack_text(str.__str__(value))
-        if kind in _COLLECTIONS:
-            return self._pack_collection(value, _inside(depth))
-        return self._pack_named(value, depth)
+        try:
+            writer = WRITERS.get(kind)
+            if writer is not None:
+                return writer(value)
+            if kind in (list, tuple, set, frozenset):
+                return self._pack_sequence(value, depth)
+            if isinstance(value, dict) and kind is dict:
+                return self._pack_dict(value, depth)
+            if isinstance(value, str) and not isinstance(value, enum.Enum):
+                return pack_text(str.__str__(value))
+            if kind in _COLLECTIONS:
+                return self._pack_collection(value, _inside(depth))
+            return self._pack_named(value, depth)
+        except Untravelled:
+            raise
+        except Exception as error:  # the user's classes may do anything where they are looked at
+            raise Untravelled(kind.__name__) from error
 
     def _pack_sequence(self, value: Any, depth: int) -> Any:
         packed = [self.pack(element, depth + 1) for element in value]

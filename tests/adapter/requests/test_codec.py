@@ -12,6 +12,7 @@ import pathlib
 from collections.abc import Iterator
 from typing import Any
 
+import attr
 import pytest
 import scrapy
 from hypothesis import given
@@ -62,6 +63,20 @@ class Slotted(Request):
 class Page:
     url: str
     words: list[str]
+
+
+@attr.define
+class Document:
+    path: str
+
+    @functools.cached_property
+    def text(self) -> str:
+        raise FileNotFoundError(self.path)
+
+
+class Wild(dict):  # type: ignore[type-arg]
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise FileNotFoundError
 
 
 class Walk(Spider):
@@ -510,6 +525,15 @@ def test_a_class_of_the_projects_arrives_as_such(request_: Request) -> None:
 def test_a_request_of_a_class_that_holds_more_or_is_unknown_is_not_made_without(cls: type[Request]) -> None:
     assert lost(cls(URL)) == [f"class/{cls.__name__}"]
     refused_for("class", cls(URL))
+
+
+def test_nothing_that_a_value_raises_when_it_is_looked_at_leaves_the_codec() -> None:
+    document = through(Request(URL, meta={"document": Document("a")})).meta["document"]
+    assert document == Document("a")
+    assert lost(Request(URL, meta={"wild": Wild(a=1)}, cb_kwargs={"wild": [Wild(a=1)]})) == [
+        "meta/Wild",
+        "cb_kwargs/Wild",
+    ]
 
 
 @pytest.mark.parametrize("wait", [1.0, None, {"a": (1, {2})}, Page("u", ["w"])])

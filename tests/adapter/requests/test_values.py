@@ -267,6 +267,21 @@ def test_what_cannot_be_exact_does_not_travel(value: Any, kind: str) -> None:
     assert caught.value.kind == kind
 
 
+def test_what_raises_when_it_is_looked_at_does_not_travel() -> None:
+    class Wild(dict):  # type: ignore[type-arg]
+        def __reduce_ex__(self, protocol: Any) -> Any:
+            raise FileNotFoundError
+
+    class Failing(pydantic.BaseModel):
+        def __getattribute__(self, name: str) -> Any:
+            raise FileNotFoundError(name)
+
+    known = {class_name(cls): cls for cls in (Wild, Failing)}
+    for value in (Wild(a=1), Failing.model_construct()):
+        with pytest.raises(Untravelled, match=type(value).__name__):
+            pack(value, known)
+
+
 def test_an_item_of_an_unknown_class_does_not_travel() -> None:
     with pytest.raises(Untravelled, match="Book"):
         pack(Book(title="x"))
