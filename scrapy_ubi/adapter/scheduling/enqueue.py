@@ -7,10 +7,10 @@ Rules of this module:
   batch of one.
 * Most links of a page are known: `is_known` says so of them with the same questions, before the engine hears of them.
   What it has found out of any other serves `take_request`.
-* Where a request comes from is kept by the request object until it is taken: the page whose callback yields it
-  (`mark_child`; also an errback), or in place of whose response a downloader middleware gave it (`mark_successor`: a redirect, a retry).
-  What has neither was given to `engine.crawl` by a pipeline, an extension, a handler of a signal. It may be a copy of
-  any request, so its meta says nothing, and it is no retry: one to be fetched anyway is fetched, each time.
+* Where a request comes from is kept by the request object until it is taken: the page whose callback or errback yields
+  it (`mark_child`), or in place of whose response a downloader middleware gave it (`mark_successor`: a redirect, a
+  retry). What has neither was given to `engine.crawl` by a pipeline, an extension, a handler of a signal. It may be a
+  copy of any request, so its meta says nothing, and it is no retry: one to be fetched anyway is fetched, each time.
 * Memory only, and as few calls of functions as can be: all this is done for each link, some 40 times a page.
 
 Plain links, as long as they are as usual, are taken by a door of their own (`bulk_enqueue`), with the same decision.

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from scrapy.core.scraper import Scraper, Slot
 from scrapy.http import Request, Response
-
 from twisted.python.failure import Failure
 
 from scrapy_ubi.adapter.scrapy_private.scraper import on_errback_output, raise_bound
