@@ -3,8 +3,8 @@ Scrapy, also where it is a copy of one that was fetched, has failed, or is under
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, ClassVar
 
 import pytest
 from scrapy import Request, Spider, signals
@@ -13,6 +13,7 @@ from scrapy.exceptions import DontCloseSpider, IgnoreRequest
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
+from scrapy_ubi.adapter.requests.check import NONCE
 from tests.support.crawls import crawl, items_of
 from tests.support.site import Page, Site, Visit
 
@@ -149,3 +150,67 @@ def test_several_requests_for_a_page_that_is_under_way_are_all_fetched(site: Sit
     site.visits.clear()
     assert items_of(crawl(Shop, site.proxy, agents, settings=settings)) == plain
     assert len(plain) == 8 * len(HOSTS)
+
+
+class Refused:
+    """A downloader middleware that fails a page of which the site says so, which an errback hears."""
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        if response.body == b"refused":
+            raise IgnoreRequest
+        return response
+
+
+class Stubborn(Spider):
+    """Asks in its errback once more for what has failed, and for two pages besides."""
+
+    name = "stubborn"
+    nonces: ClassVar[list[str]] = []
+
+    async def start(self) -> AsyncIterator[Any]:
+        for host in HOSTS:
+            yield Request(f"{host}/", errback=self.failed)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield {"page": response.url}
+        self.nonces.append(response.meta.get(NONCE, ""))
+
+    def failed(self, failure: Failure) -> Iterator[Any]:
+        request: Request = failure.request  # type: ignore[attr-defined]
+        yield {"failed": request.url}
+        yield request.replace(dont_filter=True)
+        for name in "ab":
+            yield Request(f"{request.url}{name}")
+
+
+class Patient(Stubborn):
+    async def failed(self, failure: Failure) -> AsyncIterator[Any]:  # type: ignore[override]
+        for found in super().failed(failure):
+            yield found
+
+
+@BOTH
+@pytest.mark.parametrize("lean", [True, False])
+@pytest.mark.parametrize("spider", [Stubborn, Patient])
+def test_what_errbacks_yield_is_fetched_and_has_nonces_of_its_page(
+    site: Site, agents: int, lean: bool, spider: type[Stubborn], caplog: pytest.LogCaptureFixture
+) -> None:
+    """So a page that fails again after a crash asks for the same again."""
+
+    def furnish() -> None:
+        site.visits.clear()
+        for host in HOSTS:
+            site.page(f"{host}/", lambda visit: Page("refused" if visit.number == 1 else "fine"))
+            for name in "ab":
+                site.page(f"{host}/{name}")
+
+    settings = {"DOWNLOADER_MIDDLEWARES": {Refused: 700}, "UBI_HOST_FAILURES": 0}
+    furnish()
+    plain = items_of(crawl(spider, site.proxy, settings=settings | PLAIN))
+    furnish()
+    Stubborn.nonces.clear()
+    assert items_of(crawl(spider, site.proxy, agents, settings=settings | {"UBI_LEAN": lean})) == plain
+    assert len(plain) == 4 * len(HOSTS)
+    assert "the lean way is not taken" not in caplog.text
+    nonces = [nonce for nonce in Stubborn.nonces if nonce]
+    assert len(nonces) == len(HOSTS) and all(nonce.endswith(".1") for nonce in nonces)

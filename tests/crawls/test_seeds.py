@@ -225,3 +225,36 @@ def _release_when_queued(crawlers: list[Crawler], held: list[Held]) -> None:
 def _waiting(crawler: Crawler) -> int:
     scheduler = scheduler_of(crawler)
     return len(scheduler) if scheduler is not None else 0
+
+
+class Looks:
+    """A downloader middleware of a project."""
+
+    def process_request(self, request: Request) -> None:
+        """Nothing."""
+
+
+class Leads(Spider):
+    """Its link leads to another of its start pages."""
+
+    name = "leads"
+    start_urls = ("http://led.example/", "http://led.example/b")
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        yield {"url": response.url}
+        if response.url.endswith("/"):
+            yield response.follow("/m")
+
+
+@pytest.mark.parametrize("place", [None, 1, 543, 999])
+def test_a_link_that_is_redirected_to_a_start_page_is_that_whatever_middlewares_a_project_has(
+    site: Site, place: int | None
+) -> None:
+    host = "http://led.example"
+    site.page(f"{host}/")
+    site.page(f"{host}/b")
+    site.redirect(f"{host}/m", f"{host}/b")
+    settings = {"DOWNLOADER_MIDDLEWARES": {Looks: place} if place else {}}
+    outcomes = crawl(Leads, site.proxy, settings=settings)
+    assert site.urls() == {f"{host}/": 1, f"{host}/b": 1, f"{host}/m": 1}
+    assert len(items_of(outcomes)) == 2

@@ -30,6 +30,7 @@ from scrapy_ubi.adapter.components.ending import Ending, say_cut_short
 from scrapy_ubi.adapter.components.scheduler_builder import SchedulerBuilder
 from scrapy_ubi.adapter.process.log_once import Notices
 from scrapy_ubi.adapter.process.start_errors import ends_in_one_sentence, lacking, process_ended
+from scrapy_ubi.adapter.requests.check import NONCE
 from scrapy_ubi.adapter.requests.inflight import Flights
 from scrapy_ubi.adapter.requests.observers import Observers
 from scrapy_ubi.adapter.scrapy_private.needed import lacking_names, say_left_out
@@ -145,6 +146,16 @@ class UbiScheduler(BaseScheduler):
         for mark in self.observers.marks:  # copied from the `meta` of the page
             request.meta.pop(mark, None)
         return self.enqueue.take_request(request, bool(request.meta.pop(SEED, False))).is_taken
+
+    def mark_errback_child(self, request: Request, parent: Request) -> None:
+        """The errback of `parent` yields `request`, which has passed no spider middleware: it is marked as what
+        callbacks yield. A page that bypasses the node, or has no host, has no nonces to give: what comes of it is to
+        the scheduler what the engine is asked for."""
+        for mark in (NONCE, SEED):  # of a copy: they are its page's
+            request.meta.pop(mark, None)
+        flight = self.flights.get(parent)
+        if flight is not None and flight.visit is not None:
+            self.enqueue.mark_child(request, parent)
 
     def has_pending_requests(self) -> bool:
         """Whether requests wait that this agent is to fetch."""

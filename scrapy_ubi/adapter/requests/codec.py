@@ -103,8 +103,8 @@ class Codec:
         self._check = RequestCheck(self._callbacks.names, self._items)
         self._held = self._check.held
         self._codecs = codecs or make_codecs({})
-        self._made_again = MadeAgain(spider, settings)
-        self._is_made_again = self._made_again.holds
+        self.made_again = MadeAgain(spider, settings)
+        self._is_made_again = self.made_again.holds
 
     # Requests to text
 
@@ -202,7 +202,7 @@ class Codec:
         return not proxy or "*" in self._proxies or proxy_host(proxy) in self._proxies
 
     def _pack_headers(self, request: Request) -> dict[str, Any]:
-        made_again = self._made_again
+        made_again = self.made_again
         from_jar = made_again.cookie_header and not request.meta.get("dont_merge_cookies")
         out = {}
         for name, values in request.headers.items():

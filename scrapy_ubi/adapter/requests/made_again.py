@@ -12,7 +12,7 @@ Rules of this module:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from urllib.parse import urlsplit
 
 from scrapy import Request, Spider
@@ -41,8 +41,11 @@ class MadeAgain:
         """Whether a Cookie header is made of the jar's cookies, whatever it was before."""
         self.headers = _default_headers(spider, settings, sure)
         """Headers that middlewares set where a request has none."""
-        is_timed = DownloadTimeoutMiddleware in sure
-        self._timeout = getattr(spider, "download_timeout", settings.getfloat("DOWNLOAD_TIMEOUT")) if is_timed else None
+        self._usual_headers = _default_headers(spider, settings, placed)  # whatever stands before what sets them
+        self._usual_timeout: float | None = None
+        if DownloadTimeoutMiddleware in placed:
+            self._usual_timeout = getattr(spider, "download_timeout", settings.getfloat("DOWNLOAD_TIMEOUT"))
+        self._timeout = self._usual_timeout if DownloadTimeoutMiddleware in sure else None
         environment = HttpProxyMiddleware(settings.get("HTTPPROXY_AUTH_ENCODING"))
         self._proxies = [url for _, url in environment.proxies.values()]  # what meta has may have no hash
         self._is_derived = any(
@@ -74,6 +77,15 @@ class MadeAgain:
         given = request.meta.get("proxy")
         return "_scheme_proxy" in request.meta and (self._is_derived or given in self._proxies)
 
+    def is_usual(self, request: Request, meta: Container[str], headers: Container[bytes]) -> bool:
+        """Whether a request carries nothing but such meta and headers, and the values that Scrapy's middlewares set:
+        also where one of the project's stands before these, so that nobody can tell who has."""
+        timeout, usual = self._usual_timeout, self._usual_headers
+        return all(
+            key in meta or (key == "download_timeout" and timeout is not None and bool(value == timeout))
+            for key, value in request.meta.items()
+        ) and all(name in headers or usual.get(name) == values for name, values in request.headers.items())
+
 
 def _placed(settings: BaseSettings) -> list[type]:
     """The downloader middlewares, in the order in which they see a request."""
@@ -91,7 +103,7 @@ def _sure_middlewares(placed: list[type]) -> Iterator[type]:
             return
 
 
-def _default_headers(spider: Spider, settings: BaseSettings, sure: set[type]) -> dict[bytes, list[bytes]]:
+def _default_headers(spider: Spider, settings: BaseSettings, sure: Container[type]) -> dict[bytes, list[bytes]]:
     headers = Headers()
     if DefaultHeadersMiddleware in sure:
         headers.update({name: value for name, value in settings.getdict("DEFAULT_REQUEST_HEADERS").items() if value})

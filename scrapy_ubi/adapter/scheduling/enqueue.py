@@ -7,10 +7,10 @@ Rules of this module:
   batch of one.
 * Most links of a page are known: `is_known` says so of them with the same questions, before the engine hears of them.
   What it has found out of any other serves `take_request`.
-* Where a request comes from is kept by the request object until it is taken: the page whose callback yields it
-  (`mark_child`), or in place of whose response a downloader middleware gave it (`mark_successor`: a redirect, a retry).
-  What has neither was given to `engine.crawl` by a pipeline, an extension, a handler of a signal. It may be a copy of
-  any request, so its meta says nothing, and it is no retry: one to be fetched anyway is fetched, each time.
+* Where a request comes from is kept by the request object until it is taken: the page whose callback or errback yields
+  it (`mark_child`), or in place of whose response a downloader middleware gave it (`mark_successor`: a redirect, a
+  retry). What has neither was given to `engine.crawl` by a pipeline, an extension, a handler of a signal. It may be a
+  copy of any request, so its meta says nothing, and it is no retry: one to be fetched anyway is fetched, each time.
 * Memory only, and as few calls of functions as can be: all this is done for each link, some 40 times a page.
 
 Plain links, as long as they are as usual, are taken by a door of their own (`bulk_enqueue`), with the same decision.
@@ -37,7 +37,7 @@ _new = tuple.__new__  # half the time of calling the class
 
 Asked = tuple[Place, int, int]  # what has been found out of a request: its place, key and depth
 
-MOST_OFFERED = 100  # requests told of and not taken: a handler of signals has dropped them
+MOST_OFFERED = 100  # requests told of and not taken: a handler of signals has dropped them. The oldest is forgotten
 
 
 class RequestBatch(CandidateBatch):
@@ -81,6 +81,8 @@ class Enqueue:
         a nonce: the same one if the page is fetched again after a crash and yields the same."""
         flight = self._decision.flights.get(parent)
         page = self._children[request] = flight.visit if flight is not None else None
+        if len(self._children) > MOST_OFFERED:
+            self._forget_child()
         if self._decision.scores is not None and not request.dont_filter:
             self._decision.scores.raise_request(request, page.entry.url if page is not None else "")
         if not self._decision.keys.wants_nonce(request) or REQUISITE in request.meta:
@@ -88,6 +90,12 @@ class Enqueue:
         if flight is not None and flight.visit is not None:
             flight.nonces += 1
             request.meta[NONCE] = f"{name_of(flight.visit.entry):016x}.{flight.nonces}"
+
+    def _forget_child(self) -> None:
+        """Forget the oldest of those that are not taken."""
+        oldest = next(iter(self._children))
+        del self._children[oldest]
+        self._asked.pop(oldest, None)
 
     def mark_successor(self, request: Request, parent: Request) -> None:
         """A downloader middleware gave `request` in place of the response of `parent`."""
@@ -99,9 +107,9 @@ class Enqueue:
             if came_by and came_by != parent.meta.get("redirect_urls"):  # else it is a retry
                 flight.links.moved.append(request.url)
         if flight is not None and flight.visit is not None:
-            if len(self._successors) > MOST_OFFERED:
-                self._successors.clear()
             self._successors[request] = flight.visit
+            if len(self._successors) > MOST_OFFERED:
+                del self._successors[next(iter(self._successors))]
 
     def _rename(self, request: Request, page: Visit | None) -> None:
         """Give the nonce of its own to where a page leads that has one: what two seeds redirect to is fetched for each,
@@ -204,9 +212,6 @@ class Enqueue:
         if request in self._asked:
             asked = self._asked[request]
             del self._asked[request]
-        if len(self._children) > MOST_OFFERED:
-            self._children.clear()
-            self._asked.clear()
         return page, child, asked
 
     def _is_filtered(self, request: Request, seed: bool, page: Visit | None, child: bool) -> bool:
@@ -253,7 +258,10 @@ class Enqueue:
             key, flight = decision.keys.key(request, place), None
         spelling = self._spelling(request, place) if decision.keys.lossy else None
         if flight is not None and flight.visit is not None:
-            verdict = self._take_again(flight, flight.visit, request, key, seed)
+            if page is None or page is flight.visit:
+                verdict = self._take_again(flight, flight.visit, request, key, seed)
+            else:  # what another page leads to is no retry of this one
+                verdict = Verdict.KNOWN
             if verdict is Verdict.KNOWN and spelling is not None:
                 decision.count_joined(verdict, request.url, key, spelling)
         else:
@@ -271,8 +279,13 @@ class Enqueue:
     def _is_another(self, request: Request, flight: Flight, page: Visit | None) -> bool:
         """Whether a request that is to be fetched anyway, and has the key of one that is out, is not the retry of that:
         it stands in place of another response, or of none.
+
+        A redirect without a nonce is none either, but a duplicate, as where that page is queued or done: it is to be
+        fetched anyway only as its own page was retried before.
         """
         if page is flight.visit or request is flight.request or NONCE in request.meta:
+            return False
+        if page is not None and "redirect_times" in request.meta:
             return False
         return self._decision.keys.wants_nonce(request)
 

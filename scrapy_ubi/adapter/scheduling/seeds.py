@@ -8,7 +8,8 @@ Rules of this module:
   is made of what is the same at every agent: the names of its callback and errback, its `cookiejar`, and which of
   several seeds of that page it is, where these differ in more (cb_kwargs, meta, headers), or hold what cannot travel.
 * A seed is *bare* when it carries nothing but a callback and an errback. A bare link with the same ones gives what the
-  bare seed gives: it is the same request, fetched once.
+  bare seed gives: it is the same request, fetched once. A redirect carries what middlewares have put on its page, which
+  they put on the seed as well: it is bare, whether or not that travels.
 * A link that is met as the same one is a duplicate where it is found, or is done without a load when its turn comes:
   another agent has found it, which did not know of the seed.
 * What a page leaves behind is called by the page and by what was asked of it (`name`): a bare seed and a bare link that
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
 MOST_SEEDS = 10_000  # remembered, to tell those that start() names twice from those that others have named
 MOST_PAGES = 100_000  # of bare seeds, remembered: some 10 MB. A link to another's page is told when it has its turn
 MOST_FETCHED = 500_000  # places for pages that links led to, 9 bytes each: few of the last 100,000 are forgotten
+# Remembered of seeds that carry more, some 20 MB: pages, and what was asked of them. Nothing is lost beyond. What more
+# is asked of a page that is remembered is another seed each time; that of others is told apart by all that it carries.
+MOST_CARRIED = 100_000
 LEAST = -(1 << 62)  # a priority below all others
 
 # Meta that Scrapy sets by itself; a callback does with or without it.
@@ -70,7 +74,9 @@ class Seeds:
         self._codec = codec
         self.alone = alone
         self._pages: set[int] = set()  # keys that links to the pages of bare seeds have
-        self._carried: dict[int, list[str]] = {}  # key of a seed that is not bare -> the texts of those alike
+        self._carried: dict[int, int] = {}  # key of the first such seed that is not bare -> how many there are
+        self._alike: dict[int, int] = {}  # of that key and the text of such a seed -> its number among them
+        self._beyond = 0  # seeds that hold what cannot travel, of pages that are not remembered
         self._named: set[int] = set()
         self._nonces: dict[Methods, str] = {}  # of bare requests with such a callback and errback
         self.pages = self._pages
@@ -84,7 +90,7 @@ class Seeds:
         if NONCE in request.meta:
             return
         page = self._keys.key(request, place)
-        nonce = self.nonce(request)
+        nonce = self.nonce(request) if _carries_nothing(request, _MARKS) else ""  # the spider has set what it carries
         if not nonce:
             nonce = self._of_carried(request, page)
         elif len(self._pages) < MOST_PAGES:
@@ -105,17 +111,21 @@ class Seeds:
         jar = request.meta.get("cookiejar")
         methods = self._codec.methods(request)
         nonce = f"{SEED}+{url_key('', repr((methods, jar if isinstance(jar, str | int) else None))):016x}"
-        texts = self._carried.get(key := seed_key(page, nonce))
-        if texts is None and len(self._carried) < MOST_SEEDS:
-            texts = self._carried[key] = []
-        if texts is None:
-            return nonce
         encoded = self._codec.encode(request)
         # What cannot travel is not in the text, so nobody can tell whether it is the same: each is another seed.
-        text = f"{encoded.text} {len(texts)}" if mark(encoded.losses) is not None else encoded.text
-        if text not in texts:
-            texts.append(text)
-        number = texts.index(text)
+        lacks = mark(encoded.losses) is not None
+        number = self._carried.get(key := seed_key(page, nonce), 0)
+        if not number and len(self._carried) >= MOST_CARRIED:
+            self._beyond += lacks
+            return f"{nonce}.{seed_key(self._beyond if lacks else 0, encoded.text):016x}"
+        if not lacks:
+            alike = seed_key(key, encoded.text)
+            if alike in self._alike:
+                number = self._alike[alike]
+                return f"{nonce}.{number}" if number else nonce
+            if len(self._alike) < MOST_CARRIED:
+                self._alike[alike] = number
+        self._carried[key] = number + 1
         return f"{nonce}.{number}" if number else nonce
 
     # -- links
@@ -138,10 +148,11 @@ class Seeds:
 
     def nonce(self, request: Request, marks: frozenset[str] = _MARKS) -> str:
         """The nonce of a bare seed with the callback and errback of this request; "" for a request that is not bare,
-        as it carries other meta than these `marks`, or other things."""
+        as it carries other meta than these `marks`, or other things than middlewares put on any request."""
         if request.cb_kwargs or request.cookies or type(request) is not Request or request.encoding != "utf-8":
             return ""
-        if not (request.meta.keys() <= marks and request.headers.keys() <= _MARKED_HEADERS):
+        is_usual = self._codec.made_again.is_usual
+        if not (_carries_nothing(request, marks) or is_usual(request, marks, _MARKED_HEADERS)):
             return ""
         methods = (request.callback, request.errback)
         try:
@@ -184,6 +195,12 @@ class Seeds:
         """The place of a link that lossy steps have changed; None where they have not."""
         place = self._keys.place(request) if self._keys.lossy else None
         return place if place is not None and place.steps else None
+
+
+def _carries_nothing(request: Request, marks: frozenset[str]) -> bool:
+    """Whether a request has no meta but such marks, and no headers but the one that Scrapy sets by where it was
+    found."""
+    return request.meta.keys() <= marks and request.headers.keys() <= _MARKED_HEADERS
 
 
 class SeedTwins:

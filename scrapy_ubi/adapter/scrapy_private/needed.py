@@ -82,6 +82,8 @@ NAMES = (
          ("domains_seen",)),
     Part("links read off the tree of a parsed page", "scrapy.http:TextResponse", ("_cached_selector",)),
     Part("the default callback left out of mail", "scrapy:Spider", ("_parse",)),
+    Part("nonces that are the same after a crash for what errbacks yield", "scrapy.core.scraper:Scraper",
+         ("handle_spider_output_async",), True),
     Part("room for large pages beyond Scrapy's own bound", "scrapy.core.scraper:Slot", ("max_active_size",)),
     Part("the first page of a host without a delay", "scrapy.core.downloader:Slot", ("lastseen",)),
     Part(RULES, "scrapy.spiders:CrawlSpider",

@@ -7,20 +7,23 @@
 | `itemproc.close_spider_async`, `.close_spider` | the moment after the last item, before pipelines are closed |
 | `engine.scraper.slot.max_active_size` | bytes of pages under way from which on no request is handed out |
 | `engine.scraper.start_itemproc_async` | where what an errback yields is taken for an item |
+| `engine.scraper.handle_spider_output_async` | where what an errback yields comes by, past all spider middlewares |
 
-The last one is used where UBI_ENABLED is off, too.
+`start_itemproc_async` is used where UBI_ENABLED is off, too.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 import scrapy
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import Deferred
+from twisted.python.failure import Failure
 
 from scrapy_ubi.adapter.scrapy_private.engines import engine_of
 
@@ -85,3 +88,43 @@ def take_items_of(crawler: Crawler, kind: type, take: Callable[[Any], Awaitable[
         return take(item) if isinstance(item, kind) else original(item, response=response)
 
     scraper.start_itemproc_async = start_itemproc_async
+
+
+Met = Callable[[Request, Request], object]
+
+
+def on_errback_output(crawler: Crawler, met: Met) -> None:
+    """Call `met(request, parent)` for each request that the errback of `parent` yields, before the engine hears of it.
+
+    To be called when the spider was opened, after the lean way was placed: that takes the place of the same method.
+    What an errback yields that is called for a response (a spider middleware has refused it) passes the spider
+    middlewares, and is not met here. Nothing is done without an engine, or where the name lacks (`needed`).
+    """
+    scraper = getattr(engine_of(crawler), "scraper", None)
+    original = getattr(scraper, "handle_spider_output_async", None)
+    if scraper is None or original is None:
+        return
+
+    def handle_spider_output_async(
+        result: Iterable[Any] | AsyncIterator[Any], request: Request, response: Any
+    ) -> Awaitable[None]:
+        if isinstance(response, Failure):
+            is_async = isinstance(result, AsyncIterator)
+            result = _met_async(result, request, met) if is_async else _met(result, request, met)  # type: ignore[arg-type]
+        return original(result, request, response)  # type: ignore[no-any-return]
+
+    scraper.handle_spider_output_async = handle_spider_output_async
+
+
+def _met(result: Iterable[Any], parent: Request, met: Met) -> Iterator[Any]:
+    for found in result:
+        if isinstance(found, Request):
+            met(found, parent)
+        yield found
+
+
+async def _met_async(result: AsyncIterator[Any], parent: Request, met: Met) -> AsyncIterator[Any]:
+    async for found in result:
+        if isinstance(found, Request):
+            met(found, parent)
+        yield found

@@ -9,6 +9,7 @@ from scrapy.http import Response
 from scrapy_ubi.adapter.components.scheduler import SEED
 from scrapy_ubi.adapter.requests.check import NONCE
 from scrapy_ubi.adapter.scheduling.dequeue import MOST_TOLD
+from scrapy_ubi.adapter.scheduling.enqueue import MOST_OFFERED
 from scrapy_ubi.adapter.scheduling.inspect_mode import Trial
 from scrapy_ubi.protocol.host import Entry, retries_of
 from scrapy_ubi.urls.key import seed_key
@@ -263,12 +264,81 @@ def test_what_leads_to_a_page_that_is_out_is_no_retry_of_it() -> None:
     redirect = page.replace(meta={"redirect_urls": [f"{HOST}/from"], "redirect_times": 1})
     unit.enqueue.mark_successor(redirect, other)
     assert not unit.enqueue_request(redirect), "a duplicate"
+    retried = redirect.replace(dont_filter=True)  # as its page was retried before
+    unit.enqueue.mark_successor(retried, other)
+    assert not unit.enqueue_request(retried), "a duplicate as well, as where that page is queued or done"
     for _ in range(2):
         anyway = Request(URL, dont_filter=True)
         unit.enqueue.mark_successor(anyway, other)
         assert unit.enqueue_request(anyway)
     assert unit.let_go(page) == ("ended", URL, None, False)
     assert [unit.take().url for _ in range(2)] == [URL, URL] and not len(unit)
+
+
+def test_what_two_pages_are_redirected_to_is_fetched_once_whenever_it_is_met() -> None:
+    """Both came by one URL, so their marks are the same. They were retried before, which has set `dont_filter`."""
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    unit.enqueue_request(Request(URL, method="POST", body=b"q=1"))
+    pages = [unit.take(), unit.take()]
+    marks = {"redirect_urls": [URL], "redirect_times": 1, "retry_times": 1}
+    hops = [Request(f"{HOST}/end", dont_filter=True, meta=dict(marks)) for _ in pages]
+    for page, hop in zip(pages, hops, strict=True):
+        unit.enqueue.mark_successor(hop, page)
+    assert unit.enqueue_request(hops[0])
+    end = unit.take()
+    assert not unit.enqueue_request(hops[1]), "no retry of the one that is under way"
+    unit.let_go(end)
+    assert unit.next_request() is None
+
+
+def test_a_successor_that_is_not_taken_pushes_out_the_oldest_one_only() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    page = unit.take()
+    hops = [Request(f"{HOST}/{number}") for number in range(MOST_OFFERED + 2)]
+    for hop in hops:
+        unit.enqueue.mark_successor(hop, page)
+    assert all(map(unit.enqueue_request, hops))
+    assert [unit.node.pages[hop.url] is not None for hop in hops] == [False] * 2 + [True] * MOST_OFFERED
+
+
+def test_a_child_that_is_not_taken_pushes_out_the_oldest_one_only() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request(URL))
+    page = unit.take()
+    children = [Request(f"{HOST}/{number}") for number in range(MOST_OFFERED + 2)]
+    for child in children:
+        unit.enqueue.mark_child(child, page)
+        assert not unit.enqueue.is_known(child)
+    assert all(map(unit.enqueue_request, children))
+    assert [unit.node.pages[child.url] is not None for child in children] == [False] * 2 + [True] * MOST_OFFERED
+
+
+def test_what_an_errback_yields_has_the_same_nonce_when_its_page_fails_again() -> None:
+    """Its meta is that of the page which has failed: what that says is no mark of the copy."""
+    nonces = []
+    for _ in range(2):
+        unit = Unit()
+        unit.enqueue_request(Request(URL, dont_filter=True, meta={SEED: True}))
+        page = unit.take()
+        copies = [page.replace(dont_filter=True, meta={**page.meta, "retry_times": 2, SEED: True}) for _ in range(2)]
+        for copy in copies:
+            unit.mark_errback_child(copy, page)
+            assert unit.enqueue_request(copy)
+        nonces.append([copy.meta[NONCE] for copy in copies])
+        assert all(unit.node.pages[copy.url] is not None for copy in copies)
+    assert nonces[0] == nonces[1] and len({*nonces[0], "seed"}) == 3
+
+
+def test_what_the_errback_of_a_page_without_a_host_yields_is_fetched_each_time() -> None:
+    unit = Unit()
+    unit.enqueue_request(Request("file:///gone", meta={SEED: True}))
+    page = unit.take()
+    copies = [Request(URL, dont_filter=True, meta={"retry_times": 1}) for _ in range(2)]
+    for copy in copies:
+        unit.mark_errback_child(copy, page)
+    assert all(map(unit.enqueue_request, copies))
 
 
 def test_a_copy_of_a_page_that_the_engine_is_asked_for_is_no_retry_of_it() -> None:

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 from scrapy import FormRequest, Request, Spider
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.httpcompression import ACCEPTED_ENCODINGS
 
 from scrapy_ubi.adapter.requests.check import NONCE
 from scrapy_ubi.adapter.requests.codec import Codec
 from scrapy_ubi.adapter.requests.identity import RequestKeys
+from scrapy_ubi.adapter.scheduling import seeds as seeds_module
 from scrapy_ubi.adapter.scheduling.seeds import Seeds
 from scrapy_ubi.protocol.host import Entry
 from scrapy_ubi.settings import UbiSettings
@@ -39,10 +41,10 @@ class Walk(Spider):
 class World:
     """The seeds of one agent."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.spider = Walk()
         self.keys = RequestKeys(UbiSettings())
-        self.codec = Codec(self.spider, Crawler(Walk).settings)
+        self.codec = Codec(self.spider, Crawler(Walk, settings).settings)
         self.seeds = Seeds(self.keys, self.codec)
 
     def seed(self, **arguments: Any) -> int:
@@ -107,6 +109,42 @@ def test_seeds_that_hold_what_cannot_travel_are_each_a_request_as_nobody_can_tel
         for of in (World(), World())
     ]
     assert keys[0] == keys[1] and len(set(keys[0])) == 6
+
+
+def test_seeds_that_hold_what_cannot_travel_and_others_are_numbered_together_and_told_apart() -> None:
+    more: list[dict[str, Any]] = [{"cb_kwargs": {"at": value}} for value in (1, lambda: 1, 2, lambda: 2, 1, 2)]
+    keys = [[of.seed(**each) for each in more] for of in (World(), World())]
+    assert keys[0] == keys[1] and len(set(keys[0])) == 4
+    assert keys[0][0] == keys[0][4] and keys[0][2] == keys[0][5]
+
+
+def test_of_a_seed_that_holds_what_cannot_travel_nothing_is_kept_but_a_number() -> None:
+    of = World()
+    for number in range(1000):
+        of.seed(cb_kwargs={"at": (number, lambda: None)})
+    assert len(of.seeds._carried) == 1 and not of.seeds._alike
+
+
+def test_where_too_many_seeds_of_a_page_are_remembered_further_ones_are_each_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(seeds_module, "MOST_CARRIED", 3)
+    keys = [[of.seed(cb_kwargs={"at": at}) for at in (1, 2, 3, 4, 4, 1)] for of in (World(), World())]
+    assert keys[0] == keys[1] and len(set(keys[0])) == 5 and keys[0][0] == keys[0][5]
+
+
+def test_where_seeds_of_too_many_pages_are_remembered_those_of_further_ones_are_told_apart_by_their_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(seeds_module, "MOST_CARRIED", 1)
+    keys = []
+    for of in (World(), World()):
+        of.seed(meta={"cookiejar": 9})
+        alike = [of.seed(cb_kwargs={"at": at}) for at in (1, 2, 1)]
+        assert alike[0] == alike[2] != alike[1]
+        keys.append([*alike, *(of.seed(cb_kwargs={"at": lambda: 1}) for _ in range(3))])
+        assert len(of.seeds._carried) == 1
+    assert keys[0] == keys[1] and len(set(keys[0])) == 5
 
 
 def test_a_seed_that_has_a_nonce_keeps_it() -> None:
@@ -184,6 +222,68 @@ def test_the_name_is_the_same_on_the_way_by_a_referer_a_redirect_or_a_retry() ->
     assert plain == name(of, Request(URL, meta={"retry_times": 2}))
     other = Request(URL, meta={"word": 1})
     assert plain != name(of, other) == name(of, other.replace(meta={"word": 1, "retry_times": 1}))
+
+
+class Looks:
+    """A downloader middleware of a project."""
+
+    def process_request(self, request: Request) -> None:
+        """Nothing."""
+
+
+SCRAPYS = "scrapy.downloadermiddlewares"
+AGENT = "scrapy_ubi"
+ON_THE_WAY: dict[str, Any] = {
+    "headers": {
+        "Accept": "text/html",
+        "Accept-Language": "en",
+        "User-Agent": AGENT,
+        "Accept-Encoding": b", ".join(ACCEPTED_ENCODINGS),
+        **REFERER,
+    },
+    "meta": {"download_timeout": 180.0, "redirect_times": 1, "redirect_urls": ["http://h1.example/m"]},
+}
+SETTINGS = {"USER_AGENT": AGENT, "DEFAULT_REQUEST_HEADERS": {"Accept": "text/html", "Accept-Language": "en"}}
+
+
+@pytest.mark.parametrize("place", [None, 1, 350, 543, 999])
+def test_a_redirect_that_has_the_usual_headers_is_bare_whatever_middlewares_a_project_has(place: int | None) -> None:
+    """As what it is redirected from was given them on the way."""
+    of = World(DOWNLOADER_MIDDLEWARES={Looks: place} if place else {}, **SETTINGS)
+    seed = of.seed()
+    request, key = of.link(**ON_THE_WAY)
+    visit: Any = SimpleNamespace(entry=Entry(key, URL, 1, 0, of.codec.encode(request).text))
+    for met in (request, of.codec.decode(visit.entry)):
+        assert seed_key(key, of.seeds.nonce(met)) == seed
+        assert of.seeds.key_beside(visit, met) in (seed, seed_key(key))
+        assert of.seeds.name(visit, met) == name(of, Request(URL))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"headers": {"User-Agent": "another"}},
+        {"headers": {"Accept": None}},
+        {"headers": {"Cookie": "a=b"}},
+        {"meta": {"download_timeout": 7}},
+        {"meta": {"download_timeout": None}},
+    ],
+)
+def test_what_differs_from_the_usual_is_not_bare(more: dict[str, Any]) -> None:
+    of = World(DOWNLOADER_MIDDLEWARES={Looks: 543}, **SETTINGS)
+    assert not of.seeds.nonce(of.link(**more)[0])
+
+
+@pytest.mark.parametrize("switched_off", ["defaultheaders.DefaultHeadersMiddleware", "useragent.UserAgentMiddleware"])
+def test_a_header_is_usual_only_where_a_middleware_sets_it(switched_off: str) -> None:
+    of = World(DOWNLOADER_MIDDLEWARES={f"{SCRAPYS}.{switched_off}": None}, **SETTINGS)
+    assert not of.seeds.nonce(of.link(**ON_THE_WAY)[0])
+
+
+def test_a_seed_that_is_given_the_usual_headers_by_the_spider_is_another_one_than_the_bare_one() -> None:
+    """Plain Scrapy fetches both."""
+    of = World(**SETTINGS)
+    assert of.seed(headers=ON_THE_WAY["headers"]) != of.seed()
 
 
 def test_a_request_that_is_to_be_fetched_anyway_has_a_name_of_its_own() -> None:
