@@ -34,6 +34,7 @@ from scrapy_ubi.adapter.requests.check import NONCE
 from scrapy_ubi.adapter.requests.inflight import Flights
 from scrapy_ubi.adapter.requests.observers import Observers
 from scrapy_ubi.adapter.scrapy_private.needed import lacking_names, say_left_out
+from scrapy_ubi.adapter.scrapy_private.scraper import on_errback_output
 
 if TYPE_CHECKING:
     from scrapy_ubi.adapter.components.sources import Sources
@@ -146,6 +147,10 @@ class UbiScheduler(BaseScheduler):
         for mark in self.observers.marks:  # copied from the `meta` of the page
             request.meta.pop(mark, None)
         return self.enqueue.take_request(request, bool(request.meta.pop(SEED, False))).is_taken
+
+    def hear_errbacks(self) -> None:
+        """Hear from now on, when the spider was opened, of what errbacks yield."""
+        on_errback_output(self.crawler, self.mark_errback_child)
 
     def mark_errback_child(self, request: Request, parent: Request) -> None:
         """The errback of `parent` yields `request`, which has passed no spider middleware: it is marked as what

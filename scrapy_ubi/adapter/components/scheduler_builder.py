@@ -62,7 +62,7 @@ from scrapy_ubi.adapter.scheduling.seeds import Seeds
 from scrapy_ubi.adapter.scheduling.stat_buffer import StatBuffer
 from scrapy_ubi.adapter.scrapy_private.engine import EngineHooks
 from scrapy_ubi.adapter.scrapy_private.runs import is_trial
-from scrapy_ubi.adapter.scrapy_private.scraper import HOOK, on_errback_output, pipelines
+from scrapy_ubi.adapter.scrapy_private.scraper import HOOK, pipelines
 from scrapy_ubi.adapter.scrapy_private.steady_timers import steady_timers
 from scrapy_ubi.agent import Node, build_node
 from scrapy_ubi.agent.crawl.disk import AgentDisk
@@ -362,10 +362,8 @@ class SchedulerBuilder:
         hooks.at_idle(scheduler.sources.idle)
         connect = self.crawler.signals.connect
         connect(scheduler.dequeue.spider_error, signals.spider_error)
-        # After the lean way, which is placed at the same signal: that was connected before. Nothing else keeps this.
-        connect(
-            lambda: on_errback_output(self.crawler, scheduler.mark_errback_child), signals.spider_opened, weak=False
-        )
+        # After the lean way, which is placed at the same signal: that was connected before.
+        connect(scheduler.hear_errbacks, signals.spider_opened)
 
     def _closes_with_scheduler(self) -> None:
         """Have parts closed when the scheduler is: those named last come first."""
