@@ -258,8 +258,9 @@ class Plan:
                 self._soon_gone(process)
 
     def _soon_gone(self, process: Process) -> None:
-        """Who has joined leaves as soon as it has begun to fetch: some may not even have seen its view complete."""
-        if process.visits:
+        """Who has joined leaves as soon as it has begun to fetch: some may not even have seen its view complete. Not
+        while all others are on their way out: with the last one all work would be left on a disk that stays away."""
+        if process.visits and any(not other.stopping for other in self.world.alive() if other is not process):
             process.leave()
         elif process.up and self.world.now < CALM:
             self.world.at(self.world.now + 0.02, lambda: self._soon_gone(process))

@@ -132,6 +132,7 @@ ONCE_FAILED_EARLY = {
 
 # The same, with all as it is drawn.
 ONCE_FAILED_EARLY_AS_DRAWN = {
+    (9400001119, True): "the last one was asked to go when all others were on their way out (no rule was broken)",
     (3030003503, True): "one was ahead by a view before that in which it had handed on all (no alarm was due)",
     (
         5000004953,
