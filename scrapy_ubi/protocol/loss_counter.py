@@ -129,7 +129,8 @@ class RollCall:
     def close(self) -> None:
         """All have settled."""
         self.absent.clear()
-        self.dead, self.missed = {}, frozenset()
+        self.dead = {}
+        self.missed = frozenset()
         self._lines.clear()
 
 

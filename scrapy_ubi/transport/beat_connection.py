@@ -98,7 +98,9 @@ class RedisLink:
     def __init__(
         self, at: Address, keys: RedisKeys, agent: str, timeout: float, largest: int, counts: Counter[str]
     ) -> None:
-        self._at, self._keys, self._agent = at, keys, agent
+        self._at = at
+        self._keys = keys
+        self._agent = agent
         self._place = ServerPlace(at)  # where the pool leads
         self._finder = ServerFinder(at, keys.slot, timeout)
         self._copies = Replicas(at, timeout)

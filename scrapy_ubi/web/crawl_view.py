@@ -171,7 +171,8 @@ class CrawlEvents:
         """Note what has changed since the last look."""
         if self._away_since is not None:
             self._note(status.now, "redis", "", f" for {max(1.0, status.now - self._away_since):.0f} s")
-            self._away_since, self._calm_until = None, status.now + CALM
+            self._away_since = None
+            self._calm_until = status.now + CALM
         states = {one.name: one.state for one in status.agents}
         incarnations = {one.name: one.incarnation for one in status.agents}
         now = _Look(status.run, status.state == "finished", status.paused, status.views, states, incarnations)
